@@ -1,0 +1,36 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# What the installation is made from; the compiled room is rebuilt when its source changes.
+SOURCES := pyproject.toml setup.py constraints.txt Makefile $(wildcard src/cordwood/wire/records.py src/cordwood/wire/columns.py)
+
+.PHONY: setup test lint bench clean help
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+setup: $(STAMP) ## create the virtual environment and install everything
+
+$(STAMP): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[arrow]' --group dev
+	touch $@
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --verbose
+
+test: lint ## set up, lint, type-check, check the import rules, run all tests
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+bench: setup ## run every benchmark and print the figures
+	$(BIN)/python -m bench
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -f src/cordwood/wire/*.so src/cordwood/wire/*.c
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

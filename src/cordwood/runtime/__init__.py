@@ -1,0 +1,1 @@
+"""The ports to the outside (Clock, Disk, Random) and their real implementations."""

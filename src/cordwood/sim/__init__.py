@@ -1,0 +1,1 @@
+"""The simulated world: a disk that can crash."""

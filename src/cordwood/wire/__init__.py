@@ -1,0 +1,1 @@
+"""The protocol: bytes to objects and back. No I/O, no clock."""
