@@ -1,0 +1,132 @@
+"""The Disk port: everything a node does to the files of one log directory.
+
+A `Disk` is one log directory, and it fails alone: the first I/O error marks it offline with a clear line, and every
+later call on it raises at once, while the other directories go on. Paths are relative to the directory, with `/`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class DiskError(Exception):
+    """An operation on a log directory failed; the directory is offline from here on."""
+
+    def __init__(self, root: str, operation: str, path: str, cause: str) -> None:
+        super().__init__(f"log directory {root} is offline: {operation} {path or '.'}: {cause}")
+        self.root = root
+        self.operation = operation
+        self.path = path
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    is_directory: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    total_bytes: int
+    free_bytes: int
+
+
+class File(Protocol):
+    """A file that grows at its end. Opening is cheap: a descriptor is taken on use and may be given back between uses."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def append(self, data: Buffer) -> None:
+        """Writes all of `data` at the end."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def rename(self, path: str) -> None:
+        """Moves the file within its directory tree, replacing what is there."""
+
+    def sync(self) -> None:
+        """Returns once what was appended is on stable storage."""
+
+    def fileno(self) -> int:
+        """A descriptor for sendfile, good until control returns to the loop."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def failure(self) -> DiskError | None:
+        """What took the directory offline, or None while it works."""
+
+    def open(self, path: str, size: int = -1) -> File:
+        """A file that exists; `size` spares a look-up where a listing has just told it."""
+
+    def create(self, path: str) -> File:
+        """A new, empty file; one that is there is emptied."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str = "") -> list[Entry]:
+        """What a directory holds, sorted by name; nothing if it is not there."""
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def read_file(self, path: str) -> bytes | None:
+        """A small file's bytes, or None if it is not there."""
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replaces a small file atomically and durably: a crash leaves the old or the new content."""
+
+    def make_directory(self, path: str) -> None: ...
+
+    def rename(self, old: str, new: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Removes a file if it is there."""
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str = "") -> None:
+        """Makes creations, renames and removals in a directory durable."""
+
+    def sync_job(self, files: Sequence[File]) -> Callable[[], None]:
+        """A job for any thread that makes what `files` hold now durable."""
+
+    def another(self) -> "Disk":
+        """The same directory for use by another thread (compaction)."""
+
+    def usage(self) -> Usage: ...
+
+    def lock(self) -> bool:
+        """Takes the directory for this process (`.lock`); False if another process has it."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Bytes of a file that need not be read to be sent: `net` hands them to sendfile."""
+
+    file: File
+    position: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        return self.file.read(self.position, self.length)
