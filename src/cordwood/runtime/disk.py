@@ -36,7 +36,10 @@ class Usage:
 
 
 class File(Protocol):
-    """A file that grows at its end. Opening is cheap: a descriptor is taken on use and may be given back between uses."""
+    """A file that grows at its end. Opening is cheap: a descriptor is taken on use and may be given back between uses.
+
+    So use it under its own path only: rename it through itself, and let go of it before its directory is renamed.
+    """
 
     @property
     def path(self) -> str: ...

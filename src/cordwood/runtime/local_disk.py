@@ -10,6 +10,8 @@ from .descriptors import DescriptorPool
 from .disk import Buffer, DiskError, Entry, File, Usage
 
 _FILE_MODE = 0o644
+# A thread's own view of a directory works on a few files at a time; the node's descriptors stay bounded by its pool.
+_DESCRIPTORS_OF_ANOTHER = 64
 
 
 class LocalDisk:
@@ -17,11 +19,15 @@ class LocalDisk:
 
     def __init__(self, root: str, descriptors: DescriptorPool | None = None) -> None:
         self.root = os.path.abspath(root)
-        self.failure: DiskError | None = None
-        self._descriptors = descriptors or DescriptorPool()
+        self._health = _Health()
+        self._descriptors = descriptors if descriptors is not None else DescriptorPool()
         self._lock_fd = -1
         with self._guard("create", ""):
             os.makedirs(self.root, exist_ok=True)
+
+    @property
+    def failure(self) -> DiskError | None:
+        return self._health.failure
 
     def open(self, path: str, size: int = -1) -> "LocalFile":
         if size < 0:
@@ -38,19 +44,17 @@ class LocalDisk:
         return file
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(self._absolute(path))
+        with self._guard("stat", path):
+            return os.path.exists(self._absolute(path))
 
     def list(self, path: str = "") -> list[Entry]:
         with self._guard("list", path):
             try:
-                with os.scandir(self._absolute(path)) as found:
-                    entries = [
-                        Entry(entry.name, is_directory, 0 if is_directory else entry.stat().st_size)
-                        for entry in found
-                        for is_directory in (entry.is_dir(),)
-                    ]
+                found = os.scandir(self._absolute(path))
             except FileNotFoundError:
                 return []
+            with found:
+                entries = [entry for entry in map(_entry, found) if entry is not None]
         entries.sort(key=lambda entry: entry.name)
         return entries
 
@@ -114,8 +118,15 @@ class LocalDisk:
 
     def sync_job(self, files: Sequence[File]) -> Callable[[], None]:
         # The descriptors are duplicated here, on the owner's thread, so that the pool may close its own meanwhile.
-        with self._guard("sync", ""):
-            duplicates = [(file.path, os.dup(file.fileno())) for file in files]
+        duplicates: list[tuple[str, int]] = []
+        try:
+            for file in files:
+                with self._guard("sync", file.path):
+                    duplicates.append((file.path, os.dup(file.fileno())))
+        except DiskError:
+            for _, fd in duplicates:
+                os.close(fd)
+            raise
 
         def job() -> None:
             try:
@@ -129,7 +140,10 @@ class LocalDisk:
         return job
 
     def another(self) -> "LocalDisk":
-        return LocalDisk(self.root)
+        self._health.check()
+        other = LocalDisk(self.root, DescriptorPool(_DESCRIPTORS_OF_ANOTHER))
+        other._health = self._health
+        return other
 
     def usage(self) -> Usage:
         with self._guard("stat", ""):
@@ -158,16 +172,33 @@ class LocalDisk:
 
     @contextmanager
     def _guard(self, operation: str, path: str) -> Iterator[None]:
-        if self.failure is not None:
-            raise self.failure
+        self._health.check()
         try:
             yield
         except OSError as error:
             raise self._fail(operation, path, error) from error
 
     def _fail(self, operation: str, path: str, error: OSError) -> DiskError:
-        self.failure = DiskError(self.root, operation, path, error.strerror or str(error))
-        return self.failure
+        return self._health.fail(DiskError(self.root, operation, path, error.strerror or str(error)))
+
+
+class _Health:
+    """Whether a directory works: one for all its threads, and the first failure is the one that counts."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self) -> None:
+        self.failure: DiskError | None = None
+
+    def check(self) -> None:
+        if self.failure is not None:
+            # Raised again and again while the directory is offline: without its traceback, which would grow each time.
+            raise self.failure.with_traceback(None)
+
+    def fail(self, failure: DiskError) -> DiskError:
+        if self.failure is None:
+            self.failure = failure
+        return failure
 
 
 class LocalFile:
@@ -216,12 +247,11 @@ class LocalFile:
             raise self._disk._fail("sync", self.path, error) from error
 
     def fileno(self) -> int:
+        disk = self._disk
+        disk._health.check()
         self.recently_used = True
         if self.fd >= 0:
             return self.fd
-        disk = self._disk
-        if disk.failure is not None:
-            raise disk.failure
         try:
             fd = os.open(disk._absolute(self.path), os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
@@ -235,6 +265,16 @@ class LocalFile:
     @property
     def disk(self) -> LocalDisk:
         return self._disk
+
+
+def _entry(found: os.DirEntry[str]) -> Entry | None:
+    """None if it went away since it was listed (another thread's rename), or is a link to nothing."""
+    if found.is_dir():
+        return Entry(found.name, True, 0)
+    try:
+        return Entry(found.name, False, found.stat().st_size)
+    except FileNotFoundError:
+        return None
 
 
 def _write_fully(fd: int, data: Buffer, position: int) -> None:
