@@ -183,6 +183,39 @@ def test_a_late_sync_job_does_not_take_back_a_newer_sync() -> None:
     assert contents(use, NOTHING) == {b"onetwo"}
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_after_any_history_a_file_is_as_it_was_at_its_last_sync_or_at_some_point_since(seed: int) -> None:
+    choose = random.Random(seed)
+    disk = new_disk(seed, CrashOdds(zeros=0.0, garbage=0.0))
+    files = [disk.create(name) for name in "abc"]
+    disk.sync_directory()
+    possible = {file.path: {b""} for file in files}
+    disk.crash_at(disk.steps + choose.randrange(1, 60))
+
+    def use() -> None:
+        while True:
+            file = choose.choice(files)
+            now = disk.files()[file.path]
+            match choose.randrange(5):
+                case 0:
+                    # A sync that is cut off may leave an earlier state, so these go only once it has returned.
+                    file.sync()
+                    possible[file.path] = {now}
+                case 1:
+                    size = choose.randrange(len(now) + 1)
+                    possible[file.path].add(now[:size])
+                    file.truncate(size)
+                case _:
+                    data = choose.randbytes(choose.randrange(10))
+                    possible[file.path] |= {now + data[:kept] for kept in range(len(data) + 1)}
+                    file.append(data)
+
+    with pytest.raises(SimulatedCrash):
+        use()
+    survived = disk.restart().files()
+    assert all(survived[path] in contents for path, contents in possible.items()), disk.dump()
+
+
 # Names
 
 

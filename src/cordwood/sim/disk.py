@@ -149,9 +149,8 @@ class SimDisk:
 
     def make_directory(self, path: str) -> None:
         names = path.split("/")
-        with self._guard("create", path):
-            parents = ("/".join(names[:depth]) for depth in range(1, len(names)))
-            missing = [parent for parent in parents if not self._exists(parent)]
+        parents = ("/".join(names[:depth]) for depth in range(1, len(names)))
+        missing = [parent for parent in parents if not self._exists(parent)]
         for directory in [*missing, path]:
             self._step("create", path, partial(self._machine.files.make_directory, directory))
         self.sync_directory(os.path.dirname(path))
