@@ -3,9 +3,19 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-# optional=True: without a C compiler the build warns, and the very same .py file runs uncompiled.
+ROOM = ("batch_header", "record_stream", "records")
+
+# optional=True: without a C compiler the build warns, and the very same .py files run uncompiled.
+# -fwrapv: numbers out of hostile bytes wrap around as Java's do, instead of being undefined.
 COMPILED = [
-    Extension("cordwood.wire.records", ["src/cordwood/wire/records.py"], optional=True),
+    Extension(
+        f"cordwood.wire.{module}",
+        [f"src/cordwood/wire/{module}.py"],
+        depends=[f"src/cordwood/wire/{each}.pxd" for each in ROOM],
+        extra_compile_args=["-fwrapv"],
+        optional=True,
+    )
+    for module in ROOM
 ]
 
 setup(ext_modules=cythonize(COMPILED, language_level=3))

@@ -1,0 +1,31 @@
+# The C types of batch_header.py, for when it is compiled.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+
+@cython.final
+cdef class BatchHeader:
+    cdef readonly int64_t base_offset
+    cdef readonly int64_t size
+    cdef readonly int32_t leader_epoch
+    cdef readonly int magic
+    cdef readonly uint32_t crc
+    cdef readonly int attributes
+    cdef readonly int32_t last_offset_delta
+    cdef readonly int64_t base_timestamp
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t producer_id
+    cdef readonly int producer_epoch
+    cdef readonly int32_t base_sequence
+    cdef readonly int32_t count
+
+
+cdef int MAGIC_POSITION
+@cython.locals(size=int64_t, remaining=int64_t)
+cdef int64_t _framed_size(const unsigned char[::1] view, Py_ssize_t position) except -1
+@cython.locals(header=BatchHeader, magic=int, remaining=int64_t)
+cdef BatchHeader _parse(const unsigned char[::1] view, Py_ssize_t position)
+cdef int64_t _int16(const unsigned char* at) noexcept
+cdef int64_t _int32(const unsigned char* at) noexcept
+cdef int64_t _int64(const unsigned char* at) noexcept

@@ -1,0 +1,285 @@
+# cython: language_level=3, annotation_typing=False
+"""A batch's header: reading it, finding the next one, checking the checksum, stamping.
+
+Part of the compiled room (see `records`). A batch of magic 2 is a header of 61 bytes and the records, compressed
+together. The checksum covers everything from the attributes on, so a leader can stamp the base offset and its epoch,
+which lie before, without computing it again. Messages of magic 0 and 1 are framed alike: each is a batch of one
+record, or of those that its value holds compressed.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import cython  # type: ignore[import-untyped]
+from crc32c import crc32c
+
+from cordwood.wire.compression import Codec
+from cordwood.wire.record import NO_TIMESTAMP, Buffer, CorruptBatch, InvalidRecord
+
+LOG_OVERHEAD = 12
+"""Base offset and length, which every magic has."""
+BATCH_HEADER_SIZE = 61
+DECOMPRESSED_LIMIT_BYTES = 256 * 1024 * 1024
+"""How much a batch may decompress to where the caller has no limit of its own."""
+
+MAGIC_POSITION = 16
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
+LEGACY_CHECKSUMMED_POSITION = 16
+LEGACY_HEADER_SIZES = (18, 26)
+"""Of magic 0 and 1: up to the attributes, and up to the timestamp."""
+SMALLEST_SIZES = (26, 34, BATCH_HEADER_SIZE)
+"""Of magic 0, 1 and 2, with null keys and values."""
+
+CODEC_BITS = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+_LEGACY_HEADER = struct.Struct(">qiIbb")
+
+
+class BatchHeader:
+    """The fields of a batch's header. Magic 0 and 1 have no count (-1), leader epoch or producer (-1)."""
+
+    base_offset: int
+    size: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        if self.base_sequence == -1:
+            return -1
+        # The difference from 2^31, where sequence numbers wrap, because their sum may not fit into C's 32 bits.
+        beyond = self.last_offset_delta - (2**31 - self.base_sequence)
+        return beyond if beyond >= 0 else self.base_sequence + self.last_offset_delta
+
+    @property
+    def codec(self) -> Codec:
+        if self.attributes & CODEC_BITS > 4:
+            raise InvalidRecord(f"unknown compression codec {self.attributes & CODEC_BITS}")
+        return Codec(self.attributes & CODEC_BITS)
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.attributes & CODEC_BITS != 0
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return self.magic > 0 and self.attributes & LOG_APPEND_TIME_BIT != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.magic == 2 and self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.magic == 2 and self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > -1
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers of this batch may go: it takes the base timestamp's place."""
+        return self.base_timestamp if self.magic == 2 and self.attributes & DELETE_HORIZON_BIT else None
+
+    def __repr__(self) -> str:
+        return (
+            f"BatchHeader(magic={self.magic}, offsets={self.base_offset}..{self.last_offset}, size={self.size}, "
+            f"count={self.count}, attributes={self.attributes:#06x}, leader_epoch={self.leader_epoch}, "
+            f"producer={self.producer_id}/{self.producer_epoch}, base_sequence={self.base_sequence}, "
+            f"max_timestamp={self.max_timestamp})"
+        )
+
+
+def read_header(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`. Only the header's bytes have to be there, not the whole batch."""
+    return _parse(data, position)
+
+
+def batch_headers(data: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch; ends at a torn one. Bad framing raises CorruptBatch."""
+    view = memoryview(data)
+    while size := _framed_size(view, position):
+        yield position, _parse(view, position)
+        position += size
+
+
+def whole_batches_length(data: Buffer) -> int:
+    """Where the whole batches of `data` end."""
+    view = memoryview(data)
+    position = 0
+    while size := _framed_size(view, position):
+        position += size
+    return position
+
+
+def check_crc(data: Buffer, header: BatchHeader, position: int = 0) -> None:
+    """Raises CorruptBatch unless the whole batch is there and its checksum is right."""
+    checked = ATTRIBUTES_POSITION if header.magic == 2 else LEGACY_CHECKSUMMED_POSITION
+    contents = batch_bytes(data, position, header)[checked:]
+    computed = crc32c(contents) if header.magic == 2 else zlib.crc32(contents)
+    if computed != header.crc:
+        raise CorruptBatch(
+            f"batch at offset {header.base_offset}: stored checksum {header.crc:#010x}, computed {computed:#010x}"
+        )
+
+
+def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Writes what a leader decides into a batch of magic 2, in place; the checksum does not cover it."""
+    struct.pack_into(">q", data, position, base_offset)
+    struct.pack_into(">i", data, position + LOG_OVERHEAD, leader_epoch)
+
+
+def stamp_max_timestamp(data: bytearray | memoryview, position: int, max_timestamp: int, log_append_time: bool) -> None:
+    """Writes the maximum timestamp and the timestamp type into a batch of magic 2, in place, and its new checksum."""
+    header = _parse(data, position)
+    if header.is_log_append_time == log_append_time and header.max_timestamp == max_timestamp:
+        return
+    batch = batch_bytes(data, position, header)
+    attributes = header.attributes & ~LOG_APPEND_TIME_BIT | (LOG_APPEND_TIME_BIT if log_append_time else 0)
+    struct.pack_into(">h", batch, ATTRIBUTES_POSITION, attributes)
+    struct.pack_into(">q", batch, 35, max_timestamp)
+    struct.pack_into(">I", batch, CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))
+
+
+def batch_bytes(data: Buffer, position: int, header: BatchHeader) -> memoryview:
+    batch = memoryview(data)[position : position + header.size]
+    if len(batch) < header.size:
+        raise CorruptBatch(
+            f"batch at offset {header.base_offset} is cut: {len(batch)} bytes of the {header.size} it should have"
+        )
+    return batch
+
+
+def _framed_size(view: Any, position: int) -> int:
+    """The size of the batch at `position`, 0 when it is not all there."""
+    if position < 0:
+        raise ValueError(f"negative position {position}")
+    remaining = len(view) - position
+    if remaining < 12:
+        return 0
+    if cython.compiled:
+        size = LOG_OVERHEAD + _int32(cython.address(view[position + 8]))
+    else:
+        size = LOG_OVERHEAD + int.from_bytes(view[position + 8 : position + 12], "big", signed=True)
+    if size < SMALLEST_SIZES[0]:
+        raise CorruptBatch(f"a batch of {size} bytes at position {position}: less than any can have")
+    if remaining <= MAGIC_POSITION:
+        return 0
+    if view[position + MAGIC_POSITION] > 2:
+        raise CorruptBatch(f"unknown magic {view[position + MAGIC_POSITION]} at position {position}")
+    return size if size <= remaining else 0
+
+
+def _parse(view: Any, position: int) -> BatchHeader:
+    if position < 0:
+        raise ValueError(f"negative position {position}")
+    remaining = len(view) - position
+    if remaining <= MAGIC_POSITION:
+        raise CorruptBatch(f"{max(remaining, 0)} bytes at position {position} are no batch header")
+    magic = view[position + MAGIC_POSITION]
+    if magic > 2:
+        raise CorruptBatch(f"unknown magic {magic} at position {position}")
+    if magic < 2:
+        return _parse_legacy(view, position, magic)
+    if remaining < BATCH_HEADER_SIZE:
+        raise CorruptBatch(f"{remaining} bytes at position {position} are no batch header")
+    header = BatchHeader.__new__(BatchHeader)
+    header.magic = magic
+    if cython.compiled:
+        # Two and a half times as fast as the struct module, and most of what a scan of a segment does.
+        at = cython.address(view[position])
+        header.base_offset = _int64(at)
+        header.size = LOG_OVERHEAD + _int32(at + 8)
+        header.leader_epoch = _int32(at + 12)
+        header.crc = _int32(at + 17)
+        header.attributes = _int16(at + 21)
+        header.last_offset_delta = _int32(at + 23)
+        header.base_timestamp = _int64(at + 27)
+        header.max_timestamp = _int64(at + 35)
+        header.producer_id = _int64(at + 43)
+        header.producer_epoch = _int16(at + 51)
+        header.base_sequence = _int32(at + 53)
+        header.count = _int32(at + 57)
+    else:
+        (
+            header.base_offset,
+            length,
+            header.leader_epoch,
+            header.magic,
+            header.crc,
+            header.attributes,
+            header.last_offset_delta,
+            header.base_timestamp,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.count,
+        ) = HEADER.unpack_from(view, position)
+        header.size = LOG_OVERHEAD + length
+    if header.size < BATCH_HEADER_SIZE:
+        raise CorruptBatch(f"a batch of {header.size} bytes at position {position}: its header alone has 61")
+    return header
+
+
+def _parse_legacy(view: Any, position: int, magic: int) -> BatchHeader:
+    if len(view) - position < LEGACY_HEADER_SIZES[magic]:
+        raise CorruptBatch(f"{len(view) - position} bytes at position {position} are no message header")
+    header = BatchHeader.__new__(BatchHeader)
+    offset, length, crc, _, attributes = _LEGACY_HEADER.unpack_from(view, position)
+    header.base_offset = offset
+    header.size = LOG_OVERHEAD + length
+    if header.size < SMALLEST_SIZES[magic]:
+        raise CorruptBatch(f"a message of {header.size} bytes at position {position}: too small for magic {magic}")
+    header.leader_epoch = -1
+    header.magic = magic
+    header.crc = crc
+    header.attributes = attributes
+    header.last_offset_delta = 0
+    header.max_timestamp = struct.unpack_from(">q", view, position + 18)[0] if magic == 1 else NO_TIMESTAMP
+    header.base_timestamp = header.max_timestamp
+    header.producer_id = -1
+    header.producer_epoch = -1
+    header.base_sequence = -1
+    header.count = -1
+    return header
+
+
+def _int16(at: Any) -> Any:
+    return cython.cast(cython.short, at[0] << 8 | at[1])
+
+
+def _int32(at: Any) -> Any:
+    return cython.cast(cython.int, at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3])
+
+
+def _int64(at: Any) -> Any:
+    return _int32(at) << 32 | (_int32(at + 4) & 0xFFFFFFFF)

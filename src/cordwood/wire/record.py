@@ -1,0 +1,38 @@
+"""A record as a value, and the two ways in which the bytes of a batch can be wrong."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+NO_TIMESTAMP = -1
+
+
+class CorruptBatch(Exception):  # noqa: N818
+    """The framing or the checksum of a batch is wrong: Kafka's CORRUPT_MESSAGE."""
+
+
+class InvalidRecord(Exception):  # noqa: N818
+    """A batch arrived as it was sent, but what it holds is wrong: Kafka's INVALID_RECORD."""
+
+
+class Record(NamedTuple):
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class RecordScan(NamedTuple):
+    """What a leader wants to know of a batch's records before it appends them."""
+
+    max_timestamp: int
+    """The largest timestamp of the records, -1 when none has any."""
+    missing_keys: list[int]
+    """Indexes of the records without a key, when keys are required."""
+    bad_timestamps: list[tuple[int, int]]
+    """Index and timestamp of the records out of the allowed range; records without a timestamp are exempt."""
+    consecutive: bool
+    """The offset deltas are exactly 0, 1, 2, …"""

@@ -1,0 +1,311 @@
+# cython: language_level=3, annotation_typing=False
+"""The records inside a batch, one after the other: a cursor to read them and a writer to make them.
+
+Part of the compiled room (see `records`), and the only place in it that touches raw memory: each length is checked
+before what it describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cython  # type: ignore[import-untyped]
+
+from cordwood.wire.batch_header import BATCH_HEADER_SIZE, BatchHeader
+from cordwood.wire.record import NO_TIMESTAMP, Buffer, InvalidRecord
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import (  # type: ignore[import-untyped]
+        PyByteArray_AsString,
+        PyByteArray_Resize,
+    )
+    from cython.cimports.libc.string import memcpy  # type: ignore[import-untyped]
+
+
+SMALLEST_RECORD_BYTES = 7
+MAX_RECORD_BYTES = 2**31 - 1
+
+
+class RecordCursor:
+    """Walks over a batch's decompressed records. After `advance`, the attributes describe the current one.
+
+    A negative size means null (Kafka takes any, and writes -1). Nothing is read past the record's own size.
+    """
+
+    data: Any
+
+    def __init__(self, payload: Buffer, header: BatchHeader) -> None:
+        if header.count < 0:
+            raise InvalidRecord(f"a batch of {header.count} records")
+        if header.count > len(payload) // SMALLEST_RECORD_BYTES:
+            raise InvalidRecord(f"{header.count} records cannot be in {len(payload)} bytes")
+        if cython.compiled:
+            self.owner = payload
+            if len(payload) > 0:
+                self.data = cython.address(self.owner[0])
+        else:
+            self.data = memoryview(payload)
+        self.count = header.count
+        self.base_offset = header.base_offset
+        # With LogAppendTime every record has the batch's maximum timestamp; its own is still there, and ignored.
+        self.is_log_append_time = header.is_log_append_time
+        self.base_timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp
+        self.position = 0
+        self.end = len(payload)
+        self.index = -1
+        self.offset_delta = 0
+        self.offset = 0
+        self.timestamp = 0
+        self.key_field = 0
+        self.key_start = 0
+        self.key_size = -1
+        self.value_start = 0
+        self.value_size = -1
+        self.header_count = 0
+        self.headers_start = 0
+        self.headers_end = 0
+
+    def advance(self) -> None:
+        """On to the next record, with everything about it checked."""
+        self.index += 1
+        size = self.varint(self.end)
+        if size < 0 or size > self.end - self.position:
+            raise InvalidRecord(f"record {self.index} of {size} bytes where {self.end - self.position} are left")
+        end = self.position + size
+        self.skip(1, end)  # attributes, of which there are none yet
+        timestamp_delta = self.varlong(end)
+        self.timestamp = (
+            self.base_timestamp if self.is_log_append_time else wrapped(self.base_timestamp + timestamp_delta)
+        )
+        self.offset_delta = self.varint(end)
+        self.offset = wrapped(self.base_offset + self.offset_delta)
+        self.key_field = self.position
+        self.key_size = self.varint(end)
+        self.key_start = self.skip(self.key_size, end)
+        self.value_size = self.varint(end)
+        self.value_start = self.skip(self.value_size, end)
+        self.header_count = self.varint(end)
+        self.headers_start = self.position
+        if self.header_count != 0:
+            self.skip_headers(end)
+        self.headers_end = self.position
+        if self.position != end:
+            raise InvalidRecord(f"record {self.index} has {end - self.position} bytes more than its fields")
+
+    def varint(self, end: int) -> int:
+        """A zigzag number of 32 bits in at most five bytes."""
+        position = self.position
+        value = 0
+        shift = 0
+        while position < end:
+            byte = self.data[position]
+            position += 1
+            if shift == 28:
+                if byte > 0x7F:
+                    break
+                byte &= 0x0F  # what does not fit is dropped, as in Java
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                self.position = position
+                return unzigzag(value)
+            shift += 7
+        raise InvalidRecord(f"record {self.index} has a number that does not end")
+
+    def varlong(self, end: int) -> int:
+        """A zigzag number of 64 bits in at most ten bytes."""
+        position = self.position
+        value = 0
+        shift = 0
+        while position < end:
+            byte = self.data[position]
+            position += 1
+            if shift == 63:
+                if byte > 0x7F:
+                    break
+                byte &= 0x01
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                self.position = position
+                return unzigzag(value)
+            shift += 7
+        raise InvalidRecord(f"record {self.index} has a number that does not end")
+
+    def skip(self, size: int, end: int) -> int:
+        """Steps over `size` bytes (none for null) and returns where they start."""
+        start = self.position
+        if size > end - start:
+            raise InvalidRecord(f"record {self.index} has a field of {size} bytes where {end - start} are left")
+        if size > 0:
+            self.position = start + size
+        return start
+
+    def skip_headers(self, end: int) -> None:
+        if self.header_count < 0 or self.header_count > end - self.position:
+            raise InvalidRecord(f"record {self.index} has {self.header_count} headers")
+        for _ in range(self.header_count):
+            size = self.varint(end)
+            if size < 0:
+                raise InvalidRecord(f"record {self.index} has a header without a key")
+            self.skip(size, end)
+            self.skip(self.varint(end), end)
+
+    def finish(self) -> None:
+        """To be called after the last record: nothing may follow it."""
+        if self.position != self.end:
+            raise InvalidRecord(f"{self.end - self.position} bytes follow the last record ({self.index + 1})")
+
+    def key(self) -> bytes | None:
+        return self.copied(self.key_start, self.key_size)
+
+    def value(self) -> bytes | None:
+        return self.copied(self.value_start, self.value_size)
+
+    def copied(self, start: int, size: int) -> bytes | None:
+        contents: bytes | None = None
+        if size >= 0:
+            contents = self.data[start : start + size] if cython.compiled else bytes(self.data[start : start + size])
+        return contents
+
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        resume = self.position
+        self.position = self.headers_start
+        headers = []
+        for _ in range(self.header_count):
+            size = self.varint(self.headers_end)
+            start = self.skip(size, self.headers_end)
+            name = self.copied(start, size)
+            size = self.varint(self.headers_end)
+            start = self.skip(size, self.headers_end)
+            # Java replaces what is not UTF-8, too.
+            headers.append((name.decode("utf-8", "replace"), self.copied(start, size)))  # type: ignore[union-attr]
+        self.position = resume
+        return tuple(headers)
+
+
+class RecordWriter:
+    """Appends records behind room for a batch's header."""
+
+    data: Any
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(BATCH_HEADER_SIZE)
+        self.count = 0
+        self.max_timestamp = NO_TIMESTAMP
+        if cython.compiled:
+            self.position = BATCH_HEADER_SIZE
+            self.capacity = BATCH_HEADER_SIZE
+            self.reserve(0)
+
+    def append(
+        self,
+        timestamp: int,
+        timestamp_delta: int,
+        offset_delta: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[bytes, bytes | None]],
+    ) -> None:
+        headers_size = varint_size(len(headers))
+        for name, content in headers:
+            headers_size += field_size(name) + field_size(content)
+        self.start(timestamp, timestamp_delta, offset_delta, field_size(key) + field_size(value) + headers_size)
+        self.field(key)
+        self.field(value)
+        self.varint(len(headers))
+        for name, content in headers:
+            self.field(name)
+            self.field(content)
+
+    def append_rebased(self, cursor: RecordCursor, base_timestamp: int) -> None:
+        """The cursor's record, its time relative to another base; from its key on it is copied as it is."""
+        size = cursor.headers_end - cursor.key_field
+        timestamp_delta = wrapped(cursor.timestamp - base_timestamp)
+        self.start(cursor.timestamp, timestamp_delta, cursor.offset_delta, size)
+        self.copy(cursor, cursor.key_field, size)
+
+    def start(self, timestamp: int, timestamp_delta: int, offset_delta: int, rest_size: int) -> None:
+        """A record up to its key, and room for the `rest_size` bytes that follow."""
+        size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + rest_size
+        if size > MAX_RECORD_BYTES:
+            raise ValueError(f"a record of {size} bytes")
+        self.reserve(size + 5)
+        self.varint(size)
+        self.varint(0)  # attributes
+        self.varint(timestamp_delta)
+        self.varint(offset_delta)
+        self.count += 1
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+
+    def reserve(self, size: int) -> None:
+        """Every write that follows must fit into what was reserved for it."""
+        if cython.compiled and (self.position + size > self.capacity or self.data == cython.NULL):
+            self.capacity = max(self.capacity * 2, self.position + size, 1024)
+            PyByteArray_Resize(self.buffer, self.capacity)
+            self.data = cython.cast(cython.p_uchar, PyByteArray_AsString(self.buffer))
+
+    def varint(self, value: int) -> None:
+        """A zigzag number, of 32 or 64 bits: the bytes are the same."""
+        rest = value << 1 ^ value >> 63
+        if cython.compiled:
+            while rest > 0x7F:
+                self.data[self.position] = rest & 0x7F | 0x80
+                self.position += 1
+                rest >>= 7
+            self.data[self.position] = rest
+            self.position += 1
+        else:
+            while rest > 0x7F:
+                self.buffer.append(rest & 0x7F | 0x80)
+                rest >>= 7
+            self.buffer.append(rest)
+
+    def field(self, contents: bytes | None) -> None:
+        """A length and that many bytes; -1 alone for null."""
+        if contents is None:
+            self.varint(-1)
+        else:
+            self.varint(len(contents))
+            if cython.compiled:
+                memcpy(self.data + self.position, cython.cast(cython.p_char, contents), len(contents))
+                self.position += len(contents)
+            else:
+                self.buffer += contents
+
+    def copy(self, cursor: RecordCursor, start: int, size: int) -> None:
+        if cython.compiled:
+            memcpy(self.data + self.position, cursor.data + start, size)
+            self.position += size
+        else:
+            self.buffer += cursor.data[start : start + size]
+
+    def batch(self) -> bytearray:
+        """Everything written; the writer must not be used after it."""
+        if cython.compiled:
+            PyByteArray_Resize(self.buffer, self.position)
+        return self.buffer
+
+
+def varint_size(value: int) -> int:
+    size = 1
+    rest = value << 1 ^ value >> 63
+    while rest > 0x7F:
+        size += 1
+        rest >>= 7
+    return size
+
+
+def field_size(contents: bytes | None) -> int:
+    return 1 if contents is None else varint_size(len(contents)) + len(contents)
+
+
+def unzigzag(value: int) -> int:
+    return (value >> 1) ^ -(value & 1)
+
+
+def wrapped(value: int) -> int:
+    """A number in Java's 64 bits, which only those out of bytes made to do harm ever leave."""
+    if not cython.compiled and not -(2**63) <= value < 2**63:
+        value = (value + 2**63) % 2**64 - 2**63
+    return value

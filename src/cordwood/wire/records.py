@@ -1,0 +1,423 @@
+# cython: language_level=3, annotation_typing=False
+"""Record batches: the compiled room, where the only loops over records are.
+
+The room is this module, `batch_header`, `record_stream` and `columns`: the same files run uncompiled, and their .pxd
+files hold the C types for when they are compiled. Everything that comes from outside is checked: bytes that are not a
+batch raise CorruptBatch or InvalidRecord and nothing else, and no more is allocated than the caller's limit.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import cython  # type: ignore[import-untyped]
+from crc32c import crc32c
+
+from cordwood.wire.batch_header import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    CODEC_BITS,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    batch_bytes,
+    batch_headers,
+    check_crc,
+    read_header,
+    stamp,
+    stamp_max_timestamp,
+    whole_batches_length,
+)
+from cordwood.wire.compression import Codec, DecompressionError, compress, decompress
+from cordwood.wire.record import NO_TIMESTAMP, Buffer, CorruptBatch, InvalidRecord, Record, RecordScan
+from cordwood.wire.record_stream import RecordCursor, RecordWriter
+
+__all__ = [
+    "BATCH_HEADER_SIZE",
+    "COMPILED",
+    "DECOMPRESSED_LIMIT_BYTES",
+    "LOG_OVERHEAD",
+    "BatchHeader",
+    "Buffer",
+    "CorruptBatch",
+    "InvalidRecord",
+    "Record",
+    "RecordScan",
+    "batch_headers",
+    "check_crc",
+    "clean_batch",
+    "decode_batch",
+    "empty_batch",
+    "encode_batch",
+    "filter_batch",
+    "read_header",
+    "recompress",
+    "record_keys",
+    "scan_records",
+    "stamp",
+    "stamp_max_timestamp",
+    "whole_batches_length",
+]
+
+COMPILED: bool = cython.compiled
+"""Whether this is the compiled room or the same source, interpreted."""
+
+DECOMPRESSED_LIMIT_BYTES = 256 * 1024 * 1024
+"""How much a batch may decompress to where the caller has no limit of its own."""
+MAX_OFFSET_DELTA = 2**31 - 1
+
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+
+
+def scan_records(
+    data: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    key_required: bool,
+    min_timestamp: int,
+    max_timestamp: int,
+    limit: int,
+) -> RecordScan:
+    """A leader's look at each record of a batch of magic 2, as Kafka's LogValidator has it.
+
+    Contents that do not fit together raise InvalidRecord; what is wrong with single records is in the result.
+    """
+    cursor = _cursor(data, position, header, limit)
+    return _scan(cursor, key_required, min_timestamp, max_timestamp)
+
+
+def decode_batch(data: Buffer, position: int = 0, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> list[Record]:
+    """The records of the batch at `position`, of any magic. The checksum is the caller's to check."""
+    header = read_header(data, position)
+    if header.magic < 2:
+        return _legacy_records(data, position, header, limit)
+    # An emptied batch has no records; Kafka does not look at what follows its header.
+    return _decoded(_cursor(data, position, header, limit)) if header.count else []
+
+
+def record_keys(
+    data: Buffer, position: int, header: BatchHeader, *, limit: int
+) -> list[tuple[int, bytes | None, bool]]:
+    """Offset, key and whether there is a value, of each record: all that compaction has to know."""
+    if header.magic < 2:
+        records = _legacy_records(data, position, header, limit)
+        return [(record.offset, record.key, record.value is not None) for record in records]
+    return _keys(_cursor(data, position, header, limit)) if header.count else []
+
+
+def _legacy_records(data: Buffer, position: int, header: BatchHeader, limit: int) -> list[Record]:
+    # Imported here because up-conversion there needs this module.
+    from cordwood.wire import legacy
+
+    return legacy.decode(batch_bytes(data, position, header), header, limit)
+
+
+def _cursor(data: Buffer, position: int, header: BatchHeader, limit: int) -> RecordCursor:
+    return RecordCursor(_payload(data, position, header, limit), header)
+
+
+def _payload(data: Buffer, position: int, header: BatchHeader, limit: int) -> Buffer:
+    """The records' bytes, decompressed."""
+    body = batch_bytes(data, position, header)[BATCH_HEADER_SIZE:]
+    if not header.is_compressed:
+        return body
+    try:
+        return decompress(header.codec, body, limit)
+    except DecompressionError as error:
+        raise InvalidRecord(f"batch at offset {header.base_offset}: {error}") from error
+
+
+def _scan(cursor: RecordCursor, key_required: bool, min_timestamp: int, max_timestamp: int) -> RecordScan:
+    latest = NO_TIMESTAMP
+    missing_keys = []
+    bad_timestamps = []
+    consecutive = True
+    for index in range(cursor.count):
+        cursor.advance()
+        timestamp = cursor.timestamp
+        if timestamp > latest:
+            latest = timestamp
+        if cursor.offset_delta != index:
+            consecutive = False
+        if key_required and cursor.key_size < 0:
+            missing_keys.append(index)
+        if (timestamp < min_timestamp or timestamp > max_timestamp) and timestamp != NO_TIMESTAMP:
+            bad_timestamps.append((index, timestamp))
+    cursor.finish()
+    return RecordScan(latest, missing_keys, bad_timestamps, consecutive)
+
+
+_new_record: Any = tuple.__new__
+"""Makes a Record without a call of its own constructor, which would be a third of the cost of decoding it."""
+
+
+def _decoded(cursor: RecordCursor) -> list[Record]:
+    records = []
+    for _ in range(cursor.count):
+        cursor.advance()
+        headers = cursor.headers() if cursor.header_count else ()
+        records.append(_new_record(Record, (cursor.offset, cursor.timestamp, cursor.key(), cursor.value(), headers)))
+    cursor.finish()
+    return records
+
+
+def _keys(cursor: RecordCursor) -> list[tuple[int, bytes | None, bool]]:
+    keys = []
+    for _ in range(cursor.count):
+        cursor.advance()
+        keys.append((cursor.offset, cursor.key(), cursor.value_size >= 0))
+    cursor.finish()
+    return keys
+
+
+# Writing batches
+
+
+def encode_batch(
+    records: Iterable[tuple[int, int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]],
+    *,
+    base_offset: int | None = None,
+    last_offset: int | None = None,
+    leader_epoch: int = -1,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    log_append_time: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon_ms: int | None = None,
+) -> bytearray:
+    """A batch of magic 2 from records (offset, timestamp, key, value, headers).
+
+    Offsets are the records' own and must grow; gaps are allowed. The batch starts at the first record's offset unless
+    `base_offset` is given and ends at the last one's unless `last_offset` is. With `log_append_time` the records'
+    own timestamps are still written, but readers see that time for each of them.
+    """
+    writer = RecordWriter()
+    first_offset = base_offset
+    base_timestamp = delete_horizon_ms
+    offset: Any = None
+    previous: Any = None
+    for offset, timestamp, key, value, headers in records:
+        if first_offset is None:
+            first_offset = offset
+        if base_timestamp is None:
+            base_timestamp = timestamp
+        if (
+            offset - first_offset > MAX_OFFSET_DELTA
+            or offset < first_offset
+            or (previous is not None and offset <= previous)
+        ):
+            raise ValueError(f"offset {offset} cannot follow {first_offset if previous is None else previous}")
+        if timestamp < NO_TIMESTAMP:
+            raise ValueError(f"negative timestamp {timestamp}")
+        writer.append(
+            timestamp,
+            timestamp - base_timestamp,
+            offset - first_offset,
+            None if key is None else bytes(key),
+            None if value is None else bytes(value),
+            [(name.encode(), None if content is None else bytes(content)) for name, content in headers],
+        )
+        previous = offset
+    if first_offset is None or previous is None or base_timestamp is None:
+        raise ValueError("a batch needs a record; empty_batch makes what is left of an emptied one")
+    return seal(
+        writer.batch(),
+        base_offset=first_offset,
+        last_offset_delta=(previous if last_offset is None else last_offset) - first_offset,
+        leader_epoch=leader_epoch,
+        attributes=(TRANSACTIONAL_BIT if transactional else 0)
+        | (CONTROL_BIT if control else 0)
+        | (LOG_APPEND_TIME_BIT if log_append_time is not None else 0)
+        | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0),
+        base_timestamp=base_timestamp,
+        max_timestamp=writer.max_timestamp if log_append_time is None else log_append_time,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=writer.count,
+        codec=codec,
+        level=level,
+    )
+
+
+def empty_batch(header: BatchHeader) -> bytearray:
+    """What compaction leaves of a batch that lost its records but must be kept for its offsets and sequence."""
+    return seal(
+        bytearray(BATCH_HEADER_SIZE),
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes & (LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT),
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        count=0,
+    )
+
+
+def clean_batch(
+    data: Buffer,
+    position: int,
+    header: BatchHeader,
+    retained: bytes | bytearray,
+    *,
+    keep_empty: bool,
+    marks_empty_transaction: bool,
+    delete_horizon_ms: int,
+    limit: int,
+) -> bytearray:
+    """What compaction writes for a batch: Kafka's decisions in MemoryRecords.filterTo.
+
+    `retained` has a byte for each record: 0 drops it. A batch without records goes, unless `keep_empty`. One that
+    still holds tombstones, or a marker whose transaction has no data left (`marks_empty_transaction`), gets
+    `delete_horizon_ms` (now + delete.retention.ms) when it has no horizon yet.
+    """
+    if not any(retained):
+        return empty_batch(header) if keep_empty and header.magic == 2 else bytearray()
+    if header.magic == 2 and header.delete_horizon_ms is None:
+        keys = record_keys(data, position, header, limit=limit)
+        needs_horizon = marks_empty_transaction or any(
+            keep and not has_value for keep, (_, _, has_value) in zip(retained, keys, strict=True)
+        )
+        horizon = delete_horizon_ms if needs_horizon else None
+    else:
+        horizon = None
+    return filter_batch(data, position, header, retained, delete_horizon_ms=horizon, limit=limit)
+
+
+def filter_batch(
+    data: Buffer,
+    position: int,
+    header: BatchHeader,
+    retained: bytes | bytearray,
+    *,
+    delete_horizon_ms: int | None,
+    limit: int,
+) -> bytearray:
+    """The batch with only those records for which `retained` has a byte other than 0; empty when there are none.
+
+    Offsets, sequence and producer stay. `delete_horizon_ms` becomes the batch's horizon; with None it keeps the one it
+    has, if any. Where nothing changes, the bytes are the input's. A filtered batch of magic 0 or 1 becomes magic 2.
+    """
+    horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
+    if 0 not in retained and horizon == header.delete_horizon_ms:
+        return bytearray(batch_bytes(data, position, header))
+    if header.magic < 2:
+        return _filter_legacy(data, position, header, retained, limit)
+    if len(retained) != header.count:
+        raise ValueError(f"{len(retained)} decisions for {header.count} records")
+    writer = RecordWriter()
+    base_timestamp = _retain(writer, _cursor(data, position, header, limit), retained, horizon)
+    if writer.count == 0:
+        return bytearray()
+    return seal(
+        writer.batch(),
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes & (LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT)
+        | (DELETE_HORIZON_BIT if horizon is not None else 0),
+        base_timestamp=base_timestamp,
+        max_timestamp=header.max_timestamp if header.is_log_append_time else writer.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        count=writer.count,
+        codec=header.codec,
+    )
+
+
+def recompress(
+    data: Buffer, position: int, header: BatchHeader, codec: Codec, level: int | None, *, limit: int
+) -> bytearray:
+    """The same batch with another codec: what a broker does when the topic's compression.type differs."""
+    batch = bytearray(BATCH_HEADER_SIZE)
+    batch += _payload(data, position, header, limit)
+    return seal(
+        batch,
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes & ~CODEC_BITS,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        count=header.count,
+        codec=codec,
+        level=level,
+    )
+
+
+def seal(
+    batch: bytearray,
+    *,
+    base_offset: int,
+    last_offset_delta: int,
+    leader_epoch: int,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    count: int,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+) -> bytearray:
+    """Makes a batch of room for a header followed by records: compresses them and writes the header."""
+    if codec is not Codec.NONE:
+        packed = compress(codec, memoryview(batch)[BATCH_HEADER_SIZE:], level)
+        batch = bytearray(BATCH_HEADER_SIZE)
+        batch += packed
+    fields = (
+        attributes | codec,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    _AFTER_CRC.pack_into(batch, ATTRIBUTES_POSITION, *fields)
+    crc = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
+    HEADER.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, 2, crc, *fields)
+    return batch
+
+
+def _retain(writer: RecordWriter, cursor: RecordCursor, retained: bytes | bytearray, base_timestamp: int | None) -> Any:
+    """Writes the retained records; their times are relative to `base_timestamp` or else to the first one's time."""
+    for index in range(cursor.count):
+        cursor.advance()
+        if retained[index]:
+            if base_timestamp is None:
+                base_timestamp = cursor.timestamp
+            writer.append_rebased(cursor, base_timestamp)
+    cursor.finish()
+    return base_timestamp
+
+
+def _filter_legacy(
+    data: Buffer, position: int, header: BatchHeader, retained: bytes | bytearray, limit: int
+) -> bytearray:
+    records = _legacy_records(data, position, header, limit)
+    kept = [record for record, keep in zip(records, retained, strict=True) if keep]
+    if not kept:
+        return bytearray()
+    log_append_time = header.max_timestamp if header.is_log_append_time else None
+    return encode_batch(kept, codec=header.codec, log_append_time=log_append_time)
