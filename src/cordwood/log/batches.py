@@ -1,0 +1,56 @@
+"""Walking a segment file batch by batch, with few and bounded reads."""
+
+import struct
+from collections.abc import Iterator
+
+from cordwood.runtime.disk import File
+from cordwood.wire.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, CorruptBatch, read_header
+
+# Covers an index interval (4096 by default) and the header that follows it.
+_SCAN_WINDOW_BYTES = 8_192
+_CHUNK_BYTES = 1 << 20
+_SIZE = struct.Struct(">i")
+
+
+def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """The headers of the whole batches between two positions, without reading their records."""
+    window_start = position
+    window = file.read(position, min(_SCAN_WINDOW_BYTES, end - position))
+    while position + LOG_OVERHEAD < end:
+        at = position - window_start
+        if at + BATCH_HEADER_SIZE > len(window):
+            window_start = position
+            window = file.read(position, min(_SCAN_WINDOW_BYTES, end - position))
+            at = 0
+        header = read_header(window, at)
+        if position + header.size > end:
+            return
+        yield position, header
+        position += header.size
+
+
+def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """The whole batches between two positions with their bytes; raises CorruptBatch where the framing breaks.
+
+    A batch cut short by `end` raises too: whoever walks all of a file wants to know of a torn tail.
+    """
+    while position < end:
+        chunk = memoryview(file.read(position, min(_CHUNK_BYTES, end - position)))
+        at = 0
+        while at < len(chunk):
+            remaining = end - position
+            if len(chunk) - at < min(BATCH_HEADER_SIZE, remaining):
+                break
+            if remaining <= LOG_OVERHEAD:
+                raise CorruptBatch(f"torn batch: {remaining} bytes at position {position}")
+            size = _SIZE.unpack_from(chunk, at + 8)[0] + LOG_OVERHEAD
+            if size > remaining:
+                raise CorruptBatch(f"torn batch: {size} bytes announced, {remaining} there at position {position}")
+            if at + size > len(chunk) and size > LOG_OVERHEAD:
+                if at:
+                    break
+                chunk = memoryview(file.read(position, size))
+            header = read_header(chunk, at)
+            yield position, header, chunk[at : at + header.size]
+            at += header.size
+            position += header.size

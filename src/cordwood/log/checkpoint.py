@@ -1,0 +1,116 @@
+"""The small text files beside the segments: offset checkpoints, leader epochs, who the directory belongs to."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cordwood.runtime.disk import Disk
+from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+
+_VERSION = "0"
+
+
+class CorruptCheckpoint(Exception):
+    """The file does not hold to its format; the message names the file and the line."""
+
+
+def encode_table(rows: Iterable[str]) -> bytes:
+    """The format that all checkpoints share: the version, the number of rows, the rows."""
+    lines = list(rows)
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
+
+
+def decode_table(path: str, data: bytes, columns: int) -> list[list[str]]:
+    """The rows of a checkpoint, split into columns; the first column may hold blanks."""
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise CorruptCheckpoint(f"{path}: {error}") from error
+    if lines[-1] == "":
+        lines.pop()
+    if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdigit():
+        raise CorruptCheckpoint(f"{path}: expected version {_VERSION} and a count, found {lines[:2]}")
+    rows = [line.rsplit(" ", columns - 1) for line in lines[2:]]
+    if len(rows) != int(lines[1]):
+        raise CorruptCheckpoint(f"{path}: {lines[1]} rows announced, {len(rows)} found")
+    for number, row in enumerate(rows, start=3):
+        if len(row) != columns or not all(part.lstrip("-").isdigit() for part in row[1:]):
+            raise CorruptCheckpoint(f"{path}: line {number} is {' '.join(row)!r}")
+    return rows
+
+
+def read_offsets(disk: Disk, name: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) -> offset; empty when the file is not there."""
+    data = disk.read_file(name)
+    if data is None:
+        return {}
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in decode_table(name, data, 3)}
+
+
+def write_offsets(disk: Disk, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    disk.write_file(
+        name, encode_table(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+    )
+
+
+def encode_partition_metadata(topic_id: Uuid) -> bytes:
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+
+
+def decode_partition_metadata(path: str, data: bytes) -> bytes:
+    """The topic id."""
+    fields = dict(line.split(": ", 1) for line in data.decode(errors="replace").splitlines() if ": " in line)
+    if fields.get("version") != "0" or "topic_id" not in fields:
+        raise CorruptCheckpoint(f"{path}: expected version 0 and a topic_id, found {fields}")
+    try:
+        return uuid_from_text(fields["topic_id"])
+    except ValueError as error:
+        raise CorruptCheckpoint(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+    def encode(self, now_ms: int) -> bytes:
+        written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+        return (
+            f"#\n#{written}\nnode.id={self.node_id}\ndirectory.id={self.directory_id}\n"
+            f"version=1\ncluster.id={self.cluster_id}\n"
+        ).encode()
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> "MetaProperties":
+        properties: dict[str, str] = {}
+        for line in data.decode(errors="replace").splitlines():
+            line = line.strip()
+            if line and not line.startswith(("#", "!")):
+                key, _, value = line.partition("=")
+                properties[key.strip()] = value.strip()
+        # Version 0 is of the ZooKeeper days; it says broker.id.
+        node_id = properties.get("node.id", properties.get("broker.id", ""))
+        if properties.get("version") not in ("0", "1") or not node_id.lstrip("-").isdigit():
+            raise CorruptCheckpoint(f"{path}: expected version 1, a cluster.id and a node.id, found {properties}")
+        return cls(properties.get("cluster.id", ""), int(node_id), properties.get("directory.id", ""))
+
+
+def encode_clean_shutdown(broker_epoch: int) -> bytes:
+    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+
+
+def decode_clean_shutdown(data: bytes) -> int:
+    """The broker epoch; -1 when it is not told (the file of older versions is empty)."""
+    try:
+        return int(json.loads(data)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1

@@ -1,0 +1,311 @@
+"""A log directory: the partitions on one disk, with their checkpoints. It opens, stops and fails as a whole."""
+
+import logging
+from collections.abc import Callable
+
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import Disk, DiskError
+from cordwood.runtime.randomness import Random
+from cordwood.wire.primitives import Uuid
+
+from .checkpoint import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    decode_clean_shutdown,
+    decode_partition_metadata,
+    encode_clean_shutdown,
+    encode_partition_metadata,
+    read_offsets,
+    write_offsets,
+)
+from .config import LogConfig
+from .files import (
+    DELETE_DIRECTORY,
+    LOG,
+    PARTITION_METADATA,
+    directory_name,
+    marked_directory_name,
+    parse_directory_name,
+)
+from .index import IndexCache
+from .log import Log
+from .metrics import LogMetrics
+from .recovery import DEFAULT_PRODUCER_EXPIRATION_MS, OpenOptions, open_log
+
+logger = logging.getLogger(__name__)
+
+TopicPartition = tuple[str, int]
+
+# The metadata log lies in the same directory but belongs to the Raft quorum.
+METADATA_PARTITION: TopicPartition = ("__cluster_metadata", 0)
+_PROGRESS_INTERVAL_S = 5.0
+
+
+class LogDirectory:
+    """`config_of` gives the configuration of a topic. `offline` is told once when an I/O error ends the directory."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        config_of: Callable[[str], LogConfig],
+        clock: Clock,
+        random: Random,
+        *,
+        producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
+        cache: IndexCache | None = None,
+    ) -> None:
+        self.disk = disk
+        self.metrics = LogMetrics()
+        self.logs: dict[TopicPartition, Log] = {}
+        self.topic_ids: dict[TopicPartition, Uuid] = {}
+        # How far each compacted partition is clean.
+        self.cleaner_offsets: dict[TopicPartition, int] = {}
+        # Of the node that stopped cleanly here last; -1 if it did not.
+        self.last_broker_epoch = -1
+        self._config_of = config_of
+        self._clock = clock
+        self._random = random
+        self._producer_expiration_ms = producer_expiration_ms
+        self._cache = cache or IndexCache()
+        # Directories of deleted partitions: (due, path).
+        self._doomed: list[tuple[int, str]] = []
+
+    @property
+    def is_offline(self) -> bool:
+        return self.disk.failure is not None
+
+    # Opening
+
+    def open(self) -> None:
+        """Opens every partition. After a crash this walks what was not flushed, and tells how far it is."""
+        now_ms = self._clock.now_ms()
+        marker = self.disk.read_file(CLEAN_SHUTDOWN)
+        clean = marker is not None
+        if marker is not None:
+            self.last_broker_epoch = decode_clean_shutdown(marker)
+            # From here on a crash is a crash.
+            self.disk.remove(CLEAN_SHUTDOWN)
+            self.disk.sync_directory()
+        recovery_points = self._read_offsets(RECOVERY_POINTS)
+        starts = self._read_offsets(LOG_START_OFFSETS)
+        high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        self.cleaner_offsets = self._read_offsets(CLEANER_OFFSETS)
+        found = self._find_partitions(now_ms)
+        progress = RecoveryProgress(self.disk, self._clock, [] if clean else found)
+        for partition, path in found:
+            options = OpenOptions(
+                clean=clean,
+                recovery_point=recovery_points.get(partition, 0),
+                start_offset=starts.get(partition, 0),
+                high_watermark=high_watermarks.get(partition, 0),
+                cleaned_to=self.cleaner_offsets.get(partition, 0),
+                producer_expiration_ms=self._producer_expiration_ms,
+                progress=progress.advance,
+            )
+            self._open_log(partition, path, options, now_ms)
+        self.metrics.recovered_bytes = progress.done_bytes
+        progress.finish(len(found))
+
+    def _find_partitions(self, now_ms: int) -> list[tuple[TopicPartition, str]]:
+        found = []
+        for entry in self.disk.list():
+            if not entry.is_directory:
+                continue
+            parsed = parse_directory_name(entry.name)
+            if parsed is None:
+                logger.warning("%s/%s is no partition's directory: it is left alone", self.disk.root, entry.name)
+            elif parsed.mark == DELETE_DIRECTORY:
+                self._doomed.append((now_ms, entry.name))
+            elif parsed.mark:
+                logger.info("%s/%s is left alone", self.disk.root, entry.name)
+            elif (parsed.topic, parsed.partition) != METADATA_PARTITION:
+                found.append(((parsed.topic, parsed.partition), entry.name))
+        return found
+
+    def _open_log(self, partition: TopicPartition, path: str, options: OpenOptions, now_ms: int) -> Log:
+        log = open_log(
+            self.disk,
+            path,
+            self._config_of(partition[0]),
+            self._random,
+            now_ms=now_ms,
+            options=options,
+            cache=self._cache,
+            metrics=self.metrics,
+        )
+        metadata = self.disk.read_file(f"{path}/{PARTITION_METADATA}")
+        if metadata is not None:
+            self.topic_ids[partition] = decode_partition_metadata(f"{path}/{PARTITION_METADATA}", metadata)
+        self.logs[partition] = log
+        return log
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self.disk, name)
+        except CorruptCheckpoint as error:
+            # Without it more is checked than need be, and nothing is lost.
+            logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
+            return {}
+
+    # Partitions come and go
+
+    def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
+        path = directory_name(topic, partition)
+        self.disk.make_directory(path)
+        self.disk.write_file(f"{path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
+        options = OpenOptions(clean=True, producer_expiration_ms=self._producer_expiration_ms)
+        return self._open_log((topic, partition), path, options, now_ms)
+
+    def delete(self, topic: str, partition: int, now_ms: int) -> None:
+        """The partition is gone at once; its files go in the second step, `purge`."""
+        log = self.logs.pop((topic, partition))
+        self.topic_ids.pop((topic, partition), None)
+        self.cleaner_offsets.pop((topic, partition), None)
+        for segment in log.segments:
+            segment.forget()
+            segment.close()
+        unique_id = f"{self._random.below(1 << 128):032x}"
+        doomed = marked_directory_name(topic, partition, unique_id, DELETE_DIRECTORY)
+        self.disk.rename(log.directory, doomed)
+        self.disk.sync_directory()
+        self._doomed.append((now_ms + log.config.file_delete_delay_ms, doomed))
+        self.checkpoint()
+
+    def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
+        """Truncates a follower's log; the recovery points are written at once, since one may have gone back."""
+        if self.logs[topic, partition].truncate_to(offset, now_ms):
+            self.checkpoint_recovery_points()
+
+    def purge(self, now_ms: int) -> None:
+        """The second step of deletions that are due."""
+        for log in self.logs.values():
+            log.purge(now_ms)
+        for due_ms, path in list(self._doomed):
+            if due_ms <= now_ms:
+                self.disk.remove_tree(path)
+                self._doomed.remove((due_ms, path))
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        self.checkpoint_recovery_points()
+        self.checkpoint_starts()
+        write_offsets(
+            self.disk, HIGH_WATERMARKS, {partition: log.high_watermark for partition, log in self.logs.items()}
+        )
+        self.checkpoint_cleaner()
+
+    def checkpoint_recovery_points(self) -> None:
+        write_offsets(
+            self.disk, RECOVERY_POINTS, {partition: log.recovery_point for partition, log in self.logs.items()}
+        )
+
+    def checkpoint_starts(self) -> None:
+        """Only where the start is not the first segment's, as Kafka does."""
+        starts = {
+            partition: log.start_offset
+            for partition, log in self.logs.items()
+            if log.start_offset > log.segments.first.base_offset
+        }
+        write_offsets(self.disk, LOG_START_OFFSETS, starts)
+
+    def checkpoint_cleaner(self) -> None:
+        write_offsets(self.disk, CLEANER_OFFSETS, self.cleaner_offsets)
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """A clean stop: the next opening reads checkpoints only."""
+        now_ms = self._clock.now_ms()
+        for log in self.logs.values():
+            log.close(now_ms)
+        self.checkpoint()
+        self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
+        self.disk.close()
+
+
+class RecoveryProgress:
+    """Tells every few seconds how far a long recovery is."""
+
+    def __init__(self, disk: Disk, clock: Clock, partitions: list[tuple[TopicPartition, str]]) -> None:
+        self._root = disk.root
+        self._clock = clock
+        self._started = self._told = clock.monotonic()
+        self.done_bytes = 0
+        # An upper bound: what was flushed is not walked.
+        self.total_bytes = sum(
+            entry.size for _, path in partitions for entry in disk.list(path) if entry.name.endswith(LOG)
+        )
+
+    def advance(self, done_bytes: int) -> None:
+        self.done_bytes += done_bytes
+        now = self._clock.monotonic()
+        if now - self._told >= _PROGRESS_INTERVAL_S:
+            self._told = now
+            logger.info(
+                "recovering %s: %d of at most %d MB checked", self._root, self.done_bytes >> 20, self.total_bytes >> 20
+            )
+
+    def finish(self, partitions: int) -> None:
+        logger.info(
+            "opened %d partitions of %s in %.1f s, %d MB checked",
+            partitions,
+            self._root,
+            self._clock.monotonic() - self._started,
+            self.done_bytes >> 20,
+        )
+
+
+class LogDirectories:
+    """The node's log directories (`log.dirs`). One that fails goes offline alone."""
+
+    def __init__(
+        self, directories: list[LogDirectory], on_offline: Callable[[LogDirectory], None] | None = None
+    ) -> None:
+        self.directories = directories
+        self._on_offline = on_offline or (lambda _directory: None)
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if not directory.is_offline]
+
+    def open(self) -> None:
+        self._each(LogDirectory.open)
+
+    def log(self, topic: str, partition: int) -> Log | None:
+        directory = self.directory_of(topic, partition)
+        return None if directory is None else directory.logs[topic, partition]
+
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
+        return next((directory for directory in self.online if (topic, partition) in directory.logs), None)
+
+    def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
+        """In the online directory with the fewest partitions, as Kafka does."""
+        online = self.online
+        if not online:
+            raise self.directories[0].disk.failure or AssertionError("no log directory")
+        directory = min(online, key=lambda directory: len(directory.logs))
+        return directory.create(topic, partition, topic_id, now_ms)
+
+    def checkpoint(self) -> None:
+        self._each(LogDirectory.checkpoint)
+
+    def purge(self, now_ms: int) -> None:
+        self._each(lambda directory: directory.purge(now_ms))
+
+    def close(self, broker_epoch: int = -1) -> None:
+        self._each(lambda directory: directory.close(broker_epoch))
+
+    def _each(self, action: Callable[[LogDirectory], None]) -> None:
+        for directory in self.online:
+            try:
+                action(directory)
+            except DiskError as error:
+                self.take_offline(directory, error)
+
+    def take_offline(self, directory: LogDirectory, error: DiskError) -> None:
+        logger.error("%s; its %d partitions are offline, other directories go on", error, len(directory.logs))
+        directory.logs.clear()
+        self._on_offline(directory)

@@ -1,0 +1,291 @@
+"""The indexes of a segment: offset to position, timestamp to offset (both sparse), and its aborted transactions.
+
+Entries of the active segment are in memory and reach the file when the segment is flushed or sealed: what lies beyond
+the recovery point is rebuilt after a crash anyway. Those of old segments are read whole on demand and kept in a
+bounded cache.
+"""
+
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from cordwood.runtime.disk import Disk, File
+
+from .files import OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+
+
+class CorruptIndex(Exception):
+    """The file is not an index of its segment; it is rebuilt from the log."""
+
+
+class Index:
+    """What they have in common: fixed-size entries, sorted, appended at the end."""
+
+    KIND: ClassVar[str]
+    ENTRY: ClassVar[struct.Struct]
+
+    __slots__ = ("_cache", "_data", "_disk", "_stored_bytes", "base_offset", "directory", "stage")
+
+    def __init__(
+        self, disk: Disk, cache: "IndexCache", directory: str, base_offset: int, stored_bytes: int, stage: str = ""
+    ) -> None:
+        self._disk = disk
+        self._cache = cache
+        self.directory = directory
+        self.base_offset = base_offset
+        self.stage = stage
+        # How many bytes of the file are known to hold entries of `_data`.
+        self._stored_bytes = stored_bytes
+        self._data: bytearray | None = None if stored_bytes else bytearray()
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory}/{file_name(self.base_offset, self.KIND, self.stage)}"
+
+    @property
+    def data(self) -> bytearray:
+        if self._data is None:
+            self._load()
+        else:
+            self._cache.touch(self)
+        assert self._data is not None
+        return self._data
+
+    def __len__(self) -> int:
+        return (self._stored_bytes if self._data is None else len(self._data)) // self.ENTRY.size
+
+    def is_full(self, max_bytes: int) -> bool:
+        return len(self) >= max_bytes // self.ENTRY.size
+
+    def write(self) -> None:
+        """Brings the file up to the entries in memory."""
+        data = self._data
+        if data is not None and len(data) > self._stored_bytes:
+            file = self.file()
+            file.append(memoryview(data)[self._stored_bytes :])
+            file.close()
+            self._stored_bytes = len(data)
+
+    def seal(self) -> None:
+        """The segment is not active any more: from here on the entries in memory are only a cache."""
+        self.write()
+        if self._data:
+            self._cache.add(self, len(self._data))
+
+    def unload(self) -> None:
+        self.write()
+        if self._stored_bytes:
+            self._data = None
+
+    def forget(self) -> None:
+        """The file is going away: nothing of it is to be cached or written any more."""
+        self._cache.discard(self)
+
+    def clear(self) -> None:
+        """Starts the file anew, creating it if it is missing."""
+        self._disk.create(self.path).close()
+        self._stored_bytes = 0
+        self._data = bytearray()
+
+    def file(self) -> File:
+        """The file, for appending and syncing."""
+        return self._disk.open(self.path, self._stored_bytes)
+
+    def _truncate_entries(self, count: int) -> None:
+        size = count * self.ENTRY.size
+        del self.data[size:]
+        if self._stored_bytes > size:
+            file = self.file()
+            file.truncate(size)
+            file.close()
+            self._stored_bytes = size
+
+    def _load(self) -> None:
+        file = self.file()
+        data = bytearray(file.read(0, self._stored_bytes))
+        file.close()
+        self._check(data)
+        self._data = data
+        self._cache.add(self, len(data))
+
+    def _check(self, data: bytearray) -> None:
+        """Raises CorruptIndex where the ends show that this is no index; look-ups check the entries that they use."""
+        size = self.ENTRY.size
+        if len(data) % size:
+            raise CorruptIndex(f"{self.path}: {len(data)} bytes are not a multiple of {size}")
+        first, last = self.ENTRY.unpack_from(data), self.ENTRY.unpack_from(data, len(data) - size)
+        if len(data) > size and not last[0] > first[0]:
+            raise CorruptIndex(f"{self.path}: not sorted, or padded: it begins with {first} and ends with {last}")
+
+    def _slot_at_or_below(self, key: int, field: int = 0) -> int:
+        """The last entry whose field is not above `key`, or -1."""
+        data = self.data
+        unpack, size = self.ENTRY.unpack_from, self.ENTRY.size
+        low, high = 0, len(data) // size
+        while low < high:
+            middle = (low + high) >> 1
+            if unpack(data, middle * size)[field] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+
+class OffsetIndex(Index):
+    """(offset - base offset, position): the batch that ends with the offset starts at the position."""
+
+    KIND = OFFSET_INDEX
+    ENTRY = struct.Struct(">ii")
+    __slots__ = ()
+
+    def append(self, offset: int, position: int) -> None:
+        self.data.extend(self.ENTRY.pack(offset - self.base_offset, position))
+
+    def at_or_below(self, offset: int) -> tuple[int, int]:
+        """The last entry that is not above `offset`: (offset, position) from where to look for it."""
+        slot = self._slot_at_or_below(offset - self.base_offset)
+        if slot < 0:
+            return self.base_offset, 0
+        relative, position = self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)
+        return relative + self.base_offset, position
+
+    def upper_bound(self, position: int) -> int | None:
+        """The first indexed offset at or past a position, if there is one."""
+        slot = self._slot_at_or_below(position - 1, field=1) + 1
+        if slot >= len(self):
+            return None
+        return int(self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)[0]) + self.base_offset
+
+    @property
+    def last_position(self) -> int:
+        data = self.data
+        return int(self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)[1]) if data else 0
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the entries of `offset` and above."""
+        self._truncate_entries(self._slot_at_or_below(offset - self.base_offset - 1) + 1)
+
+    def entries(self) -> list[tuple[int, int]]:
+        return [(relative + self.base_offset, position) for relative, position in self.ENTRY.iter_unpack(self.data)]
+
+
+class TimeIndex(Index):
+    """(timestamp, offset - base offset): up to the offset no record is younger than the timestamp."""
+
+    KIND = TIME_INDEX
+    ENTRY = struct.Struct(">qi")
+    __slots__ = ()
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Adds an entry if the timestamp goes beyond the last one's."""
+        if timestamp > self.last[0]:
+            self.data.extend(self.ENTRY.pack(timestamp, offset - self.base_offset))
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """(timestamp, offset); (-1, base offset) when there is no entry."""
+        data = self.data
+        if not data:
+            return -1, self.base_offset
+        timestamp, relative = self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)
+        return timestamp, relative + self.base_offset
+
+    def offset_at_or_below(self, timestamp: int) -> int:
+        """Where to start looking for a record of `timestamp` or later."""
+        slot = self._slot_at_or_below(timestamp)
+        if slot < 0:
+            return self.base_offset
+        return int(self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)[1]) + self.base_offset
+
+    def is_full(self, max_bytes: int) -> bool:
+        # One entry is kept free for the largest timestamp, which is added when the segment is sealed.
+        return len(self) >= max_bytes // self.ENTRY.size - 1
+
+    def truncate_to(self, offset: int) -> None:
+        self._truncate_entries(self._slot_at_or_below(offset - self.base_offset - 1, field=1) + 1)
+
+    def entries(self) -> list[tuple[int, int]]:
+        return [(timestamp, relative + self.base_offset) for timestamp, relative in self.ENTRY.iter_unpack(self.data)]
+
+
+class AbortedTxn(NamedTuple):
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndex(Index):
+    """The transactions that were aborted by a marker in this segment. The file is there only if there are any."""
+
+    KIND = TXN_INDEX
+    ENTRY = struct.Struct(">hqqqq")
+    __slots__ = ()
+
+    def append(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
+        self.data.extend(self.ENTRY.pack(0, producer_id, first_offset, last_offset, last_stable_offset))
+
+    def entries(self) -> Iterator[AbortedTxn]:
+        return (AbortedTxn(*entry) for entry in self.ENTRY.iter_unpack(self.data))
+
+    def collect(self, fetch_offset: int, upper_bound: int, found: list[AbortedTxn]) -> bool:
+        """Adds what overlaps the range; True once no later segment can hold more of it."""
+        for txn in self.entries():
+            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
+                found.append(txn)
+            if txn.last_stable_offset >= upper_bound:
+                return True
+        return False
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops what was aborted at `offset` or later."""
+        if len(self):
+            self._truncate_entries(self._slot_at_or_below(offset - 1, field=3) + 1)
+
+    def clear(self) -> None:
+        self._disk.remove(self.path)
+        self._stored_bytes = 0
+        self._data = bytearray()
+
+    def file(self) -> File:
+        return super().file() if self._stored_bytes else self._disk.create(self.path)
+
+    def _check(self, data: bytearray) -> None:
+        if len(data) % self.ENTRY.size:
+            raise CorruptIndex(f"{self.path}: {len(data)} bytes are not a multiple of {self.ENTRY.size}")
+        previous = -1
+        for txn in self.ENTRY.iter_unpack(data):
+            if txn[0] != 0 or txn[2] > txn[3] or txn[3] < self.base_offset or txn[3] < previous:
+                raise CorruptIndex(f"{self.path}: {AbortedTxn(*txn)} cannot stand there")
+            previous = txn[3]
+
+
+class IndexCache:
+    """Bounds the memory of the indexes of old segments; the one not used for longest is unloaded first."""
+
+    def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
+        self.max_bytes = max_bytes
+        self._bytes = 0
+        self._sizes: OrderedDict[int, tuple[Index, int]] = OrderedDict()
+
+    def add(self, index: Index, size: int) -> None:
+        self.discard(index)
+        self._sizes[id(index)] = (index, size)
+        self._bytes += size
+        while self._bytes > self.max_bytes and len(self._sizes) > 1:
+            _, (oldest, oldest_size) = self._sizes.popitem(last=False)
+            self._bytes -= oldest_size
+            oldest.unload()
+
+    def touch(self, index: Index) -> None:
+        if id(index) in self._sizes:
+            self._sizes.move_to_end(id(index))
+
+    def discard(self, index: Index) -> None:
+        entry = self._sizes.pop(id(index), None)
+        if entry is not None:
+            self._bytes -= entry[1]

@@ -1,0 +1,507 @@
+"""One partition's log: append, read, look up, truncate, delete. Opening one is `recovery.open_log`.
+
+The log is owned by one thread. Time is handed in. Whoever owns it calls `flush` (or `begin_flush` and `end_flush`
+around a thread) when `flush_due` says so, `purge` now and then, and writes the directory's checkpoints.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cordwood.runtime.disk import Buffer, Disk, File, FileRange
+from cordwood.runtime.randomness import Random
+from cordwood.wire.control import EndTxnMarker, end_txn_of
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.records import BatchHeader, CorruptBatch, batch_headers, check_crc
+
+from .config import LogConfig
+from .epochs import LeaderEpochs
+from .files import DELETED, LEADER_EPOCHS, SWAP
+from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
+from .producers import AppendOrigin, Producers
+from .refusal import Refusal
+from .segment import Segment, TimestampedOffset
+from .segments import Segments
+from .snapshots import ProducerSnapshots
+from .validation import accept_batch
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    first_offset: int
+    last_offset: int
+    # -1 when the topic keeps the producer's timestamps.
+    log_append_time_ms: int
+    is_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FlushJob:
+    """Runs in any thread; `Log.end_flush` then takes note of it."""
+
+    end_offset: int
+    now_ms: int
+    sealed: tuple[Segment, ...]
+    run: Callable[[], None]
+
+
+class Log:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        random: Random,
+        cache: IndexCache,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        producers: Producers,
+        snapshots: ProducerSnapshots,
+        *,
+        start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        now_ms: int,
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.config = config
+        self.cache = cache
+        self.segments = segments
+        self.epochs = epochs
+        self.producers = producers
+        self.snapshots = snapshots
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        # What lies before it is on stable storage.
+        self.recovery_point = recovery_point
+        self.high_watermark = start_offset
+        self.last_flush_ms = now_ms
+        self._random = random
+        # Sealed since the last flush, or not known to be synced since the log was opened.
+        self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
+        # Where a read up to an offset ends, as last computed: (offset, segment, position).
+        self._bound: tuple[int, Segment, int] | None = None
+        # First step of deletion done; the second is due at the time.
+        self._retired: list[tuple[int, Segment | str]] = []
+
+    def __repr__(self) -> str:
+        return f"Log({self.directory}, {self.start_offset}..{self.end_offset})"
+
+    @property
+    def active(self) -> Segment:
+        return self.segments.active
+
+    @property
+    def size(self) -> int:
+        return self.segments.size
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to here every transaction is decided: what a reader of committed data may see."""
+        unstable = self.producers.first_unstable_offset
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.start_offset), self.high_watermark)
+
+    # Appending
+
+    def append_as_leader(
+        self, data: Buffer, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
+    ) -> Appended:
+        """Checks the batch, gives it the next offsets and writes it. Refusal: nothing was written."""
+        batch, header = accept_batch(
+            data,
+            next_offset=self.end_offset,
+            leader_epoch=leader_epoch,
+            config=self.config,
+            origin=origin,
+            now_ms=now_ms,
+        )
+        append_time = now_ms if self.config.uses_log_append_time else -1
+        marker = None
+        if header.has_producer_id:
+            if origin is AppendOrigin.CLIENT:
+                duplicate = self.producers.find_duplicate(header)
+                if duplicate is not None:
+                    return Appended(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, True)
+            marker = end_txn_of(batch, header)
+            self.producers.check(header, origin, marker)
+        if header.size > self.config.segment_bytes:
+            raise Refusal(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"the record batch has {header.size} bytes, more than a segment takes ({self.config.segment_bytes})",
+            )
+        self.epochs.assign(leader_epoch, header.base_offset)
+        self._write(batch, [header], [marker], now_ms)
+        return Appended(header.base_offset, header.last_offset, append_time)
+
+    def append_as_follower(self, data: Buffer, now_ms: int) -> Appended | None:
+        """Writes whole batches as the leader has them; a batch cut short at the end is left for the next fetch."""
+        headers: list[BatchHeader] = []
+        markers: list[EndTxnMarker | None] = []
+        next_offset, length = self.end_offset, 0
+        view = memoryview(data)
+        try:
+            for position, header in batch_headers(data):
+                check_crc(data, header, position)
+                if header.base_offset < next_offset and not (header.magic < 2 and header.last_offset >= next_offset):
+                    raise Refusal(
+                        ErrorCode.UNKNOWN_SERVER_ERROR,
+                        f"a batch at offset {header.base_offset} does not follow {next_offset - 1} in {self.directory}",
+                    )
+                length = position + header.size
+                headers.append(header)
+                markers.append(end_txn_of(view[position:length], header) if header.has_producer_id else None)
+                next_offset = header.next_offset
+        except CorruptBatch as error:
+            raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        if not headers:
+            return None
+        for header in headers:
+            if header.magic >= 2:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+            else:
+                # Batches of before KIP-101 carry no epoch; what is known of epochs is not to be trusted past them.
+                self.epochs.clear()
+        self._write(view[:length], headers, markers, now_ms)
+        return Appended(headers[0].base_offset, headers[-1].last_offset, -1)
+
+    def _write(self, data: Buffer, headers: list[BatchHeader], markers: list[EndTxnMarker | None], now_ms: int) -> None:
+        first, last = headers[0], headers[-1]
+        max_timestamp = first.max_timestamp if len(headers) == 1 else max(header.max_timestamp for header in headers)
+        segment = self.active
+        if self._should_roll(segment, len(data), max_timestamp, last.last_offset, now_ms):
+            segment = self._roll_for(last.last_offset, first.base_offset, now_ms)
+        segment.append(data, headers, self.config.index_interval_bytes)
+        self.end_offset = last.next_offset
+        for header, marker in zip(headers, markers, strict=True):
+            if header.has_producer_id:
+                completed = self.producers.apply(header, marker)
+                if completed is not None and completed.is_aborted:
+                    stable = self.producers.last_stable_offset_after(completed)
+                    segment.txn_index.append(
+                        completed.producer_id, completed.first_offset, completed.last_offset, stable
+                    )
+        self.producers.end_offset = self.end_offset
+
+    # Rolling
+
+    def _should_roll(
+        self, segment: Segment, more_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> bool:
+        config = self.config
+        return (
+            segment.size > config.segment_bytes - more_bytes
+            or (segment.size > 0 and self._waited_ms(segment, max_timestamp, now_ms) > self._roll_after_ms(segment))
+            or segment.offset_index.is_full(config.segment_index_bytes)
+            or segment.time_index.is_full(config.segment_index_bytes)
+            or not segment.accepts_offset(last_offset)
+        )
+
+    def _waited_ms(self, segment: Segment, max_timestamp: int, now_ms: int) -> int:
+        """Kafka goes by the records' own time where they have one, so that a replica rolls where its leader did."""
+        first = segment.first_timestamp()
+        return max_timestamp - first if first >= 0 else now_ms - segment.created_ms
+
+    def _roll_after_ms(self, segment: Segment) -> int:
+        config = self.config
+        limit = min(config.max_compaction_lag_ms, config.segment_ms) if config.compact else config.segment_ms
+        return limit - segment.roll_jitter_ms
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begins a new segment at the end of the log (or further on, where a follower meets a gap)."""
+        base_offset = self.end_offset if base_offset is None else base_offset
+        active = self.active
+        if active.base_offset == base_offset and active.size == 0:
+            return active
+        active.seal()
+        self._unsynced.append(active)
+        self.producers.end_offset = base_offset
+        self.snapshots.write(self.producers)
+        segment = self._create_segment(base_offset, now_ms)
+        self.segments.add(segment)
+        return segment
+
+    def _roll_for(self, last_offset: int, first_offset: int, now_ms: int) -> Segment:
+        """Where a batch must begin a new segment. Segments follow each other without a gap, which is how recovery knows
+        that nothing between them was lost; only offsets too far apart for one segment make an exception."""
+        if last_offset - self.end_offset <= MAX_RELATIVE_OFFSET:
+            return self.roll(now_ms)
+        self.flush(now_ms)
+        return self.roll(now_ms, first_offset)
+
+    def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
+        config = self.config
+        bound = min(config.segment_jitter_ms, config.segment_ms)
+        jitter = self._random.below(bound) if bound > 0 else 0
+        return Segment.create(self.disk, self.cache, self.directory, base_offset, now_ms, jitter)
+
+    # Flushing
+
+    def flush_due(self, now_ms: int) -> bool:
+        unflushed = self.end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        return unflushed >= self.config.flush_messages or now_ms - self.last_flush_ms >= self.config.flush_ms
+
+    def flush(self, now_ms: int) -> None:
+        job = self.begin_flush(now_ms)
+        job.run()
+        self.end_flush(job)
+
+    def begin_flush(self, now_ms: int, *, all_indexes: bool = False) -> FlushJob:
+        """What must reach stable storage for the recovery point to move up to the end of the log.
+
+        Everything that opening the log trusts below the recovery point goes along: indexes, snapshots, leader epochs.
+        The active segment's indexes do not, since it is walked from its start after a crash.
+        """
+        logs: list[File] = [self.active.file, *(segment.file for segment in self._unsynced)]
+        others = self.snapshots.unsynced_files()
+        for segment in [*self._unsynced, *([self.active] if all_indexes else [])]:
+            others += segment.index_files()
+        self.write_epochs()
+        sync = self.disk.sync_job([*logs, *others])
+        for file in others:
+            file.close()
+
+        def run() -> None:
+            sync()
+            self.disk.sync_directory(self.directory)
+
+        return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), run)
+
+    def end_flush(self, job: FlushJob) -> None:
+        # A truncation may have come in between.
+        self.recovery_point = max(self.recovery_point, min(job.end_offset, self.end_offset))
+        self.last_flush_ms = job.now_ms
+        self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
+
+    def write_epochs(self) -> None:
+        if self.epochs.changed:
+            self.disk.write_file(f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode())
+            self.epochs.changed = False
+
+    def close(self, now_ms: int) -> None:
+        """After this the log opens without recovery, provided that the directory's checkpoints are written too."""
+        self.active.seal()
+        self.snapshots.write(self.producers)
+        job = self.begin_flush(now_ms, all_indexes=True)
+        job.run()
+        self.end_flush(job)
+        self.purge(None)
+        for segment in self.segments:
+            segment.forget()
+            segment.close()
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True) -> FileRange | None:
+        """Batches from the one that holds `offset` on, below `max_offset`; None when there is nothing to read.
+
+        The last batch may be cut short by `max_bytes`, as clients expect of Kafka; the first is whole if
+        `min_one_batch`.
+        """
+        self._check_readable(offset)
+        if offset >= max_offset:
+            return None
+        segment = self.segments.floor(offset)
+        while segment is not None:
+            found = segment.locate(offset)
+            if found is not None:
+                position, header = found
+                limit = self._bound_position(segment, max_offset) - position
+                length = min(limit, max(max_bytes, header.size) if min_one_batch else max_bytes)
+                return segment.range(position, length) if length > 0 else None
+            # Compaction or a gap emptied the rest of this segment.
+            segment = self.segments.after(segment)
+        return None
+
+    def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
+        """The aborted transactions that a reader of committed data needs to skip in what `read` gave it."""
+        segment = self.segments.floor(offset)
+        while segment is not None and segment.file is not segment_range.file:
+            segment = self.segments.after(segment)
+        if segment is None:
+            return []
+        upper_bound = segment.offset_index.upper_bound(segment_range.position + segment_range.length)
+        if upper_bound is None:
+            following = self.segments.after(segment)
+            upper_bound = self.end_offset if following is None else following.base_offset
+        return self.aborted_txns_between(offset, upper_bound)
+
+    def aborted_txns_between(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        found: list[AbortedTxn] = []
+        for segment in self.segments.from_floor(start_offset):
+            if segment.txn_index.collect(start_offset, end_offset, found):
+                break
+        found.sort(key=lambda txn: txn.first_offset)
+        return found
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """The first record that is not older than `timestamp`; control records count, as in Kafka."""
+        for segment in self.segments:
+            if segment.largest_timestamp >= timestamp:
+                return segment.find_timestamp(timestamp, self.start_offset)
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        return max(self.segments, key=lambda segment: segment.max_timestamp).find_max_timestamp()
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    def _check_readable(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise Refusal(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not within [{self.start_offset}, {self.end_offset}] of {self.directory}",
+            )
+
+    def _bound_position(self, segment: Segment, max_offset: int) -> int:
+        """Where in `segment` the batch of `max_offset` begins."""
+        if max_offset >= self.end_offset:
+            return segment.size
+        following = self.segments.after(segment)
+        if following is not None and following.base_offset <= max_offset:
+            return segment.size
+        if self._bound is None or self._bound[0] != max_offset or self._bound[1] is not segment:
+            found = segment.locate(max_offset)
+            self._bound = (max_offset, segment, segment.size if found is None else found[0])
+        return self._bound[2]
+
+    # Moving the ends
+
+    def advance_high_watermark(self, offset: int) -> None:
+        self.high_watermark = min(offset, self.end_offset)
+        self.producers.on_high_watermark(self.high_watermark)
+
+    def advance_start(self, offset: int) -> None:
+        """DeleteRecords and retention: what lies before is not read any more, and segments of it may be deleted."""
+        if offset > self.high_watermark:
+            raise Refusal(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"the log cannot start at {offset}, which is past its high watermark {self.high_watermark}",
+            )
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drops `offset` and all above it; False if there is nothing. The recovery point may go back: checkpoint it."""
+        if offset >= self.end_offset:
+            self.epochs.truncate_from_end(self.end_offset)
+            return False
+        logger.info("truncating %s from %d to offset %d", self.directory, self.end_offset, offset)
+        if offset < self.segments.first.base_offset:
+            self.truncate_fully(offset, now_ms)
+            return True
+        # From the end backwards and each step durable before the next, so that a crash never leaves a hole.
+        beyond = self.segments.between(offset + 1, self.end_offset + 1)
+        for segment in reversed(beyond):
+            self._retire_segment(segment, now_ms)
+        if beyond:
+            self.disk.sync_directory(self.directory)
+        self.active.truncate_to(offset)
+        if self.active in self._unsynced:
+            self._unsynced.remove(self.active)
+        self._set_end(offset)
+        self.start_offset = min(self.start_offset, offset)
+        self.epochs.truncate_from_end(offset)
+        self.reload_producers(now_ms)
+        return True
+
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """Empties the log and goes on at `offset`: the leader does not have what lies between any more."""
+        logger.info("emptying %s, which goes on at offset %d", self.directory, offset)
+        for segment in reversed(list(self.segments)):
+            self._retire_segment(segment, now_ms)
+        self.segments.add(self._create_segment(offset, now_ms))
+        self._set_end(offset)
+        self.start_offset = offset
+        self.epochs.clear()
+        for snapshot in list(self.snapshots.offsets):
+            self.snapshots.remove(snapshot)
+        self.producers = Producers(self.producers.expiration_ms, offset)
+        self.high_watermark = offset
+
+    def _set_end(self, offset: int) -> None:
+        self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        self._bound = None
+
+    def reload_producers(self, now_ms: int) -> None:
+        """Producer state as of the end of the log, from the last snapshot before it and the log since."""
+        from .recovery import load_producers
+
+        self.producers = load_producers(
+            self.segments,
+            self.snapshots,
+            self.producers.expiration_ms,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            now_ms=now_ms,
+        )
+        self.producers.on_high_watermark(self.high_watermark)
+
+    # Deleting
+
+    def delete_segments(self, segments: list[Segment], now_ms: int, reason: str) -> None:
+        """Takes segments from the head of the log; their files go in two steps."""
+        if not segments:
+            return
+        if len(segments) == len(self.segments):
+            self.roll(now_ms)
+        if segments[-1] is self.active:
+            # It was empty: there is nothing to roll, and nothing to delete of it.
+            segments = segments[:-1]
+        for segment in segments:
+            logger.info("deleting %s: %s", segment, reason)
+            following = self.segments.after(segment)
+            assert following is not None
+            self.advance_start(following.base_offset)
+            self._retire_segment(segment, now_ms)
+
+    def replace_segments(self, cleaned: list[Segment], old: list[Segment], now_ms: int) -> None:
+        """Compaction's swap. `cleaned` are complete and synced as `.cleaned`; a crash at any step leaves either the old
+        segments or the cleaned ones: while one `.cleaned` file is left the `.swap` files after it do not count, and
+        from then on opening the log finishes what was begun here."""
+        for segment in reversed(cleaned):
+            segment.set_stage(SWAP)
+        self.disk.sync_directory(self.directory)
+        kept_bases = {segment.base_offset for segment in cleaned}
+        for segment in old:
+            self._retire_segment(segment, now_ms, keep_snapshot=segment.base_offset in kept_bases)
+        for segment in cleaned:
+            segment.set_stage("")
+            self.segments.add(segment)
+        self.disk.sync_directory(self.directory)
+        self._bound = None
+
+    def _retire_segment(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
+        self.segments.remove(segment)
+        if segment in self._unsynced:
+            self._unsynced.remove(segment)
+        segment.forget()
+        segment.set_stage(DELETED)
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        self._retired.append((due_ms, segment))
+        if not keep_snapshot:
+            path = self.snapshots.mark_deleted(segment.base_offset)
+            if path is not None:
+                self._retired.append((due_ms, path))
+
+    def purge(self, now_ms: int | None) -> None:
+        """The second step of deletion, for what is due (None: for all)."""
+        waiting = []
+        for due_ms, what in self._retired:
+            if now_ms is not None and due_ms > now_ms:
+                waiting.append((due_ms, what))
+            elif isinstance(what, Segment):
+                what.remove()
+            else:
+                self.disk.remove(what)
+        self._retired = waiting

@@ -1,0 +1,456 @@
+"""Opening a log: finishing what a crash interrupted, checking what was not yet on stable storage, and reading the rest
+only as far as its checkpoints leave open."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cordwood.runtime.disk import Disk
+from cordwood.runtime.randomness import Random
+from cordwood.wire.control import end_txn_of
+from cordwood.wire.records import BatchHeader, CorruptBatch, check_crc
+
+from . import batches
+from .checkpoint import CorruptCheckpoint
+from .config import LogConfig
+from .epochs import LeaderEpochs, decode_epochs
+from .files import (
+    CLEANED,
+    CORRUPT,
+    DELETED,
+    LEADER_EPOCHS,
+    LOG,
+    OFFSET_INDEX,
+    PRODUCER_SNAPSHOT,
+    SEGMENT_FILES,
+    SWAP,
+    TIME_INDEX,
+    SegmentFile,
+    file_name,
+    parse_file_name,
+)
+from .index import CorruptIndex, IndexCache
+from .log import Log
+from .metrics import LogMetrics
+from .producers import Producers
+from .segment import Segment
+from .segments import Segments
+from .snapshots import ProducerSnapshots
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PRODUCER_EXPIRATION_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """What the directory's checkpoints say of the partition, and whom to tell."""
+
+    clean: bool = False
+    recovery_point: int = 0
+    start_offset: int = 0
+    high_watermark: int = 0
+    # Up to here compaction has left gaps; beyond it a gap between segments is a loss.
+    cleaned_to: int = 0
+    producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
+    # Told the bytes that were checked, as recovery goes on.
+    progress: Callable[[int], None] = lambda _bytes: None
+
+
+def open_log(
+    disk: Disk,
+    directory: str,
+    config: LogConfig,
+    random: Random,
+    *,
+    now_ms: int,
+    options: OpenOptions | None = None,
+    cache: IndexCache | None = None,
+    metrics: LogMetrics | None = None,
+) -> Log:
+    """The partition in `directory` (made if it is not there), ready to be appended to and read."""
+    options = options or OpenOptions()
+    opening = _Opening(disk, directory, config, options, cache or IndexCache(), metrics or LogMetrics(), now_ms)
+    return opening.run(random)
+
+
+class _Opening:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        options: OpenOptions,
+        cache: IndexCache,
+        metrics: LogMetrics,
+        now_ms: int,
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.config = config
+        self.options = options
+        self.cache = cache
+        self.metrics = metrics
+        self.now_ms = now_ms
+        self.segments = Segments()
+
+    def run(self, random: Random) -> Log:
+        files = self._list_files()
+        if any(file.stage for file in files):
+            self._finish_interrupted(files)
+            files = self._list_files()
+        incomplete = self._load_segments(files)
+        self.epochs, epochs_lost = self._load_epochs()
+        offsets = [file.base_offset for file in files if file.kind == PRODUCER_SNAPSHOT]
+        self.snapshots = self._load_snapshots(offsets)
+
+        producers = self._recover(incomplete)
+        end_offset = self.segments.active.next_offset() if len(self.segments) else 0
+        if not len(self.segments) or end_offset < self.options.start_offset:
+            end_offset, producers = self._start_empty(end_offset), None
+        start_offset = max(self.options.start_offset, self.segments.first.base_offset)
+        if epochs_lost:
+            self._rebuild_epochs()
+        self.epochs.truncate_from_end(end_offset)
+        self.epochs.truncate_from_start(self.options.start_offset)
+        if producers is None:
+            producers = load_producers(
+                self.segments,
+                self.snapshots,
+                self.options.producer_expiration_ms,
+                start_offset=start_offset,
+                end_offset=end_offset,
+                now_ms=self.now_ms,
+                clean=self.options.clean,
+            )
+        log = Log(
+            self.disk,
+            self.directory,
+            self.config,
+            random,
+            self.cache,
+            self.segments,
+            self.epochs,
+            producers,
+            self.snapshots,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            recovery_point=end_offset if self.options.clean else min(self.options.recovery_point, end_offset),
+            now_ms=self.now_ms,
+        )
+        log.advance_high_watermark(max(self.options.high_watermark, start_offset))
+        return log
+
+    # Finishing what was interrupted
+
+    def _list_files(self) -> dict[SegmentFile, int]:
+        files = {}
+        found_any = False
+        for entry in self.disk.list(self.directory):
+            found_any = True
+            file = parse_file_name(entry.name)
+            if file is not None and not entry.is_directory:
+                files[file] = entry.size
+        if not found_any:
+            self.disk.make_directory(self.directory)
+        return files
+
+    def _finish_interrupted(self, files: dict[SegmentFile, int]) -> None:
+        """Files on their way out are removed; a swap that was decided is completed, one that was not is undone."""
+        cleaned = [file.base_offset for file in files if file.stage == CLEANED]
+        first_cleaned = min(cleaned) if cleaned else None
+        swaps = []
+        for file in files:
+            undecided = file.stage == SWAP and first_cleaned is not None and file.base_offset >= first_cleaned
+            if file.stage in (DELETED, CLEANED) or undecided:
+                self._remove(file)
+            elif file.stage == SWAP:
+                swaps.append(file)
+        swapped_in = [
+            Segment(
+                self.disk, self.cache, self.directory, file.base_offset, {LOG: files[file]}, self.now_ms, stage=SWAP
+            )
+            for file in swaps
+            if file.kind == LOG
+        ]
+        if swapped_in:
+            logger.info("completing the interrupted swap of %d segments in %s", len(swapped_in), self.directory)
+            first = min(segment.base_offset for segment in swapped_in)
+            end = max(segment.next_offset() for segment in swapped_in)
+            for file in files:
+                if not file.stage and file.kind in SEGMENT_FILES and first <= file.base_offset < end:
+                    self._remove(file)
+        for file in swaps:
+            name = file_name(file.base_offset, file.kind)
+            self.disk.rename(f"{self.directory}/{name}{SWAP}", f"{self.directory}/{name}")
+        self.disk.sync_directory(self.directory)
+
+    def _remove(self, file: SegmentFile) -> None:
+        self.disk.remove(f"{self.directory}/{file_name(*file)}")
+
+    # Loading
+
+    def _load_segments(self, files: dict[SegmentFile, int]) -> list[Segment]:
+        """Opens every segment; those without an offset index, which have to be walked, are returned."""
+        incomplete = []
+        bases = {file.base_offset for file in files if file.kind == LOG}
+        by_base: dict[int, dict[str, int]] = {base: {} for base in bases}
+        for file, size in files.items():
+            if file.base_offset in bases:
+                by_base[file.base_offset][file.kind] = size
+            elif file.kind in SEGMENT_FILES:
+                logger.warning("removing %s/%s, an index without a log", self.directory, file_name(*file))
+                self._remove(file)
+        for base, sizes in by_base.items():
+            segment = Segment(self.disk, self.cache, self.directory, base, sizes, self.now_ms)
+            if OFFSET_INDEX not in sizes or TIME_INDEX not in sizes:
+                incomplete.append(segment)
+            self.segments.add(segment)
+        return sorted(incomplete, key=lambda segment: segment.base_offset)
+
+    def _load_epochs(self) -> tuple[LeaderEpochs, bool]:
+        path = f"{self.directory}/{LEADER_EPOCHS}"
+        data = self.disk.read_file(path)
+        try:
+            return (LeaderEpochs() if data is None else decode_epochs(path, data)), False
+        except CorruptCheckpoint as error:
+            logger.error("rebuilding the leader epochs from the log: %s", error)
+            return LeaderEpochs(), True
+
+    def _rebuild_epochs(self) -> None:
+        for segment in self.segments:
+            for _, header in batches.headers(segment.file, 0, segment.size):
+                _assign_epoch(self.epochs, header)
+
+    def _load_snapshots(self, offsets: Iterable[int]) -> ProducerSnapshots:
+        """Snapshots belong to the start of a segment; of the others only one past the last segment is of use."""
+        snapshots = ProducerSnapshots(self.disk, self.directory, list(offsets))
+        bases = {segment.base_offset for segment in self.segments}
+        newest_base = max(bases, default=0)
+        strays = [offset for offset in snapshots.offsets if offset not in bases]
+        keep = strays[-1] if strays and strays[-1] > newest_base else None
+        for offset in strays:
+            if offset != keep:
+                snapshots.remove(offset)
+        return snapshots
+
+    # Recovering
+
+    def _recover(self, incomplete: list[Segment]) -> Producers | None:
+        """Walks what may not have reached stable storage; the producer state at the end, if it was walked."""
+        if self.options.clean:
+            for segment in incomplete:
+                logger.error("%s has lost an index after a clean shutdown: rebuilding it", segment)
+                self._rebuild(segment)
+            return None
+        for segment in incomplete:
+            if segment.base_offset < self.options.recovery_point and segment is not self.segments.active:
+                logger.error("%s has lost an index that had been flushed: rebuilding it", segment)
+                self._rebuild(segment)
+        suspects = self.segments.from_floor(self.options.recovery_point) if len(self.segments) else []
+        producers = None
+        for number, segment in enumerate(suspects):
+            if number and self._follows_a_loss(suspects[number - 1], segment):
+                self._drop(suspects[number:], "offsets before them are missing", keep=True)
+                break
+            producers = producers or self._producers_before(segment)
+            cut = self._recover_segment(segment, producers)
+            if cut is not None:
+                self._drop(suspects[number + 1 :], "the log is cut before them", keep=cut)
+                break
+        return producers
+
+    def _rebuild(self, segment: Segment) -> None:
+        """Indexes of a segment whose data is not in doubt, aborted transactions included."""
+        segment.reset_indexes(with_txns=True)
+        producers = self._producers_before(segment)
+        for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
+            segment.index_recovered(header, position, self.config.index_interval_bytes)
+            _replay(producers, header, data, segment)
+        segment.seal()
+
+    def _producers_before(self, segment: Segment) -> Producers:
+        return load_producers(
+            self.segments,
+            self.snapshots,
+            self.options.producer_expiration_ms,
+            start_offset=self.options.start_offset,
+            end_offset=segment.base_offset,
+            now_ms=self.now_ms,
+        )
+
+    def _follows_a_loss(self, before: Segment, segment: Segment) -> bool:
+        end = before.next_offset()
+        if end >= segment.base_offset or segment.base_offset <= self.options.cleaned_to:
+            return False
+        logger.error(
+            "%s ends at offset %d, but the next segment begins at %d: the end of it was lost",
+            before.file.path,
+            end,
+            segment.base_offset,
+        )
+        return True
+
+    def _recover_segment(self, segment: Segment, producers: Producers) -> bool | None:
+        """Checks every batch and rebuilds the indexes, producer state and leader epochs on the way.
+
+        None when all was well; else the segment was cut, and whether flushed data was lost by that.
+        """
+        logger.info("recovering %s", segment)
+        segment.reset_indexes(with_txns=True)
+        position, next_offset = 0, segment.base_offset
+        cut = None
+        try:
+            for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
+                _check_recovered(segment, header, data, next_offset)
+                segment.index_recovered(header, position, self.config.index_interval_bytes)
+                if header.magic >= 2:
+                    _assign_epoch(self.epochs, header)
+                    _replay(producers, header, data, segment)
+                next_offset = header.next_offset
+                position += header.size
+                self.options.progress(header.size)
+        except CorruptBatch as error:
+            cut = self._cut(segment, position, next_offset, str(error))
+        producers.end_offset = next_offset
+        if segment is self.segments.active or cut is not None:
+            segment.write_indexes()
+        else:
+            segment.seal()
+        self.snapshots.write(producers)
+        return cut
+
+    def _cut(self, segment: Segment, position: int, next_offset: int, reason: str) -> bool:
+        """Nothing goes silently: a torn write is told, and damage to flushed data is kept beside the segment."""
+        path, size = segment.file.path, segment.size - position
+        is_damage = next_offset < self.options.recovery_point
+        if is_damage:
+            kept = segment.keep_as_corrupt(position)
+            self.metrics.corrupt_bytes += size
+            logger.error(
+                "%s is damaged at position %d (%s): offsets %d up to the recovery point %d had been flushed and are lost; "
+                "cutting %d bytes there, which are kept as %s",
+                path,
+                position,
+                reason,
+                next_offset,
+                self.options.recovery_point,
+                size,
+                kept,
+            )
+        else:
+            self.metrics.torn_bytes += size
+            logger.warning(
+                "cutting %d bytes that were not completely written off %s at position %d, offset %d: %s",
+                size,
+                path,
+                position,
+                next_offset,
+                reason,
+            )
+        segment.file.truncate(position)
+        return is_damage
+
+    def _drop(self, segments: list[Segment], reason: str, *, keep: bool) -> None:
+        for segment in reversed(segments):
+            size = segment.size
+            logger.log(
+                logging.ERROR if keep else logging.WARNING,
+                "removing %s with %d bytes from offset %d on: %s%s",
+                segment.file.path,
+                size,
+                segment.base_offset,
+                reason,
+                f"; its log is kept as {CORRUPT}" if keep and size else "",
+            )
+            if keep:
+                self.metrics.corrupt_bytes += size
+                if size:
+                    segment.keep_as_corrupt(0)
+            else:
+                self.metrics.torn_bytes += size
+            self.segments.remove(segment)
+            segment.forget()
+            segment.remove()
+            if segment.base_offset in self.snapshots.offsets:
+                self.snapshots.remove(segment.base_offset)
+        self.disk.sync_directory(self.directory)
+
+    def _start_empty(self, end_offset: int) -> int:
+        """No segment, or none that reaches the log's start (files were deleted by hand): the log begins anew there."""
+        start_offset = self.options.start_offset
+        if len(self.segments):
+            logger.warning(
+                "%s ends at %d, before its start offset %d: its segments are removed",
+                self.directory,
+                end_offset,
+                start_offset,
+            )
+            for segment in list(self.segments):
+                self.segments.remove(segment)
+                segment.forget()
+                segment.remove()
+            self.epochs.clear()
+            for offset in list(self.snapshots.offsets):
+                self.snapshots.remove(offset)
+        self.segments.add(Segment.create(self.disk, self.cache, self.directory, start_offset, self.now_ms))
+        return start_offset
+
+
+def load_producers(
+    segments: Segments,
+    snapshots: ProducerSnapshots,
+    expiration_ms: int,
+    *,
+    start_offset: int,
+    end_offset: int,
+    now_ms: int,
+    clean: bool = False,
+) -> Producers:
+    """Producer state as of `end_offset`: the last snapshot that is not past it, and the batches since."""
+    for offset in [offset for offset in snapshots.offsets if offset > end_offset or offset <= start_offset]:
+        snapshots.remove(offset)
+    if clean and snapshots.latest is None:
+        # A clean stop leaves a snapshot wherever there is a producer.
+        return Producers(expiration_ms, end_offset)
+    loaded = snapshots.load_latest()
+    if loaded is None:
+        producers = Producers(expiration_ms, start_offset)
+    else:
+        producers = Producers(expiration_ms, loaded[0], loaded[1])
+        producers.expire(now_ms)
+    for segment in segments.from_floor(producers.end_offset) if len(segments) else []:
+        if segment.base_offset >= end_offset:
+            break
+        start = segment.locate(producers.end_offset)
+        if start is None:
+            continue
+        for _, header, data in batches.whole_batches(segment.file, start[0], segment.size):
+            if header.base_offset >= end_offset:
+                break
+            if header.magic >= 2 and header.has_producer_id:
+                producers.apply(header, end_txn_of(data, header))
+    producers.end_offset = end_offset
+    return producers
+
+
+def _check_recovered(segment: Segment, header: BatchHeader, data: memoryview, next_offset: int) -> None:
+    check_crc(data, header)
+    if header.last_offset < next_offset or (header.magic >= 2 and header.base_offset < next_offset):
+        raise CorruptBatch(f"offset {header.base_offset} does not follow {next_offset - 1}")
+    if not segment.accepts_offset(header.last_offset):
+        raise CorruptBatch(f"offset {header.last_offset} is too far from the segment's first, {segment.base_offset}")
+
+
+def _replay(producers: Producers, header: BatchHeader, data: memoryview, segment: Segment) -> None:
+    if not header.has_producer_id:
+        return
+    completed = producers.apply(header, end_txn_of(data, header))
+    if completed is not None and completed.is_aborted:
+        stable = producers.last_stable_offset_after(completed)
+        segment.txn_index.append(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+
+
+def _assign_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
+    if header.leader_epoch > epochs.latest:
+        epochs.assign(header.leader_epoch, header.base_offset)

@@ -1,0 +1,344 @@
+"""A segment: a stretch of the log in one file, with its indexes."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from cordwood.runtime.disk import Buffer, Disk, File, FileRange
+from cordwood.wire.records import BatchHeader, CorruptBatch, decode_batch
+
+from . import batches
+from .files import CORRUPT, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
+from .index import MAX_RELATIVE_OFFSET, CorruptIndex, Index, IndexCache, OffsetIndex, TimeIndex, TxnIndex
+
+# Positions in the offset index are signed 32-bit numbers.
+MAX_SEGMENT_BYTES = 2**31 - 1
+
+logger = logging.getLogger(__name__)
+
+
+class TimestampedOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class Segment:
+    """Offsets from `base_offset` up. Appends go to the last segment of a log only; the others do not change."""
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_cache",
+        "_disk",
+        "_first_timestamp",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "file",
+        "offset_index",
+        "roll_jitter_ms",
+        "stage",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        cache: IndexCache,
+        directory: str,
+        base_offset: int,
+        sizes: Mapping[str, int],
+        now_ms: int,
+        roll_jitter_ms: int = 0,
+        stage: str = "",
+    ) -> None:
+        """A segment whose files are there; `sizes` tells their bytes by kind (`.log`, `.index` …)."""
+        self._disk = disk
+        self._cache = cache
+        self.directory = directory
+        self.base_offset = base_offset
+        self.stage = stage
+        self.created_ms = now_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.file: File = disk.open(self.path(LOG), sizes[LOG])
+        self.offset_index = OffsetIndex(disk, cache, directory, base_offset, sizes.get(OFFSET_INDEX, 0), stage)
+        self.time_index = TimeIndex(disk, cache, directory, base_offset, sizes.get(TIME_INDEX, 0), stage)
+        self.txn_index = TxnIndex(disk, cache, directory, base_offset, sizes.get(TXN_INDEX, 0), stage)
+        self._bytes_since_index = 0
+        # The youngest record so far and its batch's last offset; None until the time index was asked.
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = -1
+        # Of the first batch; None until it was read or written. Rolling by time counts from it.
+        self._first_timestamp: int | None = None
+
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        cache: IndexCache,
+        directory: str,
+        base_offset: int,
+        now_ms: int,
+        jitter: int = 0,
+        stage: str = "",
+    ) -> "Segment":
+        # The log file comes last: a crash in between leaves indexes without a log, which opening clears away.
+        for kind in (OFFSET_INDEX, TIME_INDEX, LOG):
+            disk.create(f"{directory}/{file_name(base_offset, kind, stage)}").close()
+        return cls(disk, cache, directory, base_offset, {LOG: 0}, now_ms, jitter, stage)
+
+    def __repr__(self) -> str:
+        return f"Segment({self.file.path}, {self.size} bytes)"
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    @property
+    def indexes(self) -> tuple[Index, ...]:
+        return (self.offset_index, self.time_index, self.txn_index)
+
+    @property
+    def max_timestamp(self) -> int:
+        """Of the records so far; -1 when none has one."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._offset_of_max_timestamp = self._last_time_entry()
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the batch that holds the youngest record."""
+        return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention goes by: the youngest record, or the file's age when no record has a timestamp."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.file.path)
+
+    def path(self, kind: str) -> str:
+        return f"{self.directory}/{file_name(self.base_offset, kind, self.stage)}"
+
+    # Writing
+
+    def append(self, data: Buffer, headers: Sequence[BatchHeader], index_interval_bytes: int) -> None:
+        """Writes batches whose offsets are final; `headers` are theirs, in order."""
+        position = self.file.size
+        if position == 0:
+            self._first_timestamp = headers[0].max_timestamp
+        self.file.append(data)
+        for header in headers:
+            self._index_batch(header, position, index_interval_bytes)
+            position += header.size
+
+    def _index_batch(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
+        if header.max_timestamp > self.max_timestamp:
+            self._max_timestamp = header.max_timestamp
+            self._offset_of_max_timestamp = header.last_offset
+        if self._bytes_since_index > index_interval_bytes:
+            self.offset_index.append(header.last_offset, position)
+            self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
+            self._bytes_since_index = 0
+        self._bytes_since_index += header.size
+
+    def accepts_offset(self, offset: int) -> bool:
+        """Indexes hold offsets relative to the base, in 32 bits."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def seal(self) -> None:
+        """The segment is complete: its indexes go to their files, the time index with the final timestamp."""
+        self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
+        for index in self.indexes:
+            index.seal()
+
+    def write_indexes(self) -> None:
+        for index in self.indexes:
+            index.write()
+
+    def index_files(self) -> list[File]:
+        """The index files with all their entries, to be synced and closed."""
+        self.write_indexes()
+        return [index.file() for index in self.indexes if index is not self.txn_index or len(index)]
+
+    def truncate_to(self, offset: int) -> int:
+        """Cuts off `offset` and all above it; how many bytes went."""
+        found = self.locate(offset)
+        for index in (self.offset_index, self.time_index, self.txn_index):
+            index.truncate_to(offset)
+        cut = 0
+        if found is not None:
+            cut = self.file.size - found[0]
+            self.file.truncate(found[0])
+        self._bytes_since_index = 0
+        self._first_timestamp = None
+        self._max_timestamp = None
+        self.load_max_timestamp()
+        return cut
+
+    def set_stage(self, stage: str) -> None:
+        """Renames all files: `.cleaned` to `.swap` to in place, or to `.deleted`."""
+        for kind in SEGMENT_FILES:
+            new = f"{self.directory}/{file_name(self.base_offset, kind, stage)}"
+            if kind == LOG:
+                self.file.rename(new)
+            elif kind != TXN_INDEX or len(self.txn_index):
+                self._disk.rename(self.path(kind), new)
+        self.stage = stage
+        for index in self.indexes:
+            index.stage = stage
+
+    def forget(self) -> None:
+        for index in self.indexes:
+            index.forget()
+
+    def close(self) -> None:
+        self.file.close()
+
+    def remove(self) -> None:
+        """The second step of deletion."""
+        self.file.close()
+        for kind in SEGMENT_FILES:
+            self._disk.remove(self.path(kind))
+
+    def keep_as_corrupt(self, position: int) -> str:
+        """Copies what stands from `position` on beside the segment, so that nothing is lost when it is cut off."""
+        number, path = 0, self.path(LOG) + CORRUPT
+        while self._disk.exists(path):
+            number += 1
+            path = f"{self.path(LOG)}{CORRUPT}.{number}"
+        copy = self._disk.create(path)
+        while position < self.file.size:
+            data = self.file.read(position, 1 << 20)
+            copy.append(data)
+            position += len(data)
+        copy.sync()
+        copy.close()
+        return path
+
+    # Reading
+
+    def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """Position and header of the batch that holds `offset`, or the next one after it; None past the end."""
+        try:
+            return self._locate(offset)
+        except (CorruptIndex, CorruptBatch) as error:
+            # The log is the truth; only if it cannot be walked from its start either, it is the log that is damaged.
+            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            self.rebuild_indexes()
+            return self._locate(offset)
+
+    def _locate(self, offset: int) -> tuple[int, BatchHeader] | None:
+        indexed_offset, start = self.offset_index.at_or_below(offset)
+        for position, header in batches.headers(self.file, start, self.file.size):
+            if position == start and start and not self.base_offset <= header.last_offset <= indexed_offset:
+                raise CorruptIndex(f"offset {indexed_offset} is not at position {start}")
+            if header.last_offset >= offset:
+                return position, header
+        return None
+
+    def range(self, position: int, length: int) -> FileRange:
+        return FileRange(self.file, position, length)
+
+    def read_batch(self, position: int, header: BatchHeader) -> bytes:
+        return self.file.read(position, header.size)
+
+    def next_offset(self) -> int:
+        """The offset after the last whole batch, found from the last index entry on."""
+        try:
+            start = self.offset_index.last_position
+            last = None
+            for _, last in batches.headers(self.file, start, self.file.size):
+                pass
+        except (CorruptIndex, CorruptBatch) as error:
+            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            last = self.rebuild_indexes()
+        return self.base_offset if last is None else last.next_offset
+
+    def first_timestamp(self) -> int:
+        """Of the first batch; -1 while there is none or it has none."""
+        if self._first_timestamp is None:
+            first = next(batches.headers(self.file, 0, self.file.size), None)
+            if first is None:
+                return -1
+            self._first_timestamp = first[1].max_timestamp
+        return self._first_timestamp
+
+    def find_timestamp(self, timestamp: int, starting_offset: int) -> TimestampedOffset | None:
+        """The first record at or after `starting_offset` that is not older than `timestamp`."""
+        start_offset = max(self._time_lookup(timestamp), starting_offset)
+        start = self.locate(start_offset)
+        if start is None:
+            return None
+        for position, header in batches.headers(self.file, start[0], self.file.size):
+            if header.max_timestamp < timestamp or header.last_offset < starting_offset:
+                continue
+            for record in decode_batch(self.read_batch(position, header)):
+                if record.timestamp >= timestamp and record.offset >= starting_offset:
+                    return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    def find_max_timestamp(self) -> TimestampedOffset | None:
+        """The first of the youngest records."""
+        youngest = self.max_timestamp
+        if youngest < 0:
+            return None
+        start = self.locate(self.offset_of_max_timestamp)
+        for position, header in batches.headers(self.file, start[0] if start else 0, self.file.size):
+            if header.max_timestamp == youngest:
+                for record in decode_batch(self.read_batch(position, header)):
+                    if record.timestamp == youngest:
+                        return TimestampedOffset(youngest, record.offset, header.leader_epoch)
+        return None
+
+    # Repairing
+
+    def rebuild_indexes(self, index_interval_bytes: int = 4096) -> BatchHeader | None:
+        """Makes the offset and time index anew from the headers; the last header."""
+        self.reset_indexes()
+        last = None
+        for position, last in batches.headers(self.file, 0, self.file.size):
+            self._index_batch(last, position, index_interval_bytes)
+        self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
+        self.write_indexes()
+        return last
+
+    def reset_indexes(self, *, with_txns: bool = False) -> None:
+        self.offset_index.clear()
+        self.time_index.clear()
+        if with_txns:
+            self.txn_index.clear()
+        self._max_timestamp = -1
+        self._offset_of_max_timestamp = -1
+        self._first_timestamp = None
+        self._bytes_since_index = 0
+
+    def index_recovered(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
+        self._index_batch(header, position, index_interval_bytes)
+
+    def load_max_timestamp(self) -> None:
+        """Reads on from the last time index entry: after a truncation there may be younger records behind it."""
+        timestamp, offset = self._last_time_entry()
+        start = self.locate(offset)
+        for _, header in batches.headers(self.file, start[0] if start else self.file.size, self.file.size):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
+
+    def _last_time_entry(self) -> tuple[int, int]:
+        try:
+            return self.time_index.last
+        except CorruptIndex as error:
+            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            self.rebuild_indexes()
+            return self.time_index.last
+
+    def _time_lookup(self, timestamp: int) -> int:
+        try:
+            return self.time_index.offset_at_or_below(timestamp)
+        except CorruptIndex as error:
+            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            self.rebuild_indexes()
+            return self.time_index.offset_at_or_below(timestamp)

@@ -1,0 +1,131 @@
+"""Producer snapshots: the state of `Producers` at an offset, in a file named after it."""
+
+from collections.abc import Iterable
+
+import crc32c
+
+from cordwood.runtime.disk import Disk, File
+from cordwood.wire.codec import decode, encode
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages.storage_records.producer_snapshot import ProducerEntry, ProducerSnapshot
+
+from .files import DELETED, PRODUCER_SNAPSHOT, file_name
+from .producers import Producer, ProducerBatch, Producers
+
+_VERSION = 1
+# int16 version, uint32 crc of all that follows.
+_CRC_POSITION = 2
+_ENTRIES_POSITION = 6
+
+
+class CorruptSnapshot(Exception):
+    """The file is torn or damaged; an older one and the log serve in its place."""
+
+
+class ProducerSnapshots:
+    """The snapshot files of one partition, by offset."""
+
+    __slots__ = ("_directory", "_disk", "_unsynced", "offsets")
+
+    def __init__(self, disk: Disk, directory: str, offsets: list[int]) -> None:
+        self._disk = disk
+        self._directory = directory
+        self.offsets = sorted(offsets)
+        self._unsynced: list[int] = []
+
+    @property
+    def latest(self) -> int | None:
+        return self.offsets[-1] if self.offsets else None
+
+    def write(self, producers: Producers) -> None:
+        """A snapshot at the producers' end offset, if there is none yet. It is durable after the next sync."""
+        offset = producers.end_offset
+        if self.offsets and self.offsets[-1] >= offset:
+            return
+        file = self._disk.create(self.path(offset))
+        file.append(encode_snapshot(producers.by_id.values()))
+        file.close()
+        self.offsets.append(offset)
+        self._unsynced.append(offset)
+
+    def unsynced_files(self) -> list[File]:
+        files = [self._disk.open(self.path(offset)) for offset in self._unsynced if offset in self.offsets]
+        self._unsynced.clear()
+        return files
+
+    def load_latest(self) -> tuple[int, list[Producer]] | None:
+        """The youngest snapshot that can be read; those that cannot are removed."""
+        while self.offsets:
+            offset = self.offsets[-1]
+            try:
+                return offset, decode_snapshot(self.path(offset), self._disk.read_file(self.path(offset)) or b"")
+            except CorruptSnapshot:
+                self.remove(offset)
+        return None
+
+    def remove(self, offset: int) -> None:
+        self._disk.remove(self.path(offset))
+        self.offsets.remove(offset)
+
+    def mark_deleted(self, offset: int) -> str | None:
+        """The first of the two steps of deletion; the path to remove later, if there was a snapshot."""
+        if offset not in self.offsets:
+            return None
+        self.offsets.remove(offset)
+        path = self.path(offset) + DELETED
+        self._disk.rename(self.path(offset), path)
+        return path
+
+    def path(self, offset: int) -> str:
+        return f"{self._directory}/{file_name(offset, PRODUCER_SNAPSHOT)}"
+
+
+def encode_snapshot(producers: Iterable[Producer]) -> bytes:
+    snapshot = ProducerSnapshot(
+        producer_entries=[
+            ProducerEntry(
+                producer_id=producer.producer_id,
+                epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_offset=producer.batches[-1].last_offset if producer.batches else -1,
+                offset_delta=producer.batches[-1].offset_delta if producer.batches else 0,
+                timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_first_offset=producer.txn_first_offset,
+            )
+            for producer in producers
+        ]
+    )
+    data = bytearray(_VERSION.to_bytes(2, "big") + encode(snapshot, _VERSION))
+    crc = crc32c.crc32c(memoryview(data)[_ENTRIES_POSITION:])
+    data[_CRC_POSITION:_ENTRIES_POSITION] = crc.to_bytes(4, "big")
+    return bytes(data)
+
+
+def decode_snapshot(path: str, data: bytes) -> list[Producer]:
+    version = int.from_bytes(data[:_CRC_POSITION], "big")
+    if version != _VERSION:
+        raise CorruptSnapshot(f"{path}: version {version}")
+    try:
+        snapshot = decode(ProducerSnapshot, _VERSION, data[_CRC_POSITION:])
+    except DecodeError as error:
+        raise CorruptSnapshot(f"{path}: {error}") from error
+    if snapshot.crc != crc32c.crc32c(data[_ENTRIES_POSITION:]):
+        raise CorruptSnapshot(f"{path}: the checksum is wrong")
+    return [_producer(entry) for entry in snapshot.producer_entries]
+
+
+def _producer(entry: ProducerEntry) -> Producer:
+    batches = (
+        [ProducerBatch(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)]
+        if entry.last_offset >= 0
+        else []
+    )
+    return Producer(
+        entry.producer_id,
+        entry.epoch,
+        entry.coordinator_epoch,
+        entry.timestamp,
+        max(entry.current_txn_first_offset, -1),
+        batches,
+    )

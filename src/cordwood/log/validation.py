@@ -1,0 +1,157 @@
+"""What a leader checks of a batch before it takes it, and how it makes it its own: offsets, epoch, timestamps, codec."""
+
+from cordwood.runtime.disk import Buffer
+from cordwood.wire.compression import Codec
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.records import (
+    BatchHeader,
+    CorruptBatch,
+    InvalidRecord,
+    Record,
+    RecordScan,
+    batch_headers,
+    check_crc,
+    decode_batch,
+    encode_batch,
+    read_header,
+    recompress,
+    scan_records,
+    stamp,
+    stamp_max_timestamp,
+)
+
+from .config import LogConfig
+from .producers import AppendOrigin
+from .refusal import Refusal
+
+# What one batch may unpack to; more is taken for an attack.
+DECOMPRESSED_LIMIT_BYTES = 128 * 1024 * 1024
+_SHOWN_RECORD_ERRORS = 3
+
+
+def accept_batch(
+    data: Buffer, *, next_offset: int, leader_epoch: int, config: LogConfig, origin: AppendOrigin, now_ms: int
+) -> tuple[Buffer, BatchHeader]:
+    """The one batch in `data`, ready to be written at `next_offset`, and its header; or Refusal.
+
+    A writable buffer is stamped in place; a new one is made where the batch has to be rewritten.
+    """
+    try:
+        header = _only_batch(data)
+        _check_header(data, header, config, origin)
+        scan = scan_records(
+            data,
+            0,
+            header,
+            key_required=config.compact and not header.is_control,
+            min_timestamp=now_ms - config.message_timestamp_before_max_ms,
+            max_timestamp=now_ms + config.message_timestamp_after_max_ms,
+            limit=DECOMPRESSED_LIMIT_BYTES,
+        )
+    except CorruptBatch as error:
+        raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except InvalidRecord as error:
+        raise Refusal(ErrorCode.INVALID_RECORD, str(error)) from error
+    _check_records(header, scan, config, now_ms)
+
+    accepted = _rewritten(data, header, scan, config)
+    if len(accepted) > config.max_message_bytes and accepted is not data and origin is not AppendOrigin.RAFT_LEADER:
+        raise _too_large(len(accepted), config)
+    _stamp_timestamp(accepted, scan, config, now_ms)
+    stamp(accepted, 0, next_offset, leader_epoch)
+    return accepted, read_header(accepted)
+
+
+def _only_batch(data: Buffer) -> BatchHeader:
+    found = list(batch_headers(data))
+    if len(found) != 1:
+        raise InvalidRecord(f"an append takes one record batch, not {len(found)}")
+    header = found[0][1]
+    if header.magic < 2:
+        raise InvalidRecord(f"record batches of magic {header.magic} cannot be appended, only magic 2")
+    return header
+
+
+def _check_header(data: Buffer, header: BatchHeader, config: LogConfig, origin: AppendOrigin) -> None:
+    if origin is AppendOrigin.CLIENT and header.base_offset != 0:
+        raise InvalidRecord(f"the base offset of an appended batch is 0, not {header.base_offset}")
+    if header.size > config.max_message_bytes and origin is not AppendOrigin.RAFT_LEADER:
+        raise _too_large(header.size, config)
+    check_crc(data, header)
+    if origin is not AppendOrigin.CLIENT:
+        return
+    if header.count <= 0 or header.last_offset_delta + 1 != header.count:
+        raise InvalidRecord(
+            f"the batch holds {header.count} records by its count and {header.last_offset_delta + 1} by its offsets"
+        )
+    if header.is_control:
+        raise InvalidRecord("clients are not allowed to write control records")
+    if header.has_producer_id and header.base_sequence < 0:
+        raise InvalidRecord(f"a batch of producer {header.producer_id} has no sequence number")
+
+
+def _check_records(header: BatchHeader, scan: RecordScan, config: LogConfig, now_ms: int) -> None:
+    errors: list[tuple[int, str]] = [
+        (index, "a record of a compacted topic needs a key") for index in scan.missing_keys
+    ]
+    if config.uses_log_append_time:
+        bad_times = header.is_log_append_time
+        if bad_times:
+            errors.append((0, "a producer must not set the timestamp type to LogAppendTime"))
+    else:
+        bad_times = bool(scan.bad_timestamps)
+        earliest, latest = (
+            now_ms - config.message_timestamp_before_max_ms,
+            now_ms + config.message_timestamp_after_max_ms,
+        )
+        errors += [
+            (index, f"timestamp {timestamp} is out of range: it should be within [{earliest}, {latest}]")
+            for index, timestamp in scan.bad_timestamps
+        ]
+    if not errors:
+        return
+    shown = "; ".join(f"record {index}: {reason}" for index, reason in errors[:_SHOWN_RECORD_ERRORS])
+    raise Refusal(
+        ErrorCode.INVALID_TIMESTAMP if bad_times else ErrorCode.INVALID_RECORD,
+        f"{len(errors)} records were rejected, among them {shown}",
+        tuple(sorted(errors)),
+    )
+
+
+def _rewritten(data: Buffer, header: BatchHeader, scan: RecordScan, config: LogConfig) -> bytearray | memoryview:
+    """The batch in the topic's codec, with offsets without gaps, in a buffer that can be stamped."""
+    target = config.compression_type
+    if not scan.consecutive and not header.is_control:
+        records = [
+            Record(index, record.timestamp, record.key, record.value, record.headers)
+            for index, record in enumerate(decode_batch(data, limit=DECOMPRESSED_LIMIT_BYTES))
+        ]
+        codec = Codec(header.codec) if target is None else target
+        return encode_batch(
+            records,
+            codec=codec,
+            level=config.compression_level,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            transactional=header.is_transactional,
+        )
+    if target is not None and target != header.codec and not (header.is_control and not header.is_compressed):
+        return recompress(data, 0, header, target, config.compression_level, limit=DECOMPRESSED_LIMIT_BYTES)
+    view = memoryview(data)[: header.size]
+    return bytearray(view) if view.readonly else view
+
+
+def _stamp_timestamp(batch: bytearray | memoryview, scan: RecordScan, config: LogConfig, now_ms: int) -> None:
+    header = read_header(batch)
+    if config.uses_log_append_time:
+        stamp_max_timestamp(batch, 0, now_ms, True)
+    elif header.is_log_append_time or header.max_timestamp != scan.max_timestamp:
+        stamp_max_timestamp(batch, 0, scan.max_timestamp, False)
+
+
+def _too_large(size: int, config: LogConfig) -> Refusal:
+    return Refusal(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"the record batch has {size} bytes, more than max.message.bytes allows ({config.max_message_bytes})",
+    )
