@@ -1,0 +1,264 @@
+"""Messages with what stands around them: a request or a response with its header, a stored record with its prefix.
+
+On a connection each frame follows its size in four bytes. Encoding writes the size; decoding takes the frame without
+it, since whoever reads a connection has read the size first.
+
+As Kafka's broker and clients do, bytes left over at the end of a frame are let pass unless `strict` is asked for;
+after a metadata record they are always an error.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Any
+
+from cordwood.wire.codec import (
+    BAD_BYTES,
+    BAD_VALUES,
+    Part,
+    decode,
+    decoder_for,
+    encode,
+    encoder_for,
+    join_parts,
+    refusal_of,
+    refusal_of_bytes,
+)
+from cordwood.wire.decoder import Decoder, RefusedError
+from cordwood.wire.exceptions import DecodeError, UnsupportedRequestError
+from cordwood.wire.messages import (
+    coordinator_key_class,
+    coordinator_value_class,
+    metadata_record_class,
+    request_class,
+)
+from cordwood.wire.messages.headers import RequestHeader, ResponseHeader
+from cordwood.wire.primitives import Buffer, decode_uvarint, encode_uvarint
+from cordwood.wire.schema import (
+    CoordinatorKey,
+    CoordinatorValue,
+    Message,
+    MetadataRecord,
+    Request,
+    Response,
+    ResponseT,
+)
+
+METADATA_FRAME_VERSION = 1
+
+_INT16 = struct.Struct(">h")
+_START = struct.Struct(">hhi")
+_RESPONSE_START = {0: struct.Struct(">ii").pack, 1: struct.Struct(">iix").pack}
+_RESPONSE_HEADER_SIZE = {0: 4, 1: 5}
+
+
+# ---- requests
+
+
+def decode_request(frame: Buffer, *, strict: bool = False) -> tuple[RequestHeader, Request[Any]]:
+    """Raises `DecodeError`; its subclass `UnsupportedRequestError` when only the API or its version is unknown."""
+    try:
+        api_key, version, correlation_id = _START.unpack_from(frame, 0)
+    except struct.error as error:
+        raise refusal_of_bytes(RequestHeader, 1, frame, 0, False) from error
+    decoders = _REQUEST_DECODERS.get((api_key, version, frame.__class__ is bytes))
+    if decoders is None:
+        decoders = _request_decoders(api_key, version, correlation_id, frame)
+    cls, header_version, decode_header, decode_body = decoders
+    size = len(frame)
+    header_end = -1
+    try:
+        header, header_end = decode_header(frame, 0, size)
+        request, position = decode_body(frame, header_end, size)
+        if position != size and (strict or position > size):
+            raise RefusedError
+    except BAD_BYTES as error:
+        if header_end < 0:
+            raise refusal_of_bytes(RequestHeader, header_version, frame, 0, False) from error
+        raise refusal_of_bytes(cls, version, frame, header_end, strict) from error
+    return header, request
+
+
+def encode_request(request: Request[Any], version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The whole frame, size included."""
+    return b"".join(_request_pieces(request, version, correlation_id, client_id))
+
+
+def encode_request_parts(request: Request[Any], version: int, correlation_id: int, client_id: str | None) -> list[Part]:
+    """As `encode_request`, with `records` left as they are."""
+    return join_parts(_request_pieces(request, version, correlation_id, client_id))
+
+
+def _request_pieces(request: Request[Any], version: int, correlation_id: int, client_id: str | None) -> list[Any]:
+    cls = type(request)
+    header = RequestHeader(
+        request_api_key=cls.api_key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    pieces: list[Any] = [b""]
+    _encode_into(pieces, header, cls.header_version(version))
+    _encode_into(pieces, request, version)
+    pieces[0] = struct.pack(">i", sum(map(len, pieces)))
+    return pieces
+
+
+_REQUEST_DECODERS: dict[tuple[int, int, bool], tuple[type[Request[Any]], int, Decoder, Decoder]] = {}
+
+
+def _request_decoders(
+    api_key: int, version: int, correlation_id: int, frame: Buffer
+) -> tuple[type[Request[Any]], int, Decoder, Decoder]:
+    try:
+        cls = request_class(api_key)
+    except KeyError:
+        raise UnsupportedRequestError(api_key, version, correlation_id, f"there is no API with key {api_key}") from None
+    if version not in cls.versions:
+        raise UnsupportedRequestError(
+            api_key,
+            version,
+            correlation_id,
+            f"there is no version {version} of {cls.__name__}; its versions are {cls.versions}",
+        )
+    header_version = cls.header_version(version)
+    decoders = (
+        cls,
+        header_version,
+        decoder_for(RequestHeader, header_version, frame),
+        decoder_for(cls, version, frame),
+    )
+    _REQUEST_DECODERS[api_key, version, frame.__class__ is bytes] = decoders
+    return decoders
+
+
+# ---- responses
+
+
+def decode_response(
+    cls: type[ResponseT], version: int, frame: Buffer, *, strict: bool = False
+) -> tuple[int, ResponseT]:
+    """The correlation id and the response."""
+    size = len(frame)
+    header_end = -1
+    header_version = cls.header_version(version)
+    try:
+        header, header_end = decoder_for(ResponseHeader, header_version, frame)(frame, 0, size)
+        response, position = decoder_for(cls, version, frame)(frame, header_end, size)
+        if position != size and (strict or position > size):
+            raise RefusedError
+    except BAD_BYTES as error:
+        if header_end < 0:
+            raise refusal_of_bytes(ResponseHeader, header_version, frame, 0, False) from error
+        raise refusal_of_bytes(cls, version, frame, header_end, strict) from error
+    return header.correlation_id, response
+
+
+def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
+    """The whole frame, size included."""
+    pieces = _response_pieces(response, version, correlation_id)
+    try:
+        return b"".join(pieces)
+    except TypeError as error:
+        raise refusal_of(response, version, error) from error
+
+
+def encode_response_parts(response: Response, version: int, correlation_id: int) -> list[Part]:
+    """As `encode_response`, with `records` left as they are: file ranges for sendfile."""
+    return join_parts(_response_pieces(response, version, correlation_id))
+
+
+def _response_pieces(response: Response, version: int, correlation_id: int) -> list[Any]:
+    pieces: list[Any] = [b""]
+    _encode_into(pieces, response, version)
+    header_version = _response_header_version(type(response), version)
+    size = sum(map(len, pieces)) + _RESPONSE_HEADER_SIZE[header_version]
+    pieces[0] = _RESPONSE_START[header_version](size, correlation_id)
+    return pieces
+
+
+@cache
+def _response_header_version(cls: type[Response], version: int) -> int:
+    return cls.header_version(version)
+
+
+def _encode_into(pieces: list[Any], message: Message, version: int) -> None:
+    try:
+        encoder_for(type(message), version)(message, pieces)
+    except BAD_VALUES as error:
+        raise refusal_of(message, version, error) from error
+
+
+# ---- stored records
+
+
+def encode_metadata_record(record: MetadataRecord, version: int) -> bytes:
+    """A metadata record's value: frame version, API key and version as unsigned varints, then the body."""
+    prefix = encode_uvarint(METADATA_FRAME_VERSION) + encode_uvarint(type(record).api_key)
+    return prefix + encode_uvarint(version) + encode(record, version)
+
+
+def decode_metadata_record(data: Buffer, log: str = "metadata") -> tuple[MetadataRecord, int]:
+    """The record and its version."""
+    try:
+        frame_version, position = decode_uvarint(data, 0)
+        api_key, position = decode_uvarint(data, position)
+        version, position = decode_uvarint(data, position)
+    except (IndexError, ValueError) as error:
+        raise DecodeError("metadata record", "frame", 0, "no frame version, API key and version") from error
+    if frame_version != METADATA_FRAME_VERSION:
+        raise DecodeError("metadata record", "frame", 0, f"frame version {frame_version}, not {METADATA_FRAME_VERSION}")
+    try:
+        cls = metadata_record_class(api_key, log)
+    except KeyError:
+        raise DecodeError("metadata record", "frame", 1, f"there is no record with key {api_key}") from None
+    return _decode_body(cls, version, data, position, strict=True), version
+
+
+def encode_coordinator_key(key: CoordinatorKey) -> bytes:
+    """The record type, which says how to read key and value, then the body (keys have one version)."""
+    cls = type(key)
+    return _INT16.pack(cls.record_type) + encode(key, cls.versions.low)
+
+
+def decode_coordinator_key(coordinator: str, data: Buffer) -> CoordinatorKey:
+    record_type = _prefix(data, "coordinator key")
+    try:
+        cls = coordinator_key_class(coordinator, record_type)
+    except KeyError:
+        raise DecodeError(
+            "coordinator key", "type", 0, f"the {coordinator} coordinator has no record type {record_type}"
+        ) from None
+    key: CoordinatorKey = _decode_body(cls, cls.versions.low, data, 2, strict=False)
+    return key
+
+
+def encode_coordinator_value(value: CoordinatorValue, version: int) -> bytes:
+    """The version, then the body."""
+    return _INT16.pack(version) + encode(value, version)
+
+
+def decode_coordinator_value(coordinator: str, record_type: int, data: Buffer) -> tuple[CoordinatorValue, int]:
+    """The value and its version; `record_type` is that of its key."""
+    version = _prefix(data, "coordinator value")
+    try:
+        cls = coordinator_value_class(coordinator, record_type)
+    except KeyError:
+        raise DecodeError(
+            "coordinator value", "type", 0, f"the {coordinator} coordinator has no record type {record_type}"
+        ) from None
+    return _decode_body(cls, version, data, 2, strict=False), version
+
+
+def _prefix(data: Buffer, what: str) -> int:
+    if len(data) < 2:
+        raise DecodeError(what, "prefix", 0, f"2 bytes wanted, {len(data)} are there")
+    prefix: int = _INT16.unpack_from(data, 0)[0]
+    return prefix
+
+
+def _decode_body(cls: Any, version: int, data: Buffer, position: int, *, strict: bool) -> Any:
+    if version not in cls.versions:
+        raise DecodeError(cls.__name__, "", position, f"there is no version {version}; its versions are {cls.versions}")
+    return decode(cls, version, bytes(data[position:]), strict=strict)

@@ -1,0 +1,7 @@
+"""One module per format of vectors; each compares what our code says with what Kafka's said."""
+
+from __future__ import annotations
+
+
+class Mismatch(Exception):  # noqa: N818  # what a check found, not an error of ours
+    """A case that our code answers differently from Kafka; the text says how."""
