@@ -22,10 +22,12 @@ cdef class BatchHeader:
 
 
 cdef int MAGIC_POSITION
-@cython.locals(size=int64_t, remaining=int64_t)
-cdef int64_t _framed_size(const unsigned char[::1] view, Py_ssize_t position) except -1
-@cython.locals(header=BatchHeader, magic=int, remaining=int64_t)
-cdef BatchHeader _parse(const unsigned char[::1] view, Py_ssize_t position)
-cdef int64_t _int16(const unsigned char* at) noexcept
-cdef int64_t _int32(const unsigned char* at) noexcept
-cdef int64_t _int64(const unsigned char* at) noexcept
+cdef BatchHeader _header_at(data, Py_ssize_t position, bint whole)
+@cython.locals(header=BatchHeader, magic=int, remaining=int64_t, size=int64_t)
+cdef BatchHeader _parse(const unsigned char* data, Py_ssize_t length, Py_ssize_t position, bint whole)
+cdef void _fill(BatchHeader header, const unsigned char* data, Py_ssize_t position) noexcept
+cdef void _fill_legacy(BatchHeader header, const unsigned char* data, Py_ssize_t position) noexcept
+cdef int64_t _int16(const unsigned char* data, Py_ssize_t position) noexcept
+@cython.locals(number=uint32_t)
+cdef int64_t _int32(const unsigned char* data, Py_ssize_t position) noexcept
+cdef int64_t _int64(const unsigned char* data, Py_ssize_t position) noexcept

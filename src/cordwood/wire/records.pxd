@@ -3,11 +3,10 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from cordwood.wire.batch_header cimport BatchHeader
 from cordwood.wire.record_stream cimport RecordCursor, RecordWriter
 
 
-cdef RecordCursor _cursor(data, position, BatchHeader header, limit)
+cdef RecordCursor _cursor(data, position, header, limit)
 @cython.locals(index=Py_ssize_t, timestamp=int64_t, latest=int64_t)
 cdef _scan(RecordCursor cursor, bint key_required, int64_t min_timestamp, int64_t max_timestamp)
 cdef list _decoded(RecordCursor cursor)
