@@ -1,10 +1,12 @@
 """Walking a segment file batch by batch, with few and bounded reads."""
 
 import struct
+from collections import deque
 from collections.abc import Iterator
 
 from cordwood.runtime.disk import File
-from cordwood.wire.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, CorruptBatch, read_header
+from cordwood.wire.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from cordwood.wire.record import CorruptBatch
 
 # Covers an index interval (4096 by default) and the header that follows it.
 _SCAN_WINDOW_BYTES = 8_192
@@ -27,6 +29,12 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
             return
         yield position, header
         position += header.size
+
+
+def last_header(file: File, position: int, end: int) -> BatchHeader | None:
+    """The header of the last whole batch."""
+    last = deque(headers(file, position, end), maxlen=1)
+    return last[0][1] if last else None
 
 
 def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:

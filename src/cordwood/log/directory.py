@@ -107,6 +107,13 @@ class LogDirectory:
                 progress=progress.advance,
             )
             self._open_log(partition, path, options, now_ms)
+        if any(
+            self.logs[partition].recovery_point < point
+            for partition, point in recovery_points.items()
+            if partition in self.logs
+        ):
+            # A log was cut, or a crash came in the middle of a truncation: the old points promise too much.
+            self.checkpoint_recovery_points()
         self.metrics.recovered_bytes = progress.done_bytes
         progress.finish(len(found))
 
@@ -179,6 +186,7 @@ class LogDirectory:
         """Truncates a follower's log; the recovery points are written at once, since one may have gone back."""
         if self.logs[topic, partition].truncate_to(offset, now_ms):
             self.checkpoint_recovery_points()
+            self.checkpoint_starts()
 
     def purge(self, now_ms: int) -> None:
         """The second step of deletions that are due."""

@@ -42,6 +42,17 @@ class LeaderEpochs:
         entries.append(EpochStart(epoch, start_offset))
         self.changed = True
 
+    def prepend(self, earlier: "LeaderEpochs") -> None:
+        """Adds what the log says of the offsets before the first entry."""
+        known = self._entries[0].epoch if self._entries else 2**31
+        added = [entry for entry in earlier._entries if entry.epoch < known]
+        if earlier.latest == known:
+            # The first entry's epoch began earlier than it says.
+            added.append(earlier._entries[-1])
+            del self._entries[0]
+        self._entries[:0] = added
+        self.changed = True
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(the largest epoch not above the one asked for, its end offset); both -1 when that is not known."""
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest:
@@ -71,7 +82,7 @@ class LeaderEpochs:
             self.changed = True
 
     def clear(self) -> None:
-        self.changed = bool(self._entries)
+        self.changed = self.changed or bool(self._entries)
         self._entries.clear()
 
     def encode(self) -> bytes:

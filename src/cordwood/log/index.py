@@ -57,6 +57,11 @@ class Index:
     def __len__(self) -> int:
         return (self._stored_bytes if self._data is None else len(self._data)) // self.ENTRY.size
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the file holds any entries."""
+        return self._stored_bytes > 0
+
     def is_full(self, max_bytes: int) -> bool:
         return len(self) >= max_bytes // self.ENTRY.size
 
@@ -243,8 +248,11 @@ class TxnIndex(Index):
 
     def truncate_to(self, offset: int) -> None:
         """Drops what was aborted at `offset` or later."""
-        if len(self):
-            self._truncate_entries(self._slot_at_or_below(offset - 1, field=3) + 1)
+        kept = self._slot_at_or_below(offset - 1, field=3) + 1 if len(self) else 0
+        if kept:
+            self._truncate_entries(kept)
+        elif len(self):
+            self.clear()
 
     def clear(self) -> None:
         self._disk.remove(self.path)

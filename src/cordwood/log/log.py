@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 from cordwood.runtime.disk import Buffer, Disk, File, FileRange
 from cordwood.runtime.randomness import Random
-from cordwood.wire.control import EndTxnMarker, end_txn_of
+from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc
+from cordwood.wire.control import EndTxnMarker
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.records import BatchHeader, CorruptBatch, batch_headers, check_crc
+from cordwood.wire.record import CorruptBatch
 
 from .config import LogConfig
 from .epochs import LeaderEpochs
 from .files import DELETED, LEADER_EPOCHS, SWAP
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
+from .markers import end_txn_of
 from .producers import AppendOrigin, Producers
 from .refusal import Refusal
 from .segment import Segment, TimestampedOffset
@@ -44,6 +46,7 @@ class FlushJob:
     end_offset: int
     now_ms: int
     sealed: tuple[Segment, ...]
+    truncations: int
     run: Callable[[], None]
 
 
@@ -82,6 +85,8 @@ class Log:
         self._random = random
         # Sealed since the last flush, or not known to be synced since the log was opened.
         self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
+        # A truncation is durable once its segment was synced.
+        self._truncations = self._synced_truncations = 0
         # Where a read up to an offset ends, as last computed: (offset, segment, position).
         self._bound: tuple[int, Segment, int] | None = None
         # First step of deletion done; the second is due at the time.
@@ -219,6 +224,12 @@ class Log:
             return active
         active.seal()
         self._unsynced.append(active)
+        if self.recovery_point >= self.end_offset or self._truncations > self._synced_truncations:
+            # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
+            # truncation must not bring back offsets that the next segment's do not belong to.
+            for file in [active.file, *active.index_files()]:
+                file.sync()
+            self._synced_truncations = self._truncations
         self.producers.end_offset = base_offset
         self.snapshots.write(self.producers)
         segment = self._create_segment(base_offset, now_ms)
@@ -271,12 +282,13 @@ class Log:
             sync()
             self.disk.sync_directory(self.directory)
 
-        return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), run)
+        return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), self._truncations, run)
 
     def end_flush(self, job: FlushJob) -> None:
         # A truncation may have come in between.
         self.recovery_point = max(self.recovery_point, min(job.end_offset, self.end_offset))
         self.last_flush_ms = job.now_ms
+        self._synced_truncations = max(self._synced_truncations, job.truncations)
         self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
 
     def write_epochs(self) -> None:
@@ -390,7 +402,10 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drops `offset` and all above it; False if there is nothing. The recovery point may go back: checkpoint it."""
+        """Drops `offset` and all above it; False if there is nothing. The recovery point may go back: checkpoint it.
+
+        Within a batch the whole batch goes, so that the log ends where its data does.
+        """
         if offset >= self.end_offset:
             self.epochs.truncate_from_end(self.end_offset)
             return False
@@ -404,7 +419,10 @@ class Log:
             self._retire_segment(segment, now_ms)
         if beyond:
             self.disk.sync_directory(self.directory)
-        self.active.truncate_to(offset)
+        self._truncations += 1
+        end = self.active.truncate_to(offset)
+        # Offsets that were deleted are not given out again.
+        offset = max(end, min(self.start_offset, offset))
         if self.active in self._unsynced:
             self._unsynced.remove(self.active)
         self._set_end(offset)

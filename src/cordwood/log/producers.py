@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from cordwood.wire.control import ControlType, EndTxnMarker
+from cordwood.wire.batch_header import BatchHeader
+from cordwood.wire.control import EndTxnMarker
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.records import BatchHeader
 
 from .refusal import Refusal
 
@@ -135,13 +135,13 @@ class Producers:
         if header.producer_epoch < producer.epoch:
             raise Refusal(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"epoch {header.producer_epoch} of producer {header.producer_id} is older than its epoch {producer.epoch}",
+                f"epoch {header.producer_epoch} of producer {header.producer_id} is older than {producer.epoch}",
             )
         if marker is not None:
             if marker.coordinator_epoch < producer.coordinator_epoch:
                 raise Refusal(
                     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                    f"a marker for producer {header.producer_id} comes from coordinator epoch {marker.coordinator_epoch}, "
+                    f"a marker for producer {header.producer_id} is of coordinator epoch {marker.coordinator_epoch}, "
                     f"which is older than {producer.coordinator_epoch}",
                 )
             return
@@ -200,9 +200,7 @@ class Producers:
         producer.txn_first_offset = -1
         del self._open_txns[first_offset]
         self._unreplicated_txns[first_offset] = header.base_offset
-        return CompletedTxn(
-            header.producer_id, first_offset, header.base_offset, marker.control_type is ControlType.ABORT
-        )
+        return CompletedTxn(header.producer_id, first_offset, header.base_offset, not marker.commit)
 
 
 def _check_sequence(producer: Producer, header: BatchHeader) -> None:

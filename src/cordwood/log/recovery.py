@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cordwood.runtime.disk import Disk
 from cordwood.runtime.randomness import Random
-from cordwood.wire.control import end_txn_of
-from cordwood.wire.records import BatchHeader, CorruptBatch, check_crc
+from cordwood.wire.batch_header import BatchHeader, check_crc
+from cordwood.wire.record import CorruptBatch
 
 from . import batches
 from .checkpoint import CorruptCheckpoint
@@ -29,8 +29,9 @@ from .files import (
     file_name,
     parse_file_name,
 )
-from .index import CorruptIndex, IndexCache
+from .index import IndexCache
 from .log import Log
+from .markers import end_txn_of
 from .metrics import LogMetrics
 from .producers import Producers
 from .segment import Segment
@@ -109,8 +110,9 @@ class _Opening:
         if not len(self.segments) or end_offset < self.options.start_offset:
             end_offset, producers = self._start_empty(end_offset), None
         start_offset = max(self.options.start_offset, self.segments.first.base_offset)
-        if epochs_lost:
-            self._rebuild_epochs()
+        if epochs_lost or not self.options.clean:
+            entries = self.epochs.entries
+            self._find_earlier_epochs(start_offset, entries[0].start_offset if entries else end_offset)
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(self.options.start_offset)
         if producers is None:
@@ -217,10 +219,19 @@ class _Opening:
             logger.error("rebuilding the leader epochs from the log: %s", error)
             return LeaderEpochs(), True
 
-    def _rebuild_epochs(self) -> None:
-        for segment in self.segments:
+    def _find_earlier_epochs(self, start_offset: int, end_offset: int) -> None:
+        """From the batches themselves: the checkpoint is damaged, or the log's start has gone back behind it (a crash
+        came between a deletion of records and its checkpoint)."""
+        if start_offset >= end_offset:
+            return
+        earlier = LeaderEpochs()
+        for segment in self.segments.from_floor(start_offset):
+            if segment.base_offset >= end_offset:
+                break
             for _, header in batches.headers(segment.file, 0, segment.size):
-                _assign_epoch(self.epochs, header)
+                if start_offset <= header.last_offset and header.base_offset < end_offset:
+                    _assign_epoch(earlier, header)
+        self.epochs.prepend(earlier)
 
     def _load_snapshots(self, offsets: Iterable[int]) -> ProducerSnapshots:
         """Snapshots belong to the start of a segment; of the others only one past the last segment is of use."""
@@ -247,6 +258,8 @@ class _Opening:
             if segment.base_offset < self.options.recovery_point and segment is not self.segments.active:
                 logger.error("%s has lost an index that had been flushed: rebuilding it", segment)
                 self._rebuild(segment)
+        # The checkpoint of the leader epochs may be ahead of the log; past the recovery point the batches tell them.
+        self.epochs.truncate_from_end(self.options.recovery_point)
         suspects = self.segments.from_floor(self.options.recovery_point) if len(self.segments) else []
         producers = None
         for number, segment in enumerate(suspects):
@@ -254,7 +267,8 @@ class _Opening:
                 self._drop(suspects[number:], "offsets before them are missing", keep=True)
                 break
             producers = producers or self._producers_before(segment)
-            cut = self._recover_segment(segment, producers)
+            following = suspects[number + 1].base_offset if number + 1 < len(suspects) else None
+            cut = self._recover_segment(segment, producers, following)
             if cut is not None:
                 self._drop(suspects[number + 1 :], "the log is cut before them", keep=cut)
                 break
@@ -291,7 +305,7 @@ class _Opening:
         )
         return True
 
-    def _recover_segment(self, segment: Segment, producers: Producers) -> bool | None:
+    def _recover_segment(self, segment: Segment, producers: Producers, following: int | None) -> bool | None:
         """Checks every batch and rebuilds the indexes, producer state and leader epochs on the way.
 
         None when all was well; else the segment was cut, and whether flushed data was lost by that.
@@ -303,6 +317,9 @@ class _Opening:
         try:
             for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
                 _check_recovered(segment, header, data, next_offset)
+                if following is not None and header.last_offset >= following:
+                    self._undo_lost_truncation(segment, position, following)
+                    break
                 segment.index_recovered(header, position, self.config.index_interval_bytes)
                 if header.magic >= 2:
                     _assign_epoch(self.epochs, header)
@@ -320,6 +337,17 @@ class _Opening:
         self.snapshots.write(producers)
         return cut
 
+    def _undo_lost_truncation(self, segment: Segment, position: int, following: int) -> None:
+        """The next segment begins within this one: the truncation that came before it was lost in the crash."""
+        logger.warning(
+            "cutting %d bytes off %s at position %d: they had been truncated, the log goes on at offset %d in the next segment",
+            segment.size - position,
+            segment.file.path,
+            position,
+            following,
+        )
+        segment.file.truncate(position)
+
     def _cut(self, segment: Segment, position: int, next_offset: int, reason: str) -> bool:
         """Nothing goes silently: a torn write is told, and damage to flushed data is kept beside the segment."""
         path, size = segment.file.path, segment.size - position
@@ -328,8 +356,8 @@ class _Opening:
             kept = segment.keep_as_corrupt(position)
             self.metrics.corrupt_bytes += size
             logger.error(
-                "%s is damaged at position %d (%s): offsets %d up to the recovery point %d had been flushed and are lost; "
-                "cutting %d bytes there, which are kept as %s",
+                "%s is damaged at position %d (%s): offsets %d up to the recovery point %d had been flushed "
+                "and are lost; cutting %d bytes there, which are kept as %s",
                 path,
                 position,
                 reason,

@@ -7,7 +7,10 @@ from .segment import Segment
 
 
 def apply_retention(log: Log, now_ms: int) -> int:
-    """Deletes what the topic's configuration lets go; how many segments. A compacted topic keeps all from its start on."""
+    """Deletes what the topic's configuration lets go; how many segments.
+
+    A topic that is only compacted keeps all from its start on.
+    """
     deleted = _delete(
         log, now_ms, "it lies before the log's start", lambda _, end_offset: end_offset <= log.start_offset
     )

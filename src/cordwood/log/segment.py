@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cordwood.runtime.disk import Buffer, Disk, File, FileRange
-from cordwood.wire.records import BatchHeader, CorruptBatch, decode_batch
+from cordwood.wire.batch_header import BatchHeader
+from cordwood.wire.record import CorruptBatch
+from cordwood.wire.records import decode_batch
 
 from . import batches
 from .files import CORRUPT, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
@@ -164,19 +166,19 @@ class Segment:
         return [index.file() for index in self.indexes if index is not self.txn_index or len(index)]
 
     def truncate_to(self, offset: int) -> int:
-        """Cuts off `offset` and all above it; how many bytes went."""
+        """Cuts off `offset` and all above it, with the whole batch where it lies within one; the new end."""
         found = self.locate(offset)
+        if found is not None:
+            offset = min(offset, found[1].base_offset)
         for index in (self.offset_index, self.time_index, self.txn_index):
             index.truncate_to(offset)
-        cut = 0
         if found is not None:
-            cut = self.file.size - found[0]
             self.file.truncate(found[0])
         self._bytes_since_index = 0
         self._first_timestamp = None
         self._max_timestamp = None
         self.load_max_timestamp()
-        return cut
+        return offset
 
     def set_stage(self, stage: str) -> None:
         """Renames all files: `.cleaned` to `.swap` to in place, or to `.deleted`."""
@@ -184,7 +186,7 @@ class Segment:
             new = f"{self.directory}/{file_name(self.base_offset, kind, stage)}"
             if kind == LOG:
                 self.file.rename(new)
-            elif kind != TXN_INDEX or len(self.txn_index):
+            elif kind != TXN_INDEX or self.txn_index.is_stored:
                 self._disk.rename(self.path(kind), new)
         self.stage = stage
         for index in self.indexes:
@@ -248,10 +250,7 @@ class Segment:
     def next_offset(self) -> int:
         """The offset after the last whole batch, found from the last index entry on."""
         try:
-            start = self.offset_index.last_position
-            last = None
-            for _, last in batches.headers(self.file, start, self.file.size):
-                pass
+            last = batches.last_header(self.file, self.offset_index.last_position, self.file.size)
         except (CorruptIndex, CorruptBatch) as error:
             logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
             last = self.rebuild_indexes()

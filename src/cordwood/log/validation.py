@@ -1,24 +1,11 @@
-"""What a leader checks of a batch before it takes it, and how it makes it its own: offsets, epoch, timestamps, codec."""
+"""What a leader checks of a batch before it takes it, and how it makes it its own: offsets, epoch, time, codec."""
 
 from cordwood.runtime.disk import Buffer
+from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.records import (
-    BatchHeader,
-    CorruptBatch,
-    InvalidRecord,
-    Record,
-    RecordScan,
-    batch_headers,
-    check_crc,
-    decode_batch,
-    encode_batch,
-    read_header,
-    recompress,
-    scan_records,
-    stamp,
-    stamp_max_timestamp,
-)
+from cordwood.wire.record import CorruptBatch, InvalidRecord, Record, RecordScan
+from cordwood.wire.records import decode_batch, encode_batch, recompress, scan_records
 
 from .config import LogConfig
 from .producers import AppendOrigin

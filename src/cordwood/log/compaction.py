@@ -1,0 +1,460 @@
+"""Compacting one log: a pure job over its segments, for a thread of its own.
+
+A pass has two parts. The first notes the last offset of each key in the dirty part of the log, as far as the keys fit
+into the offset map. The second copies the log from its first segment up to there, leaving out what was superseded, into
+segments that end in `.cleaned`. They are complete and on stable storage when the job returns; putting them in the place
+of the old ones is the owner's work (`cleaner`).
+
+What is kept, and for how long, is Kafka's: docs/compaction.md says it in one page.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import Buffer, Disk
+from cordwood.wire.batch_header import BatchHeader, check_crc, read_header
+from cordwood.wire.control import EndTxnMarker
+from cordwood.wire.records import (
+    DECOMPRESSED_LIMIT_BYTES,
+    clean_batch,
+    decode_batch,
+    empty_batch,
+    encode_batch,
+    record_keys,
+)
+
+from . import batches
+from .config import LogConfig
+from .files import CLEANED, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
+from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
+from .markers import end_txn_of
+from .offset_map import OffsetMap
+from .segment import Segment
+
+logger = logging.getLogger(__name__)
+
+# Kafka's throttler looks at its rate in windows of this length, so that a slow stretch does not pay for a fast one.
+_THROTTLE_WINDOW_S = 0.3
+_SHORTEST_SLEEP_S = 0.01
+# Between two naps a job looks whether it is to stop.
+_LONGEST_SLEEP_S = 0.5
+
+
+class CompactionStopped(Exception):
+    """The owner wants the log for something else; nothing was changed."""
+
+
+class SegmentGone(Exception):
+    """A segment was deleted while the job ran; its result would be of no use."""
+
+
+class DedupeBufferTooSmall(Exception):
+    """Not even the first dirty batch fits: without more memory no pass would get anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A segment as it was when the job was planned, or one that the job has made: the bytes of its files by kind."""
+
+    base_offset: int
+    sizes: Mapping[str, int]
+
+    @property
+    def size(self) -> int:
+        return self.sizes[LOG]
+
+
+class LastBatch(NamedTuple):
+    """The last that a producer which is still remembered has written."""
+
+    # None when all it has in its epoch is a marker.
+    last_offset: int | None
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the job has to know of the log, as plain values, since the log goes on while it runs."""
+
+    directory: str
+    config: LogConfig
+    # In order, without a gap, all below the first uncleanable offset.
+    sources: tuple[Source, ...]
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    # Those with data or a marker in the sources.
+    aborted: tuple[AbortedTxn, ...]
+    last_batches: Mapping[int, LastBatch]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one job may use."""
+
+    dedupe_buffer_bytes: int = 128 * 1024 * 1024
+    load_factor: float = 0.9
+    # For reading and for writing, each.
+    io_buffer_bytes: int = 256 * 1024
+
+
+@dataclass(slots=True)
+class CompactionStats:
+    records_read: int = 0
+    records_kept: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    # Dropped because nothing can supersede them; a compacted topic takes none, but its policy may have been another.
+    keyless_records: int = 0
+    map_utilization: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The log is clean up to `end_offset` once `cleaned` stand in the place of the first `replaced` sources."""
+
+    end_offset: int
+    replaced: int
+    cleaned: tuple[Source, ...]
+    stats: CompactionStats
+
+
+class Throttle:
+    """`log.cleaner.io.max.bytes.per.second`, over what is read and written."""
+
+    def __init__(self, clock: Clock, bytes_per_second: float) -> None:
+        self._clock = clock
+        self._rate = bytes_per_second
+        self._window_start = clock.monotonic()
+        self._window_bytes = 0
+        self.is_stopped = False
+
+    def spend(self, size: int) -> None:
+        self._window_bytes += size
+        elapsed = self._clock.monotonic() - self._window_start
+        while (ahead := self._window_bytes / self._rate - elapsed) > _SHORTEST_SLEEP_S and not self.is_stopped:
+            self._clock.sleep(min(ahead, _LONGEST_SLEEP_S))
+            elapsed = self._clock.monotonic() - self._window_start
+        if elapsed > _THROTTLE_WINDOW_S:
+            self._window_start += elapsed
+            self._window_bytes = 0
+
+
+class Compaction:
+    def __init__(self, disk: Disk, task: Task, resources: Resources, throttle: Throttle) -> None:
+        self._disk = disk
+        self._task = task
+        self._resources = resources
+        self._throttle = throttle
+        self._cache = IndexCache()
+        self._stats = CompactionStats()
+
+    def run(self) -> Compacted:
+        """Raises CorruptBatch or InvalidRecord where the log is damaged; whatever it raises, the log is as it was."""
+        task, stats = self._task, self._stats
+        offset_map, end_offset = self._map_keys()
+        stats.map_utilization = offset_map.count / offset_map.slots
+        sources = [source for source in task.sources if source.base_offset < end_offset]
+        copying = _Copying(task, offset_map, end_offset, self._end_of(sources[-1]), stats)
+        cleaned: list[Source] = []
+        try:
+            for group in group_segments(sources, task.config, task.first_uncleanable_offset):
+                cleaned.append(self._clean_group(group, copying))
+        except Exception:
+            self.remove_cleaned()
+            raise
+        return Compacted(end_offset, len(sources), tuple(cleaned), stats)
+
+    def stop(self) -> None:
+        """From any thread: `run` ends soon with CompactionStopped."""
+        self._throttle.is_stopped = True
+
+    def remove_cleaned(self) -> None:
+        """Clears away what a job that failed, or whose result is not wanted any more, has made."""
+        if self._disk.failure is None:
+            remove_cleaned(self._disk, self._task.directory, (source.base_offset for source in self._task.sources))
+
+    # First part
+
+    def _map_keys(self) -> tuple[OffsetMap, int]:
+        """The last offset of each key from the first dirty offset on, and how far the keys did fit."""
+        task, resources = self._task, self._resources
+        start_offset = end_offset = task.first_dirty_offset
+        offset_map = OffsetMap(
+            resources.dedupe_buffer_bytes, resources.load_factor, task.first_uncleanable_offset - start_offset
+        )
+        transactions = Transactions(txn for txn in task.aborted if txn.last_offset >= start_offset)
+        for source in task.sources:
+            if self._end_of(source) <= start_offset:
+                continue
+            for header, data in self._batches(source):
+                if header.last_offset < start_offset:
+                    continue
+                if header.is_control:
+                    transactions.on_marker(header, end_txn_of(data, header))
+                elif not transactions.is_aborted(header):
+                    keys = record_keys(data, 0, header, limit=DECOMPRESSED_LIMIT_BYTES)
+                    if not offset_map.put_all(keys, start_offset):
+                        if end_offset == start_offset:
+                            raise DedupeBufferTooSmall(
+                                f"the {len(keys)} keys of the batch at offset {header.base_offset} do not fit into the "
+                                f"{offset_map.capacity} that the dedupe buffer takes: log.cleaner.dedupe.buffer.size, "
+                                f"or log.cleaner.io.buffer.load.factor, has to be larger"
+                            )
+                        return offset_map, end_offset
+                end_offset = header.next_offset
+            # Offsets at the end of a segment may be missing.
+            end_offset = self._end_of(source)
+        return offset_map, end_offset
+
+    # Second part
+
+    def _clean_group(self, group: Sequence[Source], copying: "_Copying") -> Source:
+        """Copies segments into one, which bears the name of the first."""
+        task = self._task
+        self._check_there(group[0])
+        segment = Segment.create(
+            self._disk, self._cache, task.directory, group[0].base_offset, task.now_ms, stage=CLEANED
+        )
+        output = _Output(segment, task.config.index_interval_bytes, self._resources.io_buffer_bytes, self._throttle)
+        for source in group:
+            for header, data in self._batches(source):
+                check_crc(data, header)
+                cleaned = copying.clean(header, data, segment)
+                if cleaned:
+                    output.add(cleaned)
+        output.finish()
+        self._stats.bytes_written += segment.size
+        segment.seal()
+        files = [segment.file, *segment.index_files()]
+        self._disk.sync_job(files)()
+        for file in files:
+            file.close()
+        segment.forget()
+        return source_of(segment)
+
+    def _batches(self, source: Source) -> Iterator[tuple[BatchHeader, memoryview]]:
+        self._check_there(source)
+        file = self._disk.open(self._path(source), source.size)
+        try:
+            for _, header, data in batches.whole_batches(file, 0, source.size, self._resources.io_buffer_bytes):
+                if self._throttle.is_stopped:
+                    raise CompactionStopped(self._task.directory)
+                self._throttle.spend(header.size)
+                yield header, data
+        finally:
+            file.close()
+
+    def _check_there(self, source: Source) -> None:
+        """Opening a file that is not there would count as a failure of the disk."""
+        if not self._disk.exists(self._path(source)):
+            raise SegmentGone(self._path(source))
+
+    def _path(self, source: Source) -> str:
+        return f"{self._task.directory}/{file_name(source.base_offset, LOG)}"
+
+    def _end_of(self, source: Source) -> int:
+        following = self._task.sources.index(source) + 1
+        if following < len(self._task.sources):
+            return self._task.sources[following].base_offset
+        return self._task.first_uncleanable_offset
+
+
+class _Copying:
+    """What happens to each batch, in the order of the log."""
+
+    def __init__(
+        self, task: Task, offset_map: OffsetMap, end_offset: int, copied_end: int, stats: CompactionStats
+    ) -> None:
+        self._task = task
+        self._map = offset_map
+        self._end_offset = end_offset
+        self._copied_end = copied_end
+        self._stats = stats
+        self._transactions = Transactions(task.aborted)
+        self._horizon_ms = task.now_ms + task.config.delete_retention_ms
+
+    def clean(self, header: BatchHeader, data: memoryview, cleaned: Segment) -> Buffer:
+        """The batch as it goes on living; empty if it does not. Aborted transactions that readers still have to know
+        of go into the index of the `cleaned` segment."""
+        stats = self._stats
+        stats.bytes_read += header.size
+        marks_empty_transaction = False
+        if header.is_control:
+            marks_empty_transaction = self._end_transaction(header, data, cleaned)
+            is_due = marks_empty_transaction and self._is_due(header)
+            retained = bytearray(b"\0" if is_due else b"\1") * header.count
+        elif self._transactions.is_aborted(header):
+            retained = bytearray(header.count)
+        else:
+            keys = record_keys(data, 0, header, limit=DECOMPRESSED_LIMIT_BYTES)
+            retained, keyless = self._map.retain(keys, self._end_offset, not self._is_due(header))
+            stats.keyless_records += keyless
+        stats.records_read += len(retained)
+        stats.records_kept += len(retained) - retained.count(0)
+        if header.magic < 2:
+            return self._clean_legacy(header, data, retained)
+        return clean_batch(
+            data,
+            0,
+            header,
+            retained,
+            keep_empty=self._must_stay(header),
+            marks_empty_transaction=marks_empty_transaction,
+            delete_horizon_ms=self._horizon_ms,
+            limit=DECOMPRESSED_LIMIT_BYTES,
+        )
+
+    def _end_transaction(self, header: BatchHeader, data: memoryview, cleaned: Segment) -> bool:
+        ended = self._transactions.on_marker(header, end_txn_of(data, header))
+        if ended.aborted is not None:
+            _, producer_id, first_offset, last_offset, last_stable_offset = ended.aborted
+            cleaned.txn_index.append(producer_id, first_offset, last_offset, last_stable_offset)
+        return ended.is_empty
+
+    def _is_due(self, header: BatchHeader) -> bool:
+        """Tombstones and markers have been seen by everybody who reads within delete.retention.ms."""
+        horizon_ms = header.delete_horizon_ms
+        return horizon_ms is not None and horizon_ms <= self._task.now_ms
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        """Even without records: for the offset that the next segment follows, or for its producer's sequence."""
+        if header.next_offset == self._copied_end:
+            return True
+        last = self._task.last_batches.get(header.producer_id) if header.has_producer_id else None
+        if last is None:
+            return False
+        if last.last_offset is not None:
+            return header.last_offset == last.last_offset
+        return header.is_control and header.producer_epoch == last.producer_epoch
+
+    def _clean_legacy(self, header: BatchHeader, data: memoryview, retained: bytearray) -> Buffer:
+        """Messages of magic 0 and 1 have no room for a delete horizon: those with tombstones become magic 2.
+
+        Kafka goes by the file's modification time instead, which it carries over from file to file.
+        """
+        if not any(retained):
+            return empty_batch(header) if self._must_stay(header) else b""
+        kept = [record for record, keep in zip(decode_batch(data), retained, strict=True) if keep]
+        has_tombstones = any(record.value is None for record in kept)
+        if all(retained) and not has_tombstones:
+            return data
+        return encode_batch(
+            kept,
+            codec=header.codec,
+            log_append_time=header.max_timestamp if header.is_log_append_time else None,
+            delete_horizon_ms=self._horizon_ms if has_tombstones else None,
+        )
+
+
+class EndedTxn(NamedTuple):
+    """What a marker means to compaction: none of its transaction's data is left, or there is some of an aborted one."""
+
+    is_empty: bool
+    aborted: AbortedTxn | None = None
+
+
+class Transactions:
+    """Follows the transactions through a log of which parts were compacted before.
+
+    Every batch and every marker has to be shown to it, in the order of the log.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
+        # The next one to begin is the last.
+        self._to_come = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
+        # By producer: those that are open where we are and will be aborted.
+        self._aborted: dict[int, AbortedTxn] = {}
+        # Producers with a transaction open where we are, of which there is data.
+        self._with_data: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        self._with_data.add(header.producer_id)
+        txn = self._aborted.get(header.producer_id)
+        return txn is not None and header.last_offset < txn.last_offset
+
+    def on_marker(self, header: BatchHeader, marker: EndTxnMarker | None) -> EndedTxn:
+        self._begin_up_to(header.last_offset)
+        if marker is None:
+            # Either emptied before, when its transaction had been, or no transaction's.
+            return EndedTxn(is_empty=header.count == 0)
+        has_data = header.producer_id in self._with_data
+        self._with_data.discard(header.producer_id)
+        aborted = self._aborted.pop(header.producer_id, None)
+        return EndedTxn(not has_data, aborted if has_data and not marker.commit else None)
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._to_come and self._to_come[-1].first_offset <= offset:
+            txn = self._to_come.pop()
+            self._aborted[txn.producer_id] = txn
+
+
+@dataclass(slots=True)
+class _Output:
+    """Gathers batches and appends them to the cleaned segment in large writes."""
+
+    segment: Segment
+    index_interval_bytes: int
+    buffer_bytes: int
+    throttle: Throttle
+    pending: bytearray = field(default_factory=bytearray)
+    headers: list[BatchHeader] = field(default_factory=list)
+
+    def add(self, batch: Buffer) -> None:
+        self.pending += batch
+        self.headers.append(read_header(batch))
+        if len(self.pending) >= self.buffer_bytes:
+            self.finish()
+
+    def finish(self) -> None:
+        if self.headers:
+            self.segment.append(self.pending, self.headers, self.index_interval_bytes)
+            self.throttle.spend(len(self.pending))
+            self.pending, self.headers = bytearray(), []
+
+
+def group_segments(
+    sources: Sequence[Source], config: LogConfig, first_uncleanable_offset: int
+) -> Iterator[list[Source]]:
+    """Neighbours that fit into one segment even if nothing of them goes."""
+    ends = [*(source.base_offset for source in sources[1:]), first_uncleanable_offset]
+    group: list[Source] = []
+    for source, end_offset in zip(sources, ends, strict=True):
+        fits = all(
+            sum(member.sizes.get(kind, 0) for member in group) + source.sizes.get(kind, 0) <= limit
+            for kind, limit in (
+                (LOG, config.segment_bytes),
+                (OFFSET_INDEX, config.segment_index_bytes),
+                (TIME_INDEX, config.segment_index_bytes),
+            )
+        )
+        # An empty segment has no offsets that could be out of reach.
+        in_reach = not group or not source.size or end_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
+        if group and not (fits and in_reach):
+            yield group
+            group = []
+        group.append(source)
+    if group:
+        yield group
+
+
+def source_of(segment: Segment) -> Source:
+    """A segment that does not change any more, with all its indexes in their files."""
+    sizes = {LOG: segment.size}
+    sizes |= {
+        kind: len(index) * index.ENTRY.size
+        for kind, index in zip((OFFSET_INDEX, TIME_INDEX, TXN_INDEX), segment.indexes, strict=True)
+    }
+    return Source(segment.base_offset, sizes)
+
+
+def remove_cleaned(disk: Disk, directory: str, base_offsets: Iterable[int]) -> None:
+    for base_offset in base_offsets:
+        for kind in SEGMENT_FILES:
+            disk.remove(f"{directory}/{file_name(base_offset, kind, CLEANED)}")

@@ -1,0 +1,20 @@
+"""The transaction marker in a batch, if it is one."""
+
+from cordwood.runtime.disk import Buffer
+from cordwood.wire.batch_header import BatchHeader
+from cordwood.wire.control import ControlType, EndTxnMarker, parse_control_type, parse_end_txn_marker
+from cordwood.wire.record import CorruptBatch, InvalidRecord
+from cordwood.wire.records import decode_batch
+
+
+def end_txn_of(batch: Buffer, header: BatchHeader) -> EndTxnMarker | None:
+    """What a batch of a producer's control records says; None of data and of a batch that compaction emptied."""
+    if not header.is_control or header.count < 1:
+        return None
+    try:
+        record = decode_batch(batch)[0]
+        if parse_control_type(record.key) not in (ControlType.COMMIT, ControlType.ABORT):
+            return None
+        return parse_end_txn_marker(record.key, record.value)
+    except InvalidRecord as error:
+        raise CorruptBatch(f"control batch at offset {header.base_offset}: {error}") from error
