@@ -170,7 +170,7 @@ assert "cordwood.wire.messages.produce" in sys.modules
 
 
 def test_error_codes_know_which_are_worth_a_retry() -> None:
-    assert ErrorCode.NONE == 0
+    assert ErrorCode(0) is ErrorCode.NONE
     assert ErrorCode(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert ErrorCode.NOT_LEADER_OR_FOLLOWER.retriable
     assert not ErrorCode.UNKNOWN_SERVER_ERROR.retriable

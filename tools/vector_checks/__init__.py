@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class Mismatch(Exception):  # noqa: N818  # what a check found, not an error of ours
+class Mismatch(Exception):
     """A case that our code answers differently from Kafka; the text says how."""

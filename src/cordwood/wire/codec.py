@@ -11,10 +11,10 @@ from __future__ import annotations
 import struct
 from typing import Any, TypeVar
 
-from cordwood.wire.decoder import Decoder, RefusedError, compile_decoder
+from cordwood.wire.decoder import Decoder, Refused, compile_decoder
 from cordwood.wire.diagnosis import explain_refusal, read_slowly
 from cordwood.wire.encoder import Encoder, compile_encoder
-from cordwood.wire.exceptions import DecodeError, EncodeError
+from cordwood.wire.exceptions import UNEXPLAINED, DecodeError, EncodeError
 from cordwood.wire.layout import message_layout
 from cordwood.wire.primitives import Buffer
 from cordwood.wire.schema import Message, Records
@@ -25,8 +25,8 @@ Part = Records
 """Bytes to send, or something with a length that stands for them, such as a range of a file."""
 
 # All that the compiled code can raise on bad bytes and on bad values.
-BAD_BYTES = (RefusedError, struct.error, IndexError, ValueError)
-BAD_VALUES = (RefusedError, struct.error, AttributeError, TypeError, ValueError, OverflowError)
+BAD_BYTES = (Refused, struct.error, IndexError, ValueError)
+BAD_VALUES = (Refused, struct.error, AttributeError, TypeError, ValueError, OverflowError)
 
 
 def decode(cls: type[M], version: int, data: Buffer, *, strict: bool = True) -> M:
@@ -38,14 +38,14 @@ def decode(cls: type[M], version: int, data: Buffer, *, strict: bool = True) -> 
     try:
         message, position = decoder_for(cls, version, data)(data, 0, size)
         if position != size and (strict or position > size):
-            raise RefusedError
+            raise Refused
     except BAD_BYTES as error:
         raise refusal_of_bytes(cls, version, data, 0, strict) from error
     return message  # type: ignore[no-any-return]  # the compiled code makes exactly this class
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Raises `UnsupportedVersionError` or another `EncodeError`, which name the field."""
+    """Raises `UnsupportedVersion` or another `EncodeError`, which name the field."""
     pieces: list[Any] = []
     try:
         encoder_for(type(message), version)(message, pieces)
@@ -101,7 +101,7 @@ def refusal_of_bytes(cls: type[Message], version: int, data: Buffer, position: i
         _, end = read_slowly(layout, data, position, len(data), strict)
     except DecodeError as refusal:
         return refusal
-    return DecodeError(layout.name, "", end, "refused, although a second reading finds nothing wrong")
+    return DecodeError(layout.name, "", end, UNEXPLAINED)
 
 
 def refusal_of(message: Message, version: int, error: Exception) -> EncodeError:

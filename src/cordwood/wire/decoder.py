@@ -1,11 +1,10 @@
 """Writes the Python that decodes one message in one version.
 
 All nested structs are written into one function, and each run of fixed-size fields, with the length that follows it,
-is read by one precompiled `struct.Struct`. For FetchRequest version 12 it begins like this::
+is read by one precompiled `struct.Struct`. Of ProduceRequest version 9 it reads two fields and a count like this::
 
-    message = new(FetchRequest)
-    message.max_wait_ms, message.min_bytes, ..., count1 = unpack_iiibiiB(data, position)
-    position += 22
+    struct1.acks, struct1.timeout_ms, length4 = unpack_hiB(data, position)
+    position += 7
 
 Lengths are read as they come and a slice that runs past the end is cut short by Python, so nothing is allocated that
 is not there; the next read, or the last comparison of the position with the size, then refuses. Counts are compared
@@ -28,7 +27,7 @@ Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
 """(data, position, size) -> the message and the position after it, which the caller compares with the size."""
 
 
-class RefusedError(Exception):
+class Refused(Exception):
     """Something is wrong; diagnosis.py knows what."""
 
 
@@ -47,7 +46,7 @@ class _Writer:
         self.after_run: list[str] = []
         self.scope: dict[str, Any] = {
             "new": object.__new__,
-            "Refused": RefusedError,
+            "Refused": Refused,
             "unpack_from": struct.unpack_from,
             "continue_uvarint": continue_uvarint,
             "long_string": _long_string,
@@ -305,5 +304,5 @@ class _Writer:
 def _long_string(data: Buffer, position: int, first: int) -> tuple[int, int]:
     length, position = continue_uvarint(data, position, first)
     if length > MAX_STRING_BYTES + 1:
-        raise RefusedError
+        raise Refused
     return length, position

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from cordwood.wire.exceptions import DecodeError, EncodeError, UnsupportedVersionError
+from cordwood.wire.exceptions import DecodeError, EncodeError, UnsupportedVersion
 from cordwood.wire.layout import Layout, WireField
 from cordwood.wire.primitives import MAX_STRING_BYTES, Buffer
 from cordwood.wire.schema import FRESH, Field, Kind, StructType
@@ -204,7 +204,7 @@ class _Inspector:
             self.refuse(path, f"{_shown(value)} is not a {layout.name}")
         for absent in layout.absent:
             if not absent.ignorable and _is_set(getattr(value, absent.name), absent):
-                raise UnsupportedVersionError(
+                raise UnsupportedVersion(
                     self.message,
                     _join(path, absent.name),
                     f"version {self.version} has no such field (it has {absent.versions}), "
@@ -216,7 +216,7 @@ class _Inspector:
 
     def tags(self, layout: Layout, tags: tuple[tuple[int, bytes], ...], path: str) -> None:
         if tags and not layout.flexible:
-            raise UnsupportedVersionError(
+            raise UnsupportedVersion(
                 self.message,
                 _join(path, "unknown_tags"),
                 f"version {self.version} has no tagged fields, so {_shown(tags)} cannot be written",

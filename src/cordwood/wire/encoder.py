@@ -4,7 +4,7 @@ As in decoder.py all nested structs are written into one function, and each run 
 that follows it, is one `struct` pack. The function appends pieces to a list: exact `bytes` for everything of its own,
 and for `records` the caller's object or a memoryview of it, so that those pieces can be told apart and sent uncopied.
 
-What cannot be written raises whatever Python raises, or `RefusedError`; diagnosis.py finds the field and says why.
+What cannot be written raises whatever Python raises, or `Refused`; diagnosis.py finds the field and says why.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cordwood.wire.decoder import RefusedError
+from cordwood.wire.decoder import Refused
 from cordwood.wire.layout import Layout, WireField
 from cordwood.wire.primitives import MAX_STRING_BYTES, encode_uvarint
 from cordwood.wire.schema import FRESH, Field, StructType
+
+_ONE_BYTE = [bytes([value]) for value in range(256)]
 
 Encoder = Callable[[Any, list[Any]], None]
 """(message, pieces): appends the message's bytes to the pieces."""
@@ -35,12 +37,13 @@ class _Writer:
         self.pieces = "pieces"
         self.run: list[tuple[str, str]] = []
         self.scope: dict[str, Any] = {
-            "Refused": RefusedError,
+            "Refused": Refused,
             "pack": struct.pack,
             "uvarint": encode_uvarint,
             "string_length": _string_length,
             "write_tags": _write_tags,
             "join": b"".join,
+            "ONE_BYTE": _ONE_BYTE,
         }
 
     def encoder(self, layout: Layout) -> Encoder:
@@ -213,6 +216,8 @@ class _Writer:
             letters = "".join(letter for letter, _ in self.run)
             if letters == "x":
                 self.line(f"{self.pieces}.append(b'\\x00')")
+            elif letters == "B":
+                self.line(f"{self.pieces}.append(ONE_BYTE[{self.run[0][1]}])")
             else:
                 packer = f"pack_{letters.replace('?', 't')}"
                 self.scope[packer] = struct.Struct(">" + letters).pack
@@ -251,7 +256,7 @@ def _differs(source: str, field: Field) -> str:
 
 def _string_length(length: int) -> bytes:
     if length > MAX_STRING_BYTES + 1:
-        raise RefusedError
+        raise Refused
     return encode_uvarint(length)
 
 
@@ -261,7 +266,7 @@ def _write_tags(pieces: list[Any], tags: tuple[tuple[int, bytes], ...]) -> None:
     last = -1
     for tag, data in sorted(tags):
         if tag <= last:
-            raise RefusedError
+            raise Refused
         last = tag
         pieces.append(encode_uvarint(tag))
         pieces.append(encode_uvarint(len(data)))

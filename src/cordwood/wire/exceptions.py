@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+UNEXPLAINED = "refused, although a second reading finds nothing wrong"
+"""The reason of a refusal that the two readers disagree on: a bug of ours, which the fuzz test looks for."""
+
 
 class WireError(Exception):
     """Anything the wire package refuses."""
@@ -22,7 +25,7 @@ class DecodeError(WireError):
         return f"{self.message}{field} at byte {self.position}: {self.reason}"
 
 
-class UnsupportedRequestError(DecodeError):
+class UnsupportedRequest(DecodeError):
     """A request whose API key or version we do not know; it carries what an answer needs (ApiVersions gives one)."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int, reason: str) -> None:
@@ -45,5 +48,5 @@ class EncodeError(WireError):
         return f"{self.message}{'.' + self.path if self.path else ''}: {self.reason}"
 
 
-class UnsupportedVersionError(EncodeError):
+class UnsupportedVersion(EncodeError):
     """A version that the message does not have, or a value that this version cannot express."""

@@ -25,8 +25,8 @@ from cordwood.wire.codec import (
     refusal_of,
     refusal_of_bytes,
 )
-from cordwood.wire.decoder import Decoder, RefusedError
-from cordwood.wire.exceptions import DecodeError, UnsupportedRequestError
+from cordwood.wire.decoder import Decoder, Refused
+from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.messages import (
     coordinator_key_class,
     coordinator_value_class,
@@ -57,7 +57,7 @@ _RESPONSE_HEADER_SIZE = {0: 4, 1: 5}
 
 
 def decode_request(frame: Buffer, *, strict: bool = False) -> tuple[RequestHeader, Request[Any]]:
-    """Raises `DecodeError`; its subclass `UnsupportedRequestError` when only the API or its version is unknown."""
+    """Raises `DecodeError`; its subclass `UnsupportedRequest` when only the API or its version is unknown."""
     try:
         api_key, version, correlation_id = _START.unpack_from(frame, 0)
     except struct.error as error:
@@ -72,9 +72,9 @@ def decode_request(frame: Buffer, *, strict: bool = False) -> tuple[RequestHeade
         header, header_end = decode_header(frame, 0, size)
         request, position = decode_body(frame, header_end, size)
         if position != size and (strict or position > size):
-            raise RefusedError
+            raise Refused
     except BAD_BYTES as error:
-        if header_end < 0:
+        if not 0 < header_end <= size:
             raise refusal_of_bytes(RequestHeader, header_version, frame, 0, False) from error
         raise refusal_of_bytes(cls, version, frame, header_end, strict) from error
     return header, request
@@ -114,9 +114,9 @@ def _request_decoders(
     try:
         cls = request_class(api_key)
     except KeyError:
-        raise UnsupportedRequestError(api_key, version, correlation_id, f"there is no API with key {api_key}") from None
+        raise UnsupportedRequest(api_key, version, correlation_id, f"there is no API with key {api_key}") from None
     if version not in cls.versions:
-        raise UnsupportedRequestError(
+        raise UnsupportedRequest(
             api_key,
             version,
             correlation_id,
@@ -147,9 +147,9 @@ def decode_response(
         header, header_end = decoder_for(ResponseHeader, header_version, frame)(frame, 0, size)
         response, position = decoder_for(cls, version, frame)(frame, header_end, size)
         if position != size and (strict or position > size):
-            raise RefusedError
+            raise Refused
     except BAD_BYTES as error:
-        if header_end < 0:
+        if not 0 < header_end <= size:
             raise refusal_of_bytes(ResponseHeader, header_version, frame, 0, False) from error
         raise refusal_of_bytes(cls, version, frame, header_end, strict) from error
     return header.correlation_id, response

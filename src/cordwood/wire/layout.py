@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cordwood.wire.exceptions import UnsupportedVersionError
+from cordwood.wire.exceptions import UnsupportedVersion
 from cordwood.wire.schema import Field, Kind, MessageType, StructType, Versions
 
 
@@ -79,7 +79,7 @@ class Layout:
 
 def message_layout(message: MessageType, version: int) -> Layout:
     if version not in message.versions:
-        raise UnsupportedVersionError(
+        raise UnsupportedVersion(
             message.__name__, "", f"there is no version {version}; its versions are {message.versions}"
         )
     return struct_layout(message, version, version in message.flexible_versions)

@@ -158,7 +158,6 @@ def struct(element: StructType, versions: str, **options: Any) -> Any:
     return Field(_STRUCT, element, versions, **options)
 
 
-@dataclass_transform(kw_only_default=True)
 class StructType(type):
     """Turns the declarations of a class into slots.
 
@@ -199,7 +198,14 @@ class StructType(type):
         return cls._fields
 
 
-class Struct(metaclass=StructType):
+@dataclass_transform(kw_only_default=True)
+class _Declared:
+    """Tells type checkers that the classes below have a constructor with one keyword per field."""
+
+    __slots__ = ()
+
+
+class Struct(_Declared, metaclass=StructType):
     """A value with named fields; `unknown_tags` holds the tagged fields no schema of ours has, in tag order."""
 
     __slots__ = ("unknown_tags",)
@@ -250,18 +256,18 @@ class ApiMessageType(MessageType):
         key: int = cls._facts["api_key"]
         return key
 
+
+class RequestType(ApiMessageType):
     @property
     def latest_version_unstable(cls) -> bool:
         return bool(cls._facts.get("latest_version_unstable", False))
 
     @property
     def stable_versions(cls) -> Versions:
-        """What a broker offers unless unstable versions are enabled."""
+        """What a broker offers unless unstable versions are enabled; those of its response are the same."""
         versions = cls.versions
         return Versions(versions.low, versions.high - 1) if cls.latest_version_unstable else versions
 
-
-class RequestType(ApiMessageType):
     @property
     def listeners(cls) -> tuple[str, ...]:
         """Where it is served: "broker", "controller"."""
