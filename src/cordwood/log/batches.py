@@ -37,13 +37,15 @@ def last_header(file: File, position: int, end: int) -> BatchHeader | None:
     return last[0][1] if last else None
 
 
-def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def whole_batches(
+    file: File, position: int, end: int, chunk_bytes: int = _CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """The whole batches between two positions with their bytes; raises CorruptBatch where the framing breaks.
 
     A batch cut short by `end` raises too: whoever walks all of a file wants to know of a torn tail.
     """
     while position < end:
-        chunk = memoryview(file.read(position, min(_CHUNK_BYTES, end - position)))
+        chunk = memoryview(file.read(position, min(max(chunk_bytes, BATCH_HEADER_SIZE), end - position)))
         at = 0
         while at < len(chunk):
             remaining = end - position
@@ -62,3 +64,5 @@ def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Ba
             yield position, header, chunk[at : at + header.size]
             at += header.size
             position += header.size
+        if not at:
+            raise CorruptBatch(f"torn batch: the file ends before position {end}, where it should")

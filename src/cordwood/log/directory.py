@@ -187,6 +187,11 @@ class LogDirectory:
         if self.logs[topic, partition].truncate_to(offset, now_ms):
             self.checkpoint_recovery_points()
             self.checkpoint_starts()
+            end_offset = self.logs[topic, partition].end_offset
+            if self.cleaner_offsets.get((topic, partition), 0) > end_offset:
+                # What is written from there on is not clean.
+                self.cleaner_offsets[topic, partition] = end_offset
+                self.checkpoint_cleaner()
 
     def purge(self, now_ms: int) -> None:
         """The second step of deletions that are due."""

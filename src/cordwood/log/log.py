@@ -86,7 +86,7 @@ class Log:
         # Sealed since the last flush, or not known to be synced since the log was opened.
         self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
         # A truncation is durable once its segment was synced.
-        self._truncations = self._synced_truncations = 0
+        self.truncations = self._synced_truncations = 0
         # Where a read up to an offset ends, as last computed: (offset, segment, position).
         self._bound: tuple[int, Segment, int] | None = None
         # First step of deletion done; the second is due at the time.
@@ -224,12 +224,12 @@ class Log:
             return active
         active.seal()
         self._unsynced.append(active)
-        if self.recovery_point >= self.end_offset or self._truncations > self._synced_truncations:
+        if self.recovery_point >= self.end_offset or self.truncations > self._synced_truncations:
             # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
             # truncation must not bring back offsets that the next segment's do not belong to.
             for file in [active.file, *active.index_files()]:
                 file.sync()
-            self._synced_truncations = self._truncations
+            self._synced_truncations = self.truncations
         self.producers.end_offset = base_offset
         self.snapshots.write(self.producers)
         segment = self._create_segment(base_offset, now_ms)
@@ -282,7 +282,7 @@ class Log:
             sync()
             self.disk.sync_directory(self.directory)
 
-        return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), self._truncations, run)
+        return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), self.truncations, run)
 
     def end_flush(self, job: FlushJob) -> None:
         # A truncation may have come in between.
@@ -410,19 +410,20 @@ class Log:
             self.epochs.truncate_from_end(self.end_offset)
             return False
         logger.info("truncating %s from %d to offset %d", self.directory, self.end_offset, offset)
-        if offset < self.segments.first.base_offset:
-            self.truncate_fully(offset, now_ms)
+        boundary = self._batch_boundary(offset)
+        if boundary < self.segments.first.base_offset or boundary < min(self.start_offset, offset):
+            # Nothing that may be read is left, and offsets that were deleted are not given out again.
+            self.truncate_fully(offset if boundary == offset else min(self.start_offset, offset), now_ms)
             return True
+        offset = boundary
         # From the end backwards and each step durable before the next, so that a crash never leaves a hole.
         beyond = self.segments.between(offset + 1, self.end_offset + 1)
         for segment in reversed(beyond):
             self._retire_segment(segment, now_ms)
         if beyond:
             self.disk.sync_directory(self.directory)
-        self._truncations += 1
-        end = self.active.truncate_to(offset)
-        # Offsets that were deleted are not given out again.
-        offset = max(end, min(self.start_offset, offset))
+        self.truncations += 1
+        self.active.truncate_to(offset)
         if self.active in self._unsynced:
             self._unsynced.remove(self.active)
         self._set_end(offset)
@@ -431,12 +432,23 @@ class Log:
         self.reload_producers(now_ms)
         return True
 
+    def _batch_boundary(self, offset: int) -> int:
+        """Where the batch that holds `offset` begins; `offset` itself between batches."""
+        segment = self.segments.floor(offset)
+        found = None if segment is None else segment.locate(offset)
+        return offset if found is None else min(offset, found[1].base_offset)
+
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Empties the log and goes on at `offset`: the leader does not have what lies between any more."""
         logger.info("emptying %s, which goes on at offset %d", self.directory, offset)
-        for segment in reversed(list(self.segments)):
-            self._retire_segment(segment, now_ms)
+        # The new segment is there before the last old one goes, so that a crash never takes the log back to offset 0.
+        before = self.segments.between(0, offset)
+        for segment in reversed(self.segments.from_floor(offset)):
+            if segment.base_offset >= offset:
+                self._retire_segment(segment, now_ms)
         self.segments.add(self._create_segment(offset, now_ms))
+        for segment in before:
+            self._retire_segment(segment, now_ms)
         self._set_end(offset)
         self.start_offset = offset
         self.epochs.clear()

@@ -177,10 +177,12 @@ class _Opening:
         ]
         if swapped_in:
             logger.info("completing the interrupted swap of %d segments in %s", len(swapped_in), self.directory)
-            first = min(segment.base_offset for segment in swapped_in)
+            bases = {segment.base_offset for segment in swapped_in}
             end = max(segment.next_offset() for segment in swapped_in)
             for file in files:
-                if not file.stage and file.kind in SEGMENT_FILES and first <= file.base_offset < end:
+                # Of a segment that was emptied, `end` is its own base.
+                is_replaced = min(bases) <= file.base_offset < end or file.base_offset in bases
+                if not file.stage and file.kind in SEGMENT_FILES and is_replaced:
                     self._remove(file)
         for file in swaps:
             name = file_name(file.base_offset, file.kind)

@@ -165,11 +165,9 @@ class Segment:
         self.write_indexes()
         return [index.file() for index in self.indexes if index is not self.txn_index or len(index)]
 
-    def truncate_to(self, offset: int) -> int:
-        """Cuts off `offset` and all above it, with the whole batch where it lies within one; the new end."""
+    def truncate_to(self, offset: int) -> None:
+        """Cuts off `offset`, where a batch begins, and all above it."""
         found = self.locate(offset)
-        if found is not None:
-            offset = min(offset, found[1].base_offset)
         for index in (self.offset_index, self.time_index, self.txn_index):
             index.truncate_to(offset)
         if found is not None:
@@ -178,7 +176,6 @@ class Segment:
         self._first_timestamp = None
         self._max_timestamp = None
         self.load_max_timestamp()
-        return offset
 
     def set_stage(self, stage: str) -> None:
         """Renames all files: `.cleaned` to `.swap` to in place, or to `.deleted`."""
