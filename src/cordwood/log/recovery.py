@@ -260,8 +260,9 @@ class _Opening:
             if segment.base_offset < self.options.recovery_point and segment is not self.segments.active:
                 logger.error("%s has lost an index that had been flushed: rebuilding it", segment)
                 self._rebuild(segment)
-        # The checkpoint of the leader epochs may be ahead of the log; past the recovery point the batches tell them.
-        self.epochs.truncate_from_end(self.options.recovery_point)
+        # The checkpoint of the leader epochs may be ahead of the log; past the recovery point the batches tell them, but
+        # not where compaction was: it may have taken an epoch's first batches (and it only takes what was flushed).
+        self.epochs.truncate_from_end(max(self.options.recovery_point, self.options.cleaned_to))
         suspects = self.segments.from_floor(self.options.recovery_point) if len(self.segments) else []
         producers = None
         for number, segment in enumerate(suspects):

@@ -38,9 +38,10 @@ class ProducerSnapshots:
         return self.offsets[-1] if self.offsets else None
 
     def write(self, producers: Producers) -> None:
-        """A snapshot at the producers' end offset, if there is none yet. It is durable after the next sync."""
+        """A snapshot at the producers' end offset, if there is none yet (none is taken at 0, as in Kafka). It is
+        durable after the next sync."""
         offset = producers.end_offset
-        if self.offsets and self.offsets[-1] >= offset:
+        if offset <= (self.latest or 0):
             return
         file = self._disk.create(self.path(offset))
         file.append(encode_snapshot(producers.by_id.values()))

@@ -1,0 +1,5 @@
+"""`python -m cordwood` is the `cordwood` command."""
+
+from cordwood.cli.main import main
+
+main()
