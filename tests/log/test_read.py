@@ -1,0 +1,109 @@
+"""Reading by offset, by timestamp, and up to a bound."""
+
+from pathlib import Path
+
+import pytest
+from support import NOW, batch, open_at, read_all
+
+from cordwood.log.config import LogConfig
+from cordwood.log.log import Log
+from cordwood.log.refusal import Refusal
+from cordwood.wire.batch_header import batch_headers, read_header
+from cordwood.wire.errors import ErrorCode
+
+SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    log = open_at(tmp_path, SMALL)
+    for number in range(10):
+        log.append_as_leader(batch("a", "b", "c", timestamp=NOW + number), 0, NOW)
+    return log
+
+
+def first_offset(log: Log, offset: int, **bounds: int) -> int | None:
+    found = log.read(offset, bounds.get("max_bytes", 1 << 20), bounds.get("max_offset", log.end_offset))
+    return None if found is None else read_header(found.read()).base_offset
+
+
+def test_every_offset_is_found_in_the_batch_that_holds_it(log: Log) -> None:
+    assert [first_offset(log, offset) for offset in range(30)] == [offset // 3 * 3 for offset in range(30)]
+
+
+def test_a_read_at_the_end_finds_nothing(log: Log) -> None:
+    assert log.read(30, 1 << 20, 30) is None
+
+
+@pytest.mark.parametrize("offset", [-1, 31])
+def test_a_read_outside_of_the_log_is_out_of_range(log: Log, offset: int) -> None:
+    with pytest.raises(Refusal) as refusal:
+        log.read(offset, 1 << 20, 30)
+    assert refusal.value.error is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_read_before_the_start_is_out_of_range(log: Log) -> None:
+    log.advance_high_watermark(30)
+    log.advance_start(4)
+    with pytest.raises(Refusal):
+        log.read(3, 1 << 20, 30)
+    assert first_offset(log, 4) == 3
+
+
+def test_at_least_one_batch_comes_whole_however_small_the_limit(log: Log) -> None:
+    found = log.read(4, 1, 30)
+    assert found is not None
+    assert [header.base_offset for _, header in batch_headers(found.read())] == [3]
+
+
+def test_without_that_promise_the_limit_holds(log: Log) -> None:
+    found = log.read(4, 10, 30, min_one_batch=False)
+    assert found is not None
+    assert len(found) == 10
+
+
+def test_nothing_at_or_past_the_bound_is_read(log: Log) -> None:
+    for bound in range(3, 30, 3):
+        assert max(record.offset for record in read_all(log, 0, bound)) == bound - 1
+        assert first_offset(log, bound, max_offset=bound) is None
+
+
+def test_a_bound_that_moves_up_is_followed(log: Log) -> None:
+    found = log.read(27, 1 << 20, 30)
+    assert found is not None
+    before = len(found)
+    log.append_as_leader(batch("d"), 0, NOW)
+    bounded = log.read(27, 1 << 20, 30)
+    assert bounded is not None
+    assert len(bounded) == before
+
+
+def test_a_timestamp_finds_the_first_record_that_is_not_older(log: Log) -> None:
+    for number in range(10):
+        found = log.offset_for_timestamp(NOW + number)
+        assert found is not None
+        assert (found.offset, found.timestamp) == (number * 3, NOW + number)
+    assert log.offset_for_timestamp(NOW + 10) is None
+
+
+def test_timestamps_out_of_order_give_the_first_match_in_the_log(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(index_interval_bytes=0))
+    for timestamp in (NOW + 50, NOW + 10, NOW + 90, NOW + 20):
+        log.append_as_leader(batch("x", timestamp=timestamp), 0, NOW)
+    assert [log.offset_for_timestamp(NOW + at).offset for at in (0, 15, 60)] == [0, 0, 2]  # type: ignore[union-attr]
+    youngest = log.offset_of_max_timestamp()
+    assert youngest is not None
+    assert (youngest.offset, youngest.timestamp) == (2, NOW + 90)
+
+
+def test_an_empty_log_has_no_youngest_record(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    assert log.offset_of_max_timestamp() is None
+    assert log.offset_for_timestamp(0) is None
+
+
+def test_the_youngest_record_is_found_after_a_restart(log: Log, tmp_path: Path) -> None:
+    log.close(NOW)
+    youngest = open_at(tmp_path, SMALL, clean=True).offset_of_max_timestamp()
+    assert youngest is not None
+    assert (youngest.offset, youngest.timestamp) == (27, NOW + 9)
