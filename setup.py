@@ -3,7 +3,7 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-ROOM = ("batch_header", "record_stream", "records")
+ROOM = ("batch_header", "record_stream", "records", "columns")
 
 # optional=True: without a C compiler the build warns, and the very same .py files run uncompiled.
 # -fwrapv: numbers out of hostile bytes wrap around as Java's do, instead of being undefined.
@@ -16,6 +16,13 @@ COMPILED = [
         optional=True,
     )
     for module in ROOM
+] + [
+    Extension(
+        "cordwood.log.offset_map",
+        ["src/cordwood/log/offset_map.py"],
+        depends=["src/cordwood/log/offset_map.pxd"],
+        optional=True,
+    )
 ]
 
 setup(ext_modules=cythonize(COMPILED, language_level=3))

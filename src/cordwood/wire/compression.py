@@ -60,7 +60,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
 def decompress(codec: Codec, data: Buffer, limit: int, *, ignore_lz4_header_checksum: bool = False) -> Buffer:
     """The contents of `data`, at most `limit` bytes of them.
 
-    Magic 0 and 1 set `ignore_lz4_header_checksum`: old clients computed it wrongly (KAFKA-3160).
+    Magic 0 sets `ignore_lz4_header_checksum`: the clients that wrote it computed it wrongly (KAFKA-3160).
     """
     if codec is Codec.NONE:
         contents = data
@@ -146,7 +146,7 @@ def _snappy_decompress(data: Buffer, limit: int) -> Buffer:
         raise DecompressionError("snappy: the header ends early")
     contents = bytearray()
     position = len(_XERIAL_HEADER)
-    while position < len(view):
+    while len(view) - position >= 4:  # snappy-java takes less for the end
         if view[position : position + 8] == _XERIAL_MAGIC:  # concatenated streams
             position += len(_XERIAL_HEADER)
             continue
@@ -171,8 +171,8 @@ def _snappy_block(block: memoryview, room: int, limit: int) -> memoryview:
         raise DecompressionError(f"snappy: {error}") from error
 
 
-# LZ4: the frame is ours, so that it is exactly what Kafka's reader takes (independent blocks, no checksums of the
-# contents) and so that each block is bounded; the blocks are cramjam's.
+# LZ4: frames are taken apart here, so that each block is bounded and what Kafka's reader refuses is refused (linked
+# blocks); the fast ones are also made here, to be exactly what Kafka's writer makes. The blocks are cramjam's.
 
 _LZ4_MAGIC = 0x184D2204
 _LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks of 64 KiB, no checksums, no size
@@ -184,12 +184,22 @@ _LZ4_FASTEST_OF_THE_THOROUGH = 3
 _LZ4_MOST_THOROUGH = 12
 
 
-def _lz4_compress(data: Buffer, level: int) -> bytearray:
+def _lz4_compress(data: Buffer, level: int) -> Buffer:
+    # Kafka's default level means the fast compressor; every other level is one of the thorough compressor's.
+    if level == LEVELS[Codec.LZ4][2]:
+        return _lz4_fast_frame(memoryview(data))
+    effort = min(max(level, _LZ4_FASTEST_OF_THE_THOROUGH), _LZ4_MOST_THOROUGH)
+    # Only cramjam's own frames are made by the thorough compressor: its compress_block passes over the level.
+    compressor = cramjam.lz4.Compressor(level=effort, content_checksum=False, block_linked=False)
+    compressor.compress(bytes(data))  # it takes no other buffer
+    return memoryview(compressor.finish())
+
+
+def _lz4_fast_frame(view: memoryview) -> bytearray:
     frame = bytearray(_LZ4_HEADER)
-    view = memoryview(data)
     for start in range(0, len(view), LZ4_BLOCK_BYTES):
         block = view[start : start + LZ4_BLOCK_BYTES]
-        packed = memoryview(_lz4_compress_block(block, level))
+        packed = memoryview(cramjam.lz4.compress_block(block, store_size=False))
         if len(packed) < len(block):
             frame += len(packed).to_bytes(4, "little")
             frame += packed
@@ -198,14 +208,6 @@ def _lz4_compress(data: Buffer, level: int) -> bytearray:
             frame += block
     frame += _LZ4_END_MARK
     return frame
-
-
-def _lz4_compress_block(block: memoryview, level: int) -> cramjam.Buffer:
-    # Kafka's default level means the fast compressor; every other level is one of the thorough compressor's.
-    if level == LEVELS[Codec.LZ4][2]:
-        return cramjam.lz4.compress_block(block, store_size=False)
-    effort = min(max(level, _LZ4_FASTEST_OF_THE_THOROUGH), _LZ4_MOST_THOROUGH)
-    return cramjam.lz4.compress_block(block, mode="high_compression", compression=effort, store_size=False)
 
 
 def _lz4_decompress(data: Buffer, limit: int, ignore_header_checksum: bool) -> Buffer:

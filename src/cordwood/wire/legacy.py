@@ -94,7 +94,7 @@ def _unwrap(wrapper: memoryview, header: BatchHeader, limit: int) -> list[Record
     if compressed is None:
         raise InvalidRecord("a compressed message without a value")
     try:
-        inner = decompress(codec, compressed, limit, ignore_lz4_header_checksum=True)
+        inner = decompress(codec, compressed, limit, ignore_lz4_header_checksum=header.magic == 0)
     except DecompressionError as error:
         raise InvalidRecord(f"message at offset {header.base_offset}: {error}") from error
 

@@ -9,11 +9,11 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 NO_TIMESTAMP = -1
 
 
-class CorruptBatch(Exception):  # noqa: N818
+class CorruptBatch(Exception):
     """The framing or the checksum of a batch is wrong: Kafka's CORRUPT_MESSAGE."""
 
 
-class InvalidRecord(Exception):  # noqa: N818
+class InvalidRecord(Exception):
     """A batch arrived as it was sent, but what it holds is wrong: Kafka's INVALID_RECORD."""
 
 

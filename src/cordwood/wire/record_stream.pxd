@@ -4,6 +4,11 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
+cdef int64_t SMALLEST_RECORD_BYTES
+cdef int64_t MAX_RECORD_BYTES
+cdef int64_t MAX_BYTES_BEFORE_KEY
+
+
 @cython.final
 cdef class RecordCursor:
     cdef const unsigned char[::1] owner
@@ -54,7 +59,7 @@ cdef class RecordWriter:
     cdef readonly int32_t count
     cdef readonly int64_t max_timestamp
 
-    @cython.locals(headers_size=int64_t)
+    @cython.locals(headers_size=int64_t, rest_size=int64_t)
     cdef int append(
         self, int64_t timestamp, int64_t timestamp_delta, int64_t offset_delta, bytes key, bytes value, headers
     ) except -1
@@ -68,12 +73,15 @@ cdef class RecordWriter:
     @cython.locals(rest=uint64_t)
     cdef inline int varint(self, int64_t value) except -1
     cdef inline int field(self, bytes contents) except -1
-    cdef int copy(self, RecordCursor cursor, Py_ssize_t start, Py_ssize_t size) except -1
+    cdef int copy(self, const unsigned char* source, Py_ssize_t start, Py_ssize_t size) except -1
+    cdef int64_t size_with(self, int64_t rest_size) except -1
+    cdef int64_t varint_size(self, int64_t value) except -1
+    cdef int64_t field_size(self, int64_t size) except -1
     cdef bytearray batch(self)
 
 
 @cython.locals(rest=uint64_t, size=int64_t)
 cdef int64_t varint_size(int64_t value) noexcept
-cdef int64_t field_size(bytes contents) except -1
+cdef int64_t field_size_of(bytes contents) except -1
 cdef int64_t unzigzag(uint64_t value) noexcept
 cdef int64_t wrapped(int64_t value) noexcept

@@ -25,6 +25,8 @@ if cython.compiled:
 
 SMALLEST_RECORD_BYTES = 7
 MAX_RECORD_BYTES = 2**31 - 1
+MAX_BYTES_BEFORE_KEY = 5 + 1 + 10 + 5
+"""Size, attributes, time delta, offset delta."""
 
 
 class RecordCursor:
@@ -208,8 +210,9 @@ class RecordWriter:
     ) -> None:
         headers_size = varint_size(len(headers))
         for name, content in headers:
-            headers_size += field_size(name) + field_size(content)
-        self.start(timestamp, timestamp_delta, offset_delta, field_size(key) + field_size(value) + headers_size)
+            headers_size += field_size_of(name) + field_size_of(content)
+        rest_size = field_size_of(key) + field_size_of(value) + headers_size
+        self.start(timestamp, timestamp_delta, offset_delta, rest_size)
         self.field(key)
         self.field(value)
         self.varint(len(headers))
@@ -222,7 +225,7 @@ class RecordWriter:
         size = cursor.headers_end - cursor.key_field
         timestamp_delta = wrapped(cursor.timestamp - base_timestamp)
         self.start(cursor.timestamp, timestamp_delta, cursor.offset_delta, size)
-        self.copy(cursor, cursor.key_field, size)
+        self.copy(cursor.data, cursor.key_field, size)
 
     def start(self, timestamp: int, timestamp_delta: int, offset_delta: int, rest_size: int) -> None:
         """A record up to its key, and room for the `rest_size` bytes that follow."""
@@ -273,12 +276,26 @@ class RecordWriter:
             else:
                 self.buffer += contents
 
-    def copy(self, cursor: RecordCursor, start: int, size: int) -> None:
-        if cython.compiled:
-            memcpy(self.data + self.position, cursor.data + start, size)
-            self.position += size
-        else:
-            self.buffer += cursor.data[start : start + size]
+    def copy(self, source: Any, start: int, size: int) -> None:
+        """Bytes of a buffer (a pointer, when compiled), as far as there are any: nothing for null."""
+        if size > 0:
+            if cython.compiled:
+                memcpy(self.data + self.position, source + start, size)
+                self.position += size
+            else:
+                self.buffer += source[start : start + size]
+
+    def size_with(self, rest_size: int) -> int:
+        """How large the batch may get with another record that has so many bytes from its key on."""
+        used = self.position if cython.compiled else len(self.buffer)
+        return used + MAX_BYTES_BEFORE_KEY + rest_size
+
+    def varint_size(self, value: int) -> int:
+        return varint_size(value)
+
+    def field_size(self, size: int) -> int:
+        """Of a length and that many bytes."""
+        return 1 if size < 0 else varint_size(size) + size
 
     def batch(self) -> bytearray:
         """Everything written; the writer must not be used after it."""
@@ -296,7 +313,7 @@ def varint_size(value: int) -> int:
     return size
 
 
-def field_size(contents: bytes | None) -> int:
+def field_size_of(contents: bytes | None) -> int:
     return 1 if contents is None else varint_size(len(contents)) + len(contents)
 
 

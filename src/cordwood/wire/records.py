@@ -120,11 +120,11 @@ def _legacy_records(data: Buffer, position: int, header: BatchHeader, limit: int
 
 
 def _cursor(data: Buffer, position: int, header: BatchHeader, limit: int) -> RecordCursor:
-    return RecordCursor(_payload(data, position, header, limit), header)
+    return RecordCursor(payload(data, position, header, limit), header)
 
 
-def _payload(data: Buffer, position: int, header: BatchHeader, limit: int) -> Buffer:
-    """The records' bytes, decompressed."""
+def payload(data: Buffer, position: int, header: BatchHeader, limit: int) -> Buffer:
+    """The bytes of a batch's records, decompressed."""
     body = batch_bytes(data, position, header)[BATCH_HEADER_SIZE:]
     if not header.is_compressed:
         return body
@@ -345,7 +345,7 @@ def recompress(
 ) -> bytearray:
     """The same batch with another codec: what a broker does when the topic's compression.type differs."""
     batch = bytearray(BATCH_HEADER_SIZE)
-    batch += _payload(data, position, header, limit)
+    batch += payload(data, position, header, limit)
     return seal(
         batch,
         base_offset=header.base_offset,

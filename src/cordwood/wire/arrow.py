@@ -1,0 +1,206 @@
+"""Record batches to and from Arrow. Thin: `columns` does the work, pyarrow is imported only when this is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cordwood.wire.columns import (
+    DEFAULT_BATCH_BYTES,
+    BinaryColumn,
+    BinaryInput,
+    HeaderColumns,
+    HeaderInput,
+    NumberInput,
+    decode_columns,
+    encode_columns,
+)
+from cordwood.wire.compression import Codec
+from cordwood.wire.record import NO_TIMESTAMP, Buffer
+from cordwood.wire.records import DECOMPRESSED_LIMIT_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+
+def to_arrow(
+    data: Buffer,
+    *,
+    start_offset: int = 0,
+    headers: bool = False,
+    check_crcs: bool = False,
+    limit: int = DECOMPRESSED_LIMIT_BYTES,
+) -> pa.RecordBatch:
+    """The records of all whole batches in `data`: offset, timestamp (milliseconds), key, value and perhaps headers.
+
+    >>> to_arrow(fetched.records, start_offset=fetch_offset).column("value")
+    """
+    import pyarrow as pa
+
+    columns = decode_columns(data, start_offset=start_offset, headers=headers, check_crcs=check_crcs, limit=limit)
+    arrays = [
+        pa.Array.from_buffers(pa.int64(), columns.length, [None, pa.py_buffer(columns.offsets)]),
+        pa.Array.from_buffers(pa.int64(), columns.length, [None, pa.py_buffer(columns.timestamps)]),
+        _binary_array(pa.binary(), columns.length, columns.keys),
+        _binary_array(pa.binary(), columns.length, columns.values),
+    ]
+    if columns.headers is not None:
+        arrays.append(_headers_array(columns.length, columns.headers))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema(headers=headers))
+
+
+def from_arrow(
+    values: pa.Array | pa.ChunkedArray | None,
+    keys: pa.Array | pa.ChunkedArray | None = None,
+    timestamps: pa.Array | pa.ChunkedArray | int = NO_TIMESTAMP,
+    headers: pa.Array | pa.ChunkedArray | None = None,
+    *,
+    max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+) -> list[bytearray]:
+    """Batches as a producer sends them, from arrays of bytes or text, of times and of headers.
+
+    `timestamps` is one time for all records in milliseconds, or an array of int64 or of Arrow's timestamps; where it
+    is null, the record has none.
+    """
+    count = _count(values, keys)
+    return encode_columns(
+        count,
+        None if keys is None else _binary_input(keys),
+        None if values is None else _binary_input(values),
+        _timestamp_input(timestamps, count),
+        None if headers is None else _header_input(headers),
+        max_batch_bytes=max_batch_bytes,
+        codec=codec,
+        level=level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+    )
+
+
+def schema(*, headers: bool = False) -> pa.Schema:
+    import pyarrow as pa
+
+    fields = [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+    if headers:
+        fields.append(pa.field("headers", _headers_type(), nullable=False))
+    return pa.schema(fields)
+
+
+def _headers_type() -> pa.DataType:
+    import pyarrow as pa
+
+    header = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+    return pa.list_(pa.field("item", header, nullable=False))
+
+
+def _binary_array(type_: pa.DataType, count: int, column: BinaryColumn) -> pa.Array:
+    import pyarrow as pa
+
+    validity = None if column.validity is None else pa.py_buffer(column.validity)
+    buffers = [validity, pa.py_buffer(column.offsets), pa.py_buffer(column.contents)]
+    return pa.Array.from_buffers(type_, count, buffers, null_count=column.null_count)
+
+
+def _headers_array(count: int, headers: HeaderColumns) -> pa.Array:
+    import pyarrow as pa
+
+    # Text that is not UTF-8 may arrive from anywhere, and must not get into an array that promises it.
+    keys = _binary_array(pa.binary(), headers.length, headers.keys)
+    try:
+        names = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        names = pa.array((key.decode("utf-8", "replace") for key in keys.to_pylist()), pa.string())
+    values = _binary_array(pa.binary(), headers.length, headers.values)
+    items = pa.StructArray.from_arrays([names, values], fields=list(_headers_type().value_type))
+    return pa.Array.from_buffers(_headers_type(), count, [None, pa.py_buffer(headers.offsets)], children=[items])
+
+
+def _count(values: Any, keys: Any) -> int:
+    column = keys if values is None else values
+    if column is None:
+        raise ValueError("records need a column of keys or of values")
+    return len(column)
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    combined = column.combine_chunks()
+    # Too large for offsets of 32 bits: pyarrow then leaves several chunks, and wide offsets hold them all.
+    if isinstance(combined, pa.ChunkedArray):
+        combined = column.cast(pa.large_binary()).combine_chunks()
+    return combined
+
+
+def _binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
+    import pyarrow as pa
+
+    array = _one_array(column)
+    kind = array.type
+    wide = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
+    if not wide and not pa.types.is_binary(kind) and not pa.types.is_string(kind):
+        array = array.cast(pa.binary())
+    validity, offsets, contents = array.buffers()
+    return BinaryInput(
+        len(array),
+        array.offset,
+        _bytes_of(validity) if array.null_count else None,
+        _bytes_of(offsets),
+        _bytes_of(contents),
+        wide,
+    )
+
+
+def _timestamp_input(timestamps: pa.Array | pa.ChunkedArray | int, count: int) -> NumberInput:
+    import pyarrow as pa
+
+    if isinstance(timestamps, int):
+        timestamps = pa.repeat(pa.scalar(timestamps, pa.int64()), count)
+    array = _one_array(timestamps)
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("ms", array.type.tz), safe=False)
+    return _number_input(array.cast(pa.int64()))
+
+
+def _header_input(headers: pa.Array | pa.ChunkedArray) -> HeaderInput:
+    import pyarrow as pa
+
+    array = _one_array(headers)
+    if array.null_count:
+        raise ValueError("a record without headers has an empty list, not null")
+    items = array.values
+    return HeaderInput(
+        _number_input(array.offsets.cast(pa.int64())),
+        _binary_input(items.field("key")),
+        _binary_input(items.field("value")),
+    )
+
+
+def _number_input(array: pa.Array) -> NumberInput:
+    validity, numbers = array.buffers()
+    return NumberInput(
+        len(array),
+        array.offset,
+        _bytes_of(validity) if array.null_count else None,
+        _bytes_of(numbers),
+        NO_TIMESTAMP,
+    )
+
+
+def _bytes_of(buffer: pa.Buffer | None) -> Buffer:
+    # Arrow's buffers call themselves signed; an array without values may have none.
+    return b"" if buffer is None else memoryview(buffer).cast("B")

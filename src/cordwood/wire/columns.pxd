@@ -1,0 +1,132 @@
+# The C types of columns.py, for when it is compiled.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+
+from cordwood.wire.record_stream cimport RecordCursor, RecordWriter
+
+
+cdef int64_t MAX_COLUMN_BYTES
+
+
+@cython.final
+cdef class ColumnSizes:
+    cdef readonly int64_t start_offset
+    cdef readonly int64_t count
+    cdef readonly int64_t key_bytes
+    cdef readonly int64_t value_bytes
+    cdef readonly int64_t header_count
+    cdef readonly int64_t header_bytes
+
+    cdef int add(self, RecordCursor cursor) except -1
+
+
+@cython.final
+cdef class BinaryBuilder:
+    cdef int64_t count
+    cdef int64_t size
+    cdef int64_t index
+    cdef int64_t position
+    cdef int64_t null_count
+    cdef bytearray offset_bytes
+    cdef bytearray content_bytes
+    cdef bytearray validity_bytes
+    cdef int* offsets
+    cdef unsigned char* contents
+    cdef unsigned char* validity
+
+    cdef inline int append(self, RecordCursor cursor, Py_ssize_t start, int64_t size) except -1
+    cdef column(self)
+
+
+@cython.final
+cdef class ColumnBuilder:
+    cdef int64_t start_offset
+    cdef int64_t count
+    cdef int64_t index
+    cdef bint with_headers
+    cdef int64_t header_count
+    cdef bytearray offset_bytes
+    cdef bytearray timestamp_bytes
+    cdef bytearray header_offset_bytes
+    cdef long long* offsets
+    cdef long long* timestamps
+    cdef int* header_offsets
+    cdef BinaryBuilder keys
+    cdef BinaryBuilder values
+    cdef BinaryBuilder header_keys
+    cdef BinaryBuilder header_values
+
+    cdef int add(self, RecordCursor cursor) except -1
+    @cython.locals(size=int64_t)
+    cdef int add_headers(self, RecordCursor cursor) except -1
+    cdef columns(self)
+
+
+@cython.final
+cdef class BinaryInput:
+    cdef readonly int64_t length
+    cdef int64_t first
+    cdef bint wide
+    cdef bint has_validity
+    cdef int64_t size
+    cdef int64_t start
+    cdef const unsigned char[::1] validity_owner
+    cdef const unsigned char[::1] offsets_owner
+    cdef const unsigned char[::1] contents_owner
+    cdef const int* offsets
+    cdef const long long* wide_offsets
+    cdef const unsigned char* contents
+    cdef const unsigned char* validity
+
+    @cython.locals(at=int64_t, end=int64_t, size=int64_t)
+    cdef inline int64_t find(self, int64_t index) except? -2
+
+
+@cython.final
+cdef class NumberInput:
+    cdef readonly int64_t length
+    cdef int64_t first
+    cdef bint has_validity
+    cdef int64_t null_value
+    cdef const unsigned char[::1] validity_owner
+    cdef const unsigned char[::1] numbers_owner
+    cdef const long long* numbers
+    cdef const unsigned char* validity
+
+    @cython.locals(at=int64_t, number=int64_t, is_null=bint)
+    cdef inline int64_t get(self, int64_t index) noexcept
+
+
+@cython.final
+cdef class HeaderInput:
+    cdef NumberInput starts
+    cdef BinaryInput keys
+    cdef BinaryInput values
+    cdef int64_t total
+    cdef readonly int64_t record_count
+
+
+@cython.locals(
+    base_timestamp=int64_t,
+    index=int64_t,
+    timestamp=int64_t,
+    key_size=int64_t,
+    value_size=int64_t,
+    headers_size=int64_t,
+    size=int64_t,
+)
+cdef _fill(
+    RecordWriter writer,
+    int64_t done,
+    int64_t count,
+    BinaryInput keys,
+    BinaryInput values,
+    NumberInput timestamps,
+    HeaderInput headers,
+    int64_t max_batch_bytes,
+)
+@cython.locals(first=int64_t, end=int64_t, size=int64_t, at=int64_t, key_size=int64_t)
+cdef int64_t _headers_size(RecordWriter writer, HeaderInput headers, int64_t index) except -1
+@cython.locals(first=int64_t, end=int64_t, size=int64_t, at=int64_t)
+cdef int _write_headers(RecordWriter writer, HeaderInput headers, int64_t index) except -1

@@ -1,0 +1,475 @@
+# cython: language_level=3, annotation_typing=False
+"""Records as columns: batches to the buffers of Arrow arrays and back, without a Python object for each record.
+
+Part of the compiled room (see `records`). Buffers are laid out as Arrow's are: numbers in the machine's order, validity
+as bits from the lowest on, text and bytes as one run with offsets into it. `arrow` makes arrays of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cython  # type: ignore[import-untyped]
+
+from cordwood.wire.batch_header import TRANSACTIONAL_BIT, batch_bytes, batch_headers, check_crc
+from cordwood.wire.compression import Codec
+from cordwood.wire.legacy import upconvert
+from cordwood.wire.record import Buffer
+from cordwood.wire.record_stream import RecordCursor, RecordWriter
+from cordwood.wire.records import DECOMPRESSED_LIMIT_BYTES, payload, seal
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AsString  # type: ignore[import-untyped]
+    from cython.cimports.libc.string import memcpy  # type: ignore[import-untyped]
+
+MAX_COLUMN_BYTES = 2**31 - 1
+"""Of a column with offsets of 32 bits."""
+DEFAULT_BATCH_BYTES = 1024 * 1024
+
+
+class BinaryColumn(NamedTuple):
+    """The buffers of an array of bytes or text."""
+
+    offsets: bytearray
+    """int32, one more than there are values."""
+    contents: bytearray
+    validity: bytearray | None
+    """A bit for each value, 0 for null; None when there are no nulls."""
+    null_count: int
+
+
+class HeaderColumns(NamedTuple):
+    """The buffers of a list of (key, value) for each record."""
+
+    offsets: bytearray
+    """int32, one more than there are records: where each one's headers start."""
+    length: int
+    """Of the two columns, which have the headers of all records."""
+    keys: BinaryColumn
+    values: BinaryColumn
+
+
+class RecordColumns(NamedTuple):
+    length: int
+    offsets: bytearray
+    """int64"""
+    timestamps: bytearray
+    """int64, milliseconds"""
+    keys: BinaryColumn
+    values: BinaryColumn
+    headers: HeaderColumns | None
+
+
+# Decoding
+
+
+def decode_columns(
+    data: Buffer,
+    *,
+    start_offset: int = 0,
+    headers: bool = False,
+    check_crcs: bool = False,
+    limit: int = DECOMPRESSED_LIMIT_BYTES,
+) -> RecordColumns:
+    """The records of all whole batches in `data`, such as a Fetch response has them, from `start_offset` on.
+
+    Control batches are passed over. `limit` bounds what all the batches together decompress to.
+    """
+    # Two walks: the first checks everything and adds up the sizes, the second copies into buffers of those sizes.
+    batches = _payloads(data, start_offset, check_crcs, limit)
+    sizes = ColumnSizes(start_offset)
+    for header, contents in batches:
+        sizes.add(RecordCursor(contents, header))
+    builder = ColumnBuilder(sizes, headers)
+    for header, contents in batches:
+        builder.add(RecordCursor(contents, header))
+    return builder.columns()
+
+
+def _payloads(data: Buffer, start_offset: int, check_crcs: bool, limit: int) -> list[tuple[Any, Buffer]]:
+    """Header and decompressed records of each batch that has any to offer."""
+    found = []
+    for position, header in batch_headers(data):
+        if check_crcs:
+            check_crc(data, header, position)
+        if header.magic < 2:
+            converted = upconvert(batch_bytes(data, position, header), limit=limit)
+            found += _payloads(converted, start_offset, False, limit)
+        elif not header.is_control and header.count != 0 and header.last_offset >= start_offset:
+            contents = payload(data, position, header, limit)
+            if header.is_compressed:
+                limit -= len(contents)
+            found.append((header, contents))
+    return found
+
+
+class ColumnSizes:
+    """How large the columns get."""
+
+    def __init__(self, start_offset: int) -> None:
+        self.start_offset = start_offset
+        self.count = 0
+        self.key_bytes = 0
+        self.value_bytes = 0
+        self.header_count = 0
+        self.header_bytes = 0
+
+    def add(self, cursor: RecordCursor) -> None:
+        for _ in range(cursor.count):
+            cursor.advance()
+            if cursor.offset >= self.start_offset:
+                self.count += 1
+                if cursor.key_size > 0:
+                    self.key_bytes += cursor.key_size
+                if cursor.value_size > 0:
+                    self.value_bytes += cursor.value_size
+                self.header_count += cursor.header_count
+                self.header_bytes += cursor.headers_end - cursor.headers_start
+        cursor.finish()
+        if max(self.key_bytes, self.value_bytes, self.header_bytes) > MAX_COLUMN_BYTES:
+            raise ValueError(f"a column of more than {MAX_COLUMN_BYTES} bytes: decode fewer batches at a time")
+
+
+class ColumnBuilder:
+    """Fills columns whose sizes are known; the cursors must be over the very records that the sizes are of."""
+
+    offsets: Any
+    timestamps: Any
+    header_offsets: Any
+
+    def __init__(self, sizes: ColumnSizes, with_headers: bool) -> None:
+        self.start_offset = sizes.start_offset
+        self.count = sizes.count
+        self.index = 0
+        self.offset_bytes = bytearray(8 * sizes.count)
+        self.timestamp_bytes = bytearray(8 * sizes.count)
+        self.keys = BinaryBuilder(sizes.count, sizes.key_bytes)
+        self.values = BinaryBuilder(sizes.count, sizes.value_bytes)
+        self.with_headers = with_headers
+        self.header_count = 0
+        self.header_offset_bytes = bytearray(4 * (sizes.count + 1) if with_headers else 0)
+        # The headers' own lengths are in header_bytes too, so both their columns surely fit into that much.
+        self.header_keys = BinaryBuilder(sizes.header_count if with_headers else 0, sizes.header_bytes)
+        self.header_values = BinaryBuilder(sizes.header_count if with_headers else 0, sizes.header_bytes)
+        if cython.compiled:
+            self.offsets = cython.cast(cython.p_longlong, PyByteArray_AsString(self.offset_bytes))
+            self.timestamps = cython.cast(cython.p_longlong, PyByteArray_AsString(self.timestamp_bytes))
+            self.header_offsets = cython.cast(cython.p_int, PyByteArray_AsString(self.header_offset_bytes))
+        else:
+            self.offsets = memoryview(self.offset_bytes).cast("q")
+            self.timestamps = memoryview(self.timestamp_bytes).cast("q")
+            self.header_offsets = memoryview(self.header_offset_bytes).cast("i")
+
+    def add(self, cursor: RecordCursor) -> None:
+        for _ in range(cursor.count):
+            cursor.advance()
+            if cursor.offset >= self.start_offset and self.index < self.count:
+                self.offsets[self.index] = cursor.offset
+                self.timestamps[self.index] = cursor.timestamp
+                self.keys.append(cursor, cursor.key_start, cursor.key_size)
+                self.values.append(cursor, cursor.value_start, cursor.value_size)
+                self.index += 1
+                if self.with_headers:
+                    self.add_headers(cursor)
+
+    def add_headers(self, cursor: RecordCursor) -> None:
+        cursor.position = cursor.headers_start
+        for _ in range(cursor.header_count):
+            size = cursor.varint(cursor.headers_end)
+            self.header_keys.append(cursor, cursor.skip(size, cursor.headers_end), size)
+            size = cursor.varint(cursor.headers_end)
+            self.header_values.append(cursor, cursor.skip(size, cursor.headers_end), size)
+        self.header_count += cursor.header_count
+        self.header_offsets[self.index] = self.header_count
+
+    def columns(self) -> RecordColumns:
+        headers = None
+        if self.with_headers:
+            headers = HeaderColumns(
+                self.header_offset_bytes,
+                self.header_count,
+                self.header_keys.column(),
+                self.header_values.column(),
+            )
+        return RecordColumns(
+            self.count,
+            self.offset_bytes,
+            self.timestamp_bytes,
+            self.keys.column(),
+            self.values.column(),
+            headers,
+        )
+
+
+class BinaryBuilder:
+    """Fills a BinaryColumn of a known number of values and of at most `size` bytes."""
+
+    offsets: Any
+    contents: Any
+    validity: Any
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count = count
+        self.size = size
+        self.index = 0
+        self.position = 0
+        self.null_count = 0
+        self.offset_bytes = bytearray(4 * (count + 1))
+        self.content_bytes = bytearray(size)
+        self.validity_bytes = bytearray((count + 7) // 8)
+        if cython.compiled:
+            self.offsets = cython.cast(cython.p_int, PyByteArray_AsString(self.offset_bytes))
+            self.contents = cython.cast(cython.p_uchar, PyByteArray_AsString(self.content_bytes))
+            self.validity = cython.cast(cython.p_uchar, PyByteArray_AsString(self.validity_bytes))
+        else:
+            self.offsets = memoryview(self.offset_bytes).cast("i")
+            self.contents = memoryview(self.content_bytes)
+            self.validity = self.validity_bytes
+
+    def append(self, cursor: RecordCursor, start: int, size: int) -> None:
+        if self.index >= self.count or size > self.size - self.position:
+            raise AssertionError("the records changed between being measured and being copied")
+        if size >= 0:
+            self.validity[self.index >> 3] |= 1 << (self.index & 7)
+            if cython.compiled:
+                memcpy(self.contents + self.position, cursor.data + start, size)
+            else:
+                self.contents[self.position : self.position + size] = cursor.data[start : start + size]
+            self.position += size
+        else:
+            self.null_count += 1
+        self.index += 1
+        self.offsets[self.index] = self.position
+
+    def column(self) -> BinaryColumn:
+        validity = self.validity_bytes if self.null_count else None
+        return BinaryColumn(self.offset_bytes, self.content_bytes, validity, self.null_count)
+
+
+# Encoding
+
+
+class BinaryInput:
+    """An array of bytes or text as Arrow has it: `first` is where a slice starts, `wide` says that offsets are int64.
+
+    Offsets are checked as they are used, so that an array that lies about them cannot make us read elsewhere.
+    """
+
+    offsets: Any
+    wide_offsets: Any
+    contents: Any
+    validity: Any
+
+    def __init__(
+        self,
+        length: int,
+        first: int,
+        validity: Buffer | None,
+        offsets: Buffer,
+        contents: Buffer,
+        wide: bool,
+    ) -> None:
+        if length < 0 or first < 0 or len(offsets) < (first + length + 1) * (8 if wide else 4) * (length > 0):
+            raise ValueError(f"{len(offsets)} bytes of offsets for {length} values from {first} on")
+        if validity is not None and len(validity) * 8 < first + length:
+            raise ValueError(f"{len(validity)} bytes of validity for {length} values from {first} on")
+        self.length = length
+        self.first = first
+        self.wide = wide
+        self.has_validity = validity is not None
+        self.size = len(contents)
+        if cython.compiled:
+            self.validity_owner = validity if validity is not None else b""
+            self.offsets_owner = offsets
+            self.contents_owner = contents
+            if len(offsets) > 0:
+                self.offsets = cython.cast(cython.p_int, cython.address(self.offsets_owner[0]))
+                self.wide_offsets = cython.cast(cython.p_longlong, cython.address(self.offsets_owner[0]))
+            if len(contents) > 0:
+                self.contents = cython.address(self.contents_owner[0])
+            if validity is not None and len(validity) > 0:
+                self.validity = cython.address(self.validity_owner[0])
+        else:
+            used = memoryview(offsets)[: (first + length + 1) * (8 if wide else 4)]
+            self.offsets = None if wide else used.cast("i")
+            self.wide_offsets = used.cast("q") if wide else None
+            self.contents = memoryview(contents)
+            self.validity = validity
+        self.start = 0
+
+    def find(self, index: int) -> int:
+        """The size of a value, -1 for null; `start` then says where it is."""
+        at = self.first + index
+        if self.has_validity and not self.validity[at >> 3] >> (at & 7) & 1:
+            return -1
+        if self.wide:
+            self.start = self.wide_offsets[at]
+            end = self.wide_offsets[at + 1]
+        else:
+            self.start = self.offsets[at]
+            end = self.offsets[at + 1]
+        if self.start < 0 or end < self.start or end > self.size or end - self.start > MAX_COLUMN_BYTES:
+            raise ValueError(f"value {index} is said to be at {self.start} to {end} of {self.size} bytes")
+        size: int = end - self.start
+        return size
+
+
+class NumberInput:
+    """An array of int64; where it has nulls, `null_value` stands for them."""
+
+    numbers: Any
+    validity: Any
+
+    def __init__(self, length: int, first: int, validity: Buffer | None, numbers: Buffer, null_value: int) -> None:
+        if length < 0 or first < 0 or len(numbers) < (first + length) * 8:
+            raise ValueError(f"{len(numbers)} bytes for {length} numbers from {first} on")
+        if validity is not None and len(validity) * 8 < first + length:
+            raise ValueError(f"{len(validity)} bytes of validity for {length} numbers from {first} on")
+        self.length = length
+        self.first = first
+        self.has_validity = validity is not None
+        self.null_value = null_value
+        if cython.compiled:
+            self.validity_owner = validity if validity is not None else b""
+            self.numbers_owner = numbers
+            if len(numbers) > 0:
+                self.numbers = cython.cast(cython.p_longlong, cython.address(self.numbers_owner[0]))
+            if validity is not None and len(validity) > 0:
+                self.validity = cython.address(self.validity_owner[0])
+        else:
+            self.numbers = memoryview(numbers)[: (first + length) * 8].cast("q")
+            self.validity = validity
+
+    def get(self, index: int) -> int:
+        at = self.first + index
+        is_null = self.has_validity and not self.validity[at >> 3] >> (at & 7) & 1
+        number: int = self.null_value if is_null else self.numbers[at]
+        return number
+
+
+class HeaderInput:
+    """Lists of headers: record i has those from `starts[i]` to `starts[i + 1]` of `keys` and `values`."""
+
+    def __init__(self, starts: NumberInput, keys: BinaryInput, values: BinaryInput) -> None:
+        if keys.length != values.length:
+            raise ValueError(f"{keys.length} keys of headers, but {values.length} values")
+        self.starts = starts
+        self.keys = keys
+        self.values = values
+        self.total = keys.length
+        self.record_count = starts.length - 1
+
+
+def encode_columns(
+    count: int,
+    keys: BinaryInput | None,
+    values: BinaryInput | None,
+    timestamps: NumberInput,
+    headers: HeaderInput | None = None,
+    *,
+    max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+) -> list[bytearray]:
+    """Batches of `count` records, each begun before it would grow past `max_batch_bytes` (before compression).
+
+    As a producer sends them: every batch starts at offset 0, and sequence numbers go on from batch to batch.
+    """
+    for column in (keys, values, timestamps):
+        if column is not None and column.length != count:
+            raise ValueError(f"a column of {column.length} values for {count} records")
+    if headers is not None and headers.record_count != count:
+        raise ValueError(f"headers of {headers.record_count} records for {count}")
+    batches = []
+    done = 0
+    while done < count:
+        writer = RecordWriter()
+        written, base_timestamp = _fill(writer, done, count, keys, values, timestamps, headers, max_batch_bytes)
+        batches.append(
+            seal(
+                writer.batch(),
+                base_offset=0,
+                last_offset_delta=written - 1,
+                leader_epoch=-1,
+                attributes=TRANSACTIONAL_BIT if transactional else 0,
+                base_timestamp=base_timestamp,
+                max_timestamp=writer.max_timestamp,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_sequence=base_sequence if base_sequence < 0 else (base_sequence + done) % 2**31,
+                count=written,
+                codec=codec,
+                level=level,
+            )
+        )
+        done += written
+    return batches
+
+
+def _fill(
+    writer: RecordWriter,
+    done: int,
+    count: int,
+    keys: BinaryInput | None,
+    values: BinaryInput | None,
+    timestamps: NumberInput,
+    headers: HeaderInput | None,
+    max_batch_bytes: int,
+) -> tuple[int, int]:
+    """Writes records from `done` on until the batch is full; how many (one at least), and the first one's time."""
+    base_timestamp = timestamps.get(done)
+    index = done
+    while index < count:
+        timestamp = timestamps.get(index)
+        if timestamp < -1:  # which means none
+            raise ValueError(f"negative timestamp {timestamp} of record {index}")
+        key_size = keys.find(index) if keys is not None else -1
+        value_size = values.find(index) if values is not None else -1
+        headers_size = _headers_size(writer, headers, index) if headers is not None else 1
+        size = writer.field_size(key_size) + writer.field_size(value_size) + headers_size
+        if index > done and writer.size_with(size) > max_batch_bytes:
+            break
+        writer.start(timestamp, timestamp - base_timestamp, index - done, size)
+        writer.varint(key_size)
+        if keys is not None:
+            writer.copy(keys.contents, keys.start, key_size)
+        writer.varint(value_size)
+        if values is not None:
+            writer.copy(values.contents, values.start, value_size)
+        if headers is not None:
+            _write_headers(writer, headers, index)
+        else:
+            writer.varint(0)
+        index += 1
+    return index - done, base_timestamp
+
+
+def _headers_size(writer: RecordWriter, headers: HeaderInput, index: int) -> int:
+    first = headers.starts.get(index)
+    end = headers.starts.get(index + 1)
+    if first < 0 or end < first or end > headers.total:
+        raise ValueError(f"record {index} is said to have the headers from {first} to {end} of {headers.total}")
+    size = writer.varint_size(end - first)
+    for at in range(first, end):
+        key_size = headers.keys.find(at)
+        if key_size < 0:
+            raise ValueError(f"record {index} has a header without a key")
+        size += writer.field_size(key_size) + writer.field_size(headers.values.find(at))
+    return size
+
+
+def _write_headers(writer: RecordWriter, headers: HeaderInput, index: int) -> None:
+    first = headers.starts.get(index)
+    end = headers.starts.get(index + 1)
+    writer.varint(end - first)
+    for at in range(first, end):
+        size = headers.keys.find(at)
+        writer.varint(size)
+        writer.copy(headers.keys.contents, headers.keys.start, size)
+        size = headers.values.find(at)
+        writer.varint(size)
+        writer.copy(headers.values.contents, headers.values.start, size)
