@@ -9,14 +9,13 @@ What is kept, and for how long, is Kafka's: docs/compaction.md says it in one pa
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Buffer, Disk
 from cordwood.wire.batch_header import BatchHeader, check_crc, read_header
-from cordwood.wire.control import EndTxnMarker
 from cordwood.wire.records import (
     DECOMPRESSED_LIMIT_BYTES,
     clean_batch,
@@ -27,20 +26,16 @@ from cordwood.wire.records import (
 )
 
 from . import batches
+from .cleaned_txns import Transactions
 from .config import LogConfig
 from .files import CLEANED, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
 from .markers import end_txn_of
 from .offset_map import OffsetMap
 from .segment import Segment
+from .throttle import Throttle
 
 logger = logging.getLogger(__name__)
-
-# Kafka's throttler looks at its rate in windows of this length, so that a slow stretch does not pay for a fast one.
-_THROTTLE_WINDOW_S = 0.3
-_SHORTEST_SLEEP_S = 0.01
-# Between two naps a job looks whether it is to stop.
-_LONGEST_SLEEP_S = 0.5
 
 
 class CompactionStopped(Exception):
@@ -57,9 +52,12 @@ class DedupeBufferTooSmall(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A segment as it was when the job was planned, or one that the job has made: the bytes of its files by kind."""
+    """A segment as it was when the job was planned, or one that the job has made."""
 
     base_offset: int
+    # Where the next segment begins.
+    end_offset: int
+    # The bytes of its files, by kind.
     sizes: Mapping[str, int]
 
     @property
@@ -122,27 +120,6 @@ class Compacted:
     stats: CompactionStats
 
 
-class Throttle:
-    """`log.cleaner.io.max.bytes.per.second`, over what is read and written."""
-
-    def __init__(self, clock: Clock, bytes_per_second: float) -> None:
-        self._clock = clock
-        self._rate = bytes_per_second
-        self._window_start = clock.monotonic()
-        self._window_bytes = 0
-        self.is_stopped = False
-
-    def spend(self, size: int) -> None:
-        self._window_bytes += size
-        elapsed = self._clock.monotonic() - self._window_start
-        while (ahead := self._window_bytes / self._rate - elapsed) > _SHORTEST_SLEEP_S and not self.is_stopped:
-            self._clock.sleep(min(ahead, _LONGEST_SLEEP_S))
-            elapsed = self._clock.monotonic() - self._window_start
-        if elapsed > _THROTTLE_WINDOW_S:
-            self._window_start += elapsed
-            self._window_bytes = 0
-
-
 class Compaction:
     def __init__(self, disk: Disk, task: Task, resources: Resources, throttle: Throttle) -> None:
         self._disk = disk
@@ -158,11 +135,9 @@ class Compaction:
         offset_map, end_offset = self._map_keys()
         stats.map_utilization = offset_map.count / offset_map.slots
         sources = [source for source in task.sources if source.base_offset < end_offset]
-        copying = _Copying(task, offset_map, end_offset, self._end_of(sources[-1]), stats)
-        cleaned: list[Source] = []
+        copying = _Copying(task, offset_map, end_offset, sources[-1].end_offset, stats)
         try:
-            for group in group_segments(sources, task.config, task.first_uncleanable_offset):
-                cleaned.append(self._clean_group(group, copying))
+            cleaned = [self._clean_group(group, copying) for group in group_segments(sources, task.config)]
         except Exception:
             self.remove_cleaned()
             raise
@@ -188,7 +163,7 @@ class Compaction:
         )
         transactions = Transactions(txn for txn in task.aborted if txn.last_offset >= start_offset)
         for source in task.sources:
-            if self._end_of(source) <= start_offset:
+            if source.end_offset <= start_offset:
                 continue
             for header, data in self._batches(source):
                 if header.last_offset < start_offset:
@@ -207,7 +182,7 @@ class Compaction:
                         return offset_map, end_offset
                 end_offset = header.next_offset
             # Offsets at the end of a segment may be missing.
-            end_offset = self._end_of(source)
+            end_offset = source.end_offset
         return offset_map, end_offset
 
     # Second part
@@ -234,7 +209,7 @@ class Compaction:
         for file in files:
             file.close()
         segment.forget()
-        return source_of(segment)
+        return source_of(segment, group[-1].end_offset)
 
     def _batches(self, source: Source) -> Iterator[tuple[BatchHeader, memoryview]]:
         self._check_there(source)
@@ -255,12 +230,6 @@ class Compaction:
 
     def _path(self, source: Source) -> str:
         return f"{self._task.directory}/{file_name(source.base_offset, LOG)}"
-
-    def _end_of(self, source: Source) -> int:
-        following = self._task.sources.index(source) + 1
-        if following < len(self._task.sources):
-            return self._task.sources[following].base_offset
-        return self._task.first_uncleanable_offset
 
 
 class _Copying:
@@ -350,51 +319,6 @@ class _Copying:
         )
 
 
-class EndedTxn(NamedTuple):
-    """What a marker means to compaction: none of its transaction's data is left, or there is some of an aborted one."""
-
-    is_empty: bool
-    aborted: AbortedTxn | None = None
-
-
-class Transactions:
-    """Follows the transactions through a log of which parts were compacted before.
-
-    Every batch and every marker has to be shown to it, in the order of the log.
-    """
-
-    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        # The next one to begin is the last.
-        self._to_come = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
-        # By producer: those that are open where we are and will be aborted.
-        self._aborted: dict[int, AbortedTxn] = {}
-        # Producers with a transaction open where we are, of which there is data.
-        self._with_data: set[int] = set()
-
-    def is_aborted(self, header: BatchHeader) -> bool:
-        self._begin_up_to(header.last_offset)
-        if not header.is_transactional:
-            return False
-        self._with_data.add(header.producer_id)
-        txn = self._aborted.get(header.producer_id)
-        return txn is not None and header.last_offset < txn.last_offset
-
-    def on_marker(self, header: BatchHeader, marker: EndTxnMarker | None) -> EndedTxn:
-        self._begin_up_to(header.last_offset)
-        if marker is None:
-            # Either emptied before, when its transaction had been, or no transaction's.
-            return EndedTxn(is_empty=header.count == 0)
-        has_data = header.producer_id in self._with_data
-        self._with_data.discard(header.producer_id)
-        aborted = self._aborted.pop(header.producer_id, None)
-        return EndedTxn(not has_data, aborted if has_data and not marker.commit else None)
-
-    def _begin_up_to(self, offset: int) -> None:
-        while self._to_come and self._to_come[-1].first_offset <= offset:
-            txn = self._to_come.pop()
-            self._aborted[txn.producer_id] = txn
-
-
 @dataclass(slots=True)
 class _Output:
     """Gathers batches and appends them to the cleaned segment in large writes."""
@@ -419,39 +343,33 @@ class _Output:
             self.pending, self.headers = bytearray(), []
 
 
-def group_segments(
-    sources: Sequence[Source], config: LogConfig, first_uncleanable_offset: int
-) -> Iterator[list[Source]]:
+def group_segments(sources: Iterable[Source], config: LogConfig) -> Iterator[list[Source]]:
     """Neighbours that fit into one segment even if nothing of them goes."""
-    ends = [*(source.base_offset for source in sources[1:]), first_uncleanable_offset]
+    limits = {
+        LOG: config.segment_bytes,
+        OFFSET_INDEX: config.segment_index_bytes,
+        TIME_INDEX: config.segment_index_bytes,
+    }
     group: list[Source] = []
-    for source, end_offset in zip(sources, ends, strict=True):
-        fits = all(
-            sum(member.sizes.get(kind, 0) for member in group) + source.sizes.get(kind, 0) <= limit
-            for kind, limit in (
-                (LOG, config.segment_bytes),
-                (OFFSET_INDEX, config.segment_index_bytes),
-                (TIME_INDEX, config.segment_index_bytes),
-            )
-        )
+    sizes: Counter[str] = Counter()
+    for source in sources:
+        sizes.update(source.sizes)
+        fits = all(sizes[kind] <= limit for kind, limit in limits.items())
         # An empty segment has no offsets that could be out of reach.
-        in_reach = not group or not source.size or end_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
+        in_reach = not group or not source.size or source.end_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
         if group and not (fits and in_reach):
             yield group
-            group = []
+            group, sizes = [], Counter(source.sizes)
         group.append(source)
     if group:
         yield group
 
 
-def source_of(segment: Segment) -> Source:
+def source_of(segment: Segment, end_offset: int) -> Source:
     """A segment that does not change any more, with all its indexes in their files."""
-    sizes = {LOG: segment.size}
-    sizes |= {
-        kind: len(index) * index.ENTRY.size
-        for kind, index in zip((OFFSET_INDEX, TIME_INDEX, TXN_INDEX), segment.indexes, strict=True)
-    }
-    return Source(segment.base_offset, sizes)
+    indexes = zip((OFFSET_INDEX, TIME_INDEX, TXN_INDEX), segment.indexes, strict=True)
+    sizes = {kind: len(index) * index.ENTRY.size for kind, index in indexes}
+    return Source(segment.base_offset, end_offset, {LOG: segment.size, **sizes})
 
 
 def remove_cleaned(disk: Disk, directory: str, base_offsets: Iterable[int]) -> None:
