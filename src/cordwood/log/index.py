@@ -147,7 +147,8 @@ class OffsetIndex(Index):
     __slots__ = ()
 
     def append(self, offset: int, position: int) -> None:
-        self.data.extend(self.ENTRY.pack(offset - self.base_offset, position))
+        data = self.data if self._data is None else self._data
+        data += self.ENTRY.pack(offset - self.base_offset, position)
 
     def at_or_below(self, offset: int) -> tuple[int, int]:
         """The last entry that is not above `offset`: (offset, position) from where to look for it."""
@@ -186,8 +187,10 @@ class TimeIndex(Index):
 
     def append(self, timestamp: int, offset: int) -> None:
         """Adds an entry if the timestamp goes beyond the last one's."""
-        if timestamp > self.last[0]:
-            self.data.extend(self.ENTRY.pack(timestamp, offset - self.base_offset))
+        data = self.data if self._data is None else self._data
+        if not data or timestamp > self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)[0]:
+            if timestamp >= 0:
+                data += self.ENTRY.pack(timestamp, offset - self.base_offset)
 
     @property
     def last(self) -> tuple[int, int]:

@@ -7,6 +7,7 @@ around a thread) when `flush_due` says so, `purge` now and then, and writes the 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cordwood.runtime.disk import Buffer, Disk, File, FileRange
 from cordwood.runtime.randomness import Random
@@ -30,8 +31,7 @@ from .validation import accept_batch
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     first_offset: int
     last_offset: int
     # -1 when the topic keeps the producer's timestamps.
@@ -176,12 +176,13 @@ class Log:
 
     def _write(self, data: Buffer, headers: list[BatchHeader], markers: list[EndTxnMarker | None], now_ms: int) -> None:
         first, last = headers[0], headers[-1]
-        max_timestamp = first.max_timestamp if len(headers) == 1 else max(header.max_timestamp for header in headers)
-        segment = self.active
-        if self._should_roll(segment, len(data), max_timestamp, last.last_offset, now_ms):
-            segment = self._roll_for(last.last_offset, first.base_offset, now_ms)
+        last_offset = last.last_offset
+        max_timestamp = first.max_timestamp if first is last else max(header.max_timestamp for header in headers)
+        segment = self.segments.active
+        if self._should_roll(segment, len(data), max_timestamp, last_offset, now_ms):
+            segment = self._roll_for(last_offset, first.base_offset, now_ms)
         segment.append(data, headers, self.config.index_interval_bytes)
-        self.end_offset = last.next_offset
+        self.end_offset = last_offset + 1
         for header, marker in zip(headers, markers, strict=True):
             if header.has_producer_id:
                 completed = self.producers.apply(header, marker)
@@ -197,10 +198,10 @@ class Log:
     def _should_roll(
         self, segment: Segment, more_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
     ) -> bool:
-        config = self.config
+        config, size = self.config, segment.file.size
         return (
-            segment.size > config.segment_bytes - more_bytes
-            or (segment.size > 0 and self._waited_ms(segment, max_timestamp, now_ms) > self._roll_after_ms(segment))
+            size > config.segment_bytes - more_bytes
+            or (size > 0 and self._waited_ms(segment, max_timestamp, now_ms) > self._roll_after_ms(segment))
             or segment.offset_index.is_full(config.segment_index_bytes)
             or segment.time_index.is_full(config.segment_index_bytes)
             or not segment.accepts_offset(last_offset)

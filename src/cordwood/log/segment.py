@@ -137,12 +137,13 @@ class Segment:
             position += header.size
 
     def _index_batch(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
-        if header.max_timestamp > self.max_timestamp:
-            self._max_timestamp = header.max_timestamp
+        youngest = self.max_timestamp
+        if header.max_timestamp > youngest:
+            self._max_timestamp = youngest = header.max_timestamp
             self._offset_of_max_timestamp = header.last_offset
         if self._bytes_since_index > index_interval_bytes:
             self.offset_index.append(header.last_offset, position)
-            self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
+            self.time_index.append(youngest, self.offset_of_max_timestamp)
             self._bytes_since_index = 0
         self._bytes_since_index += header.size
 

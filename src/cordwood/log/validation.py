@@ -2,7 +2,6 @@
 
 from cordwood.runtime.disk import Buffer
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
-from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import CorruptBatch, InvalidRecord, Record, RecordScan
 from cordwood.wire.records import decode_batch, encode_batch, recompress, scan_records
@@ -23,6 +22,8 @@ def accept_batch(
 
     A writable buffer is stamped in place; a new one is made where the batch has to be rewritten.
     """
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
     try:
         header = _only_batch(data)
         _check_header(data, header, config, origin)
@@ -31,29 +32,39 @@ def accept_batch(
             0,
             header,
             key_required=config.compact and not header.is_control,
-            min_timestamp=now_ms - config.message_timestamp_before_max_ms,
-            max_timestamp=now_ms + config.message_timestamp_after_max_ms,
+            min_timestamp=earliest,
+            max_timestamp=latest,
             limit=DECOMPRESSED_LIMIT_BYTES,
         )
     except CorruptBatch as error:
         raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     except InvalidRecord as error:
         raise Refusal(ErrorCode.INVALID_RECORD, str(error)) from error
-    _check_records(header, scan, config, now_ms)
+    if scan.missing_keys or scan.bad_timestamps or header.is_log_append_time:
+        _refuse_records(header, scan, config, earliest, latest)
 
-    accepted = _rewritten(data, header, scan, config)
-    if len(accepted) > config.max_message_bytes and accepted is not data and origin is not AppendOrigin.RAFT_LEADER:
-        raise _too_large(len(accepted), config)
-    _stamp_timestamp(accepted, scan, config, now_ms)
-    stamp(accepted, 0, next_offset, leader_epoch)
-    return accepted, read_header(accepted)
+    batch = _rewritten(data, header, scan, config)
+    if batch is None:
+        batch = _writable(data, header)
+    else:
+        header = read_header(batch)
+        if header.size > config.max_message_bytes and origin is not AppendOrigin.RAFT_LEADER:
+            raise _too_large(header.size, config)
+    if config.uses_log_append_time:
+        stamp_max_timestamp(batch, 0, now_ms, True)
+    elif header.max_timestamp != scan.max_timestamp or header.is_log_append_time:
+        stamp_max_timestamp(batch, 0, scan.max_timestamp, False)
+    stamp(batch, 0, next_offset, leader_epoch)
+    return batch, read_header(batch)
 
 
 def _only_batch(data: Buffer) -> BatchHeader:
-    found = list(batch_headers(data))
-    if len(found) != 1:
-        raise InvalidRecord(f"an append takes one record batch, not {len(found)}")
-    header = found[0][1]
+    header = read_header(data)
+    if header.size != len(data):
+        # Bytes behind the batch that are none are passed over, as in Kafka; another batch is not.
+        count = sum(1 for _ in batch_headers(data))
+        if count != 1:
+            raise InvalidRecord(f"an append takes one record batch, not {count}")
     if header.magic < 2:
         raise InvalidRecord(f"record batches of magic {header.magic} cannot be appended, only magic 2")
     return header
@@ -77,7 +88,8 @@ def _check_header(data: Buffer, header: BatchHeader, config: LogConfig, origin: 
         raise InvalidRecord(f"a batch of producer {header.producer_id} has no sequence number")
 
 
-def _check_records(header: BatchHeader, scan: RecordScan, config: LogConfig, now_ms: int) -> None:
+def _refuse_records(header: BatchHeader, scan: RecordScan, config: LogConfig, earliest: int, latest: int) -> None:
+    """Raises Refusal with what is wrong with which record; returns if it is only the range of ignored timestamps."""
     errors: list[tuple[int, str]] = [
         (index, "a record of a compacted topic needs a key") for index in scan.missing_keys
     ]
@@ -87,10 +99,6 @@ def _check_records(header: BatchHeader, scan: RecordScan, config: LogConfig, now
             errors.append((0, "a producer must not set the timestamp type to LogAppendTime"))
     else:
         bad_times = bool(scan.bad_timestamps)
-        earliest, latest = (
-            now_ms - config.message_timestamp_before_max_ms,
-            now_ms + config.message_timestamp_after_max_ms,
-        )
         errors += [
             (index, f"timestamp {timestamp} is out of range: it should be within [{earliest}, {latest}]")
             for index, timestamp in scan.bad_timestamps
@@ -105,36 +113,34 @@ def _check_records(header: BatchHeader, scan: RecordScan, config: LogConfig, now
     )
 
 
-def _rewritten(data: Buffer, header: BatchHeader, scan: RecordScan, config: LogConfig) -> bytearray | memoryview:
-    """The batch in the topic's codec, with offsets without gaps, in a buffer that can be stamped."""
+def _rewritten(data: Buffer, header: BatchHeader, scan: RecordScan, config: LogConfig) -> bytearray | None:
+    """The batch in the topic's codec, with offsets without gaps; None if it is that already."""
     target = config.compression_type
-    if not scan.consecutive and not header.is_control:
+    if header.is_control:
+        # Markers stay as they are; nothing is gained by compressing them.
+        return None
+    if not scan.consecutive:
         records = [
             Record(index, record.timestamp, record.key, record.value, record.headers)
             for index, record in enumerate(decode_batch(data, limit=DECOMPRESSED_LIMIT_BYTES))
         ]
-        codec = Codec(header.codec) if target is None else target
         return encode_batch(
             records,
-            codec=codec,
+            codec=header.codec if target is None else target,
             level=config.compression_level,
             producer_id=header.producer_id,
             producer_epoch=header.producer_epoch,
             base_sequence=header.base_sequence,
             transactional=header.is_transactional,
         )
-    if target is not None and target != header.codec and not (header.is_control and not header.is_compressed):
+    if target is not None and target != header.codec:
         return recompress(data, 0, header, target, config.compression_level, limit=DECOMPRESSED_LIMIT_BYTES)
+    return None
+
+
+def _writable(data: Buffer, header: BatchHeader) -> bytearray | memoryview:
     view = memoryview(data)[: header.size]
     return bytearray(view) if view.readonly else view
-
-
-def _stamp_timestamp(batch: bytearray | memoryview, scan: RecordScan, config: LogConfig, now_ms: int) -> None:
-    header = read_header(batch)
-    if config.uses_log_append_time:
-        stamp_max_timestamp(batch, 0, now_ms, True)
-    elif header.is_log_append_time or header.max_timestamp != scan.max_timestamp:
-        stamp_max_timestamp(batch, 0, scan.max_timestamp, False)
 
 
 def _too_large(size: int, config: LogConfig) -> Refusal:
