@@ -146,7 +146,11 @@ class LogDirectory:
         )
         metadata = self.disk.read_file(f"{path}/{PARTITION_METADATA}")
         if metadata is not None:
-            self.topic_ids[partition] = decode_partition_metadata(f"{path}/{PARTITION_METADATA}", metadata)
+            try:
+                self.topic_ids[partition] = decode_partition_metadata(f"{path}/{PARTITION_METADATA}", metadata)
+            except CorruptCheckpoint as error:
+                # A partition that was just created when the node crashed; the cluster's metadata knows its id.
+                logger.error("a partition of %s has lost its topic id: %s", self.disk.root, error)
         self.logs[partition] = log
         return log
 
@@ -162,9 +166,11 @@ class LogDirectory:
 
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
         path = directory_name(topic, partition)
-        self.disk.make_directory(path)
-        self.disk.write_file(f"{path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
-        options = OpenOptions(clean=True, producer_expiration_ms=self._producer_expiration_ms)
+        self.disk.make_directory(path, sync=False)
+        metadata = self.disk.create(f"{path}/{PARTITION_METADATA}")
+        metadata.append(encode_partition_metadata(topic_id))
+        metadata.close()
+        options = OpenOptions(clean=True, is_new=True, producer_expiration_ms=self._producer_expiration_ms)
         return self._open_log((topic, partition), path, options, now_ms)
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
@@ -231,9 +237,12 @@ class LogDirectory:
 
     def close(self, broker_epoch: int = -1) -> None:
         """A clean stop: the next opening reads checkpoints only."""
-        now_ms = self._clock.now_ms()
         for log in self.logs.values():
-            log.close(now_ms)
+            log.write_out()
+        self.disk.sync_all()
+        for log in self.logs.values():
+            log.recovery_point = log.end_offset
+            log.release()
         self.checkpoint()
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()

@@ -188,9 +188,9 @@ class TimeIndex(Index):
     def append(self, timestamp: int, offset: int) -> None:
         """Adds an entry if the timestamp goes beyond the last one's."""
         data = self.data if self._data is None else self._data
-        if not data or timestamp > self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)[0]:
-            if timestamp >= 0:
-                data += self.ENTRY.pack(timestamp, offset - self.base_offset)
+        last = self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)[0] if data else -1
+        if timestamp > last:
+            data += self.ENTRY.pack(timestamp, offset - self.base_offset)
 
     @property
     def last(self) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from cordwood.wire.record import CorruptBatch
 
 from .config import LogConfig
 from .epochs import LeaderEpochs
-from .files import DELETED, LEADER_EPOCHS, SWAP
+from .files import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SWAP
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
 from .markers import end_txn_of
 from .producers import AppendOrigin, Producers
@@ -67,6 +67,8 @@ class Log:
         end_offset: int,
         recovery_point: int,
         now_ms: int,
+        is_new: bool = False,
+        is_clean: bool = False,
     ) -> None:
         self.disk = disk
         self.directory = directory
@@ -83,6 +85,10 @@ class Log:
         self.high_watermark = start_offset
         self.last_flush_ms = now_ms
         self._random = random
+        # Its directory was made by this process; its first flush makes that durable too.
+        self._is_new = is_new
+        # Whether there may be anything that a clean stop has to write.
+        self._is_touched = not is_clean
         # Sealed since the last flush, or not known to be synced since the log was opened.
         self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
         # A truncation is durable once its segment was synced.
@@ -182,6 +188,7 @@ class Log:
         if self._should_roll(segment, len(data), max_timestamp, last_offset, now_ms):
             segment = self._roll_for(last_offset, first.base_offset, now_ms)
         segment.append(data, headers, self.config.index_interval_bytes)
+        self._is_touched = True
         self.end_offset = last_offset + 1
         for header, marker in zip(headers, markers, strict=True):
             if header.has_producer_id:
@@ -224,6 +231,7 @@ class Log:
         if active.base_offset == base_offset and active.size == 0:
             return active
         active.seal()
+        self._is_touched = True
         self._unsynced.append(active)
         if self.recovery_point >= self.end_offset or self.truncations > self._synced_truncations:
             # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
@@ -275,13 +283,18 @@ class Log:
         for segment in [*self._unsynced, *([self.active] if all_indexes else [])]:
             others += segment.index_files()
         self.write_epochs()
+        if self._is_new:
+            others.append(self.disk.open(f"{self.directory}/{PARTITION_METADATA}"))
         sync = self.disk.sync_job([*logs, *others])
         for file in others:
             file.close()
+        is_new = self._is_new
 
         def run() -> None:
             sync()
             self.disk.sync_directory(self.directory)
+            if is_new:
+                self.disk.sync_directory()
 
         return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), self.truncations, run)
 
@@ -289,6 +302,7 @@ class Log:
         # A truncation may have come in between.
         self.recovery_point = max(self.recovery_point, min(job.end_offset, self.end_offset))
         self.last_flush_ms = job.now_ms
+        self._is_new = False
         self._synced_truncations = max(self._synced_truncations, job.truncations)
         self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
 
@@ -299,12 +313,22 @@ class Log:
 
     def close(self, now_ms: int) -> None:
         """After this the log opens without recovery, provided that the directory's checkpoints are written too."""
-        self.active.seal()
-        self.snapshots.write(self.producers)
+        self.write_out()
         job = self.begin_flush(now_ms, all_indexes=True)
         job.run()
         self.end_flush(job)
+        self.release()
+
+    def write_out(self) -> None:
+        """Writes all that is only in memory; the owner syncs it (a directory does so once for all its logs)."""
+        if self._is_touched or self.epochs.changed:
+            self.active.seal()
+            self.snapshots.write(self.producers)
+            self.write_epochs()
         self.purge(None)
+
+    def release(self) -> None:
+        """Lets go of files and caches. The log is not to be used any more."""
         for segment in self.segments:
             segment.forget()
             segment.close()
@@ -410,6 +434,7 @@ class Log:
         if offset >= self.end_offset:
             self.epochs.truncate_from_end(self.end_offset)
             return False
+        self._is_touched = True
         logger.info("truncating %s from %d to offset %d", self.directory, self.end_offset, offset)
         boundary = self._batch_boundary(offset)
         if boundary < self.segments.first.base_offset or boundary < min(self.start_offset, offset):
@@ -441,6 +466,7 @@ class Log:
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Empties the log and goes on at `offset`: the leader does not have what lies between any more."""
+        self._is_touched = True
         logger.info("emptying %s, which goes on at offset %d", self.directory, offset)
         # The new segment is there before the last old one goes, so that a crash never takes the log back to offset 0.
         before = self.segments.between(0, offset)
@@ -500,6 +526,7 @@ class Log:
         """Compaction's swap. `cleaned` are complete and synced as `.cleaned`; a crash at any step leaves either the old
         segments or the cleaned ones: while one `.cleaned` file is left the `.swap` files after it do not count, and
         from then on opening the log finishes what was begun here."""
+        self._is_touched = True
         for segment in reversed(cleaned):
             segment.set_stage(SWAP)
         self.disk.sync_directory(self.directory)

@@ -48,6 +48,8 @@ class OpenOptions:
     """What the directory's checkpoints say of the partition, and whom to tell."""
 
     clean: bool = False
+    # The directory was just made: its first flush makes it durable with its `partition.metadata`.
+    is_new: bool = False
     recovery_point: int = 0
     start_offset: int = 0
     high_watermark: int = 0
@@ -139,6 +141,8 @@ class _Opening:
             end_offset=end_offset,
             recovery_point=end_offset if self.options.clean else min(self.options.recovery_point, end_offset),
             now_ms=self.now_ms,
+            is_new=self.options.is_new,
+            is_clean=self.options.clean and not self.options.is_new and not incomplete,
         )
         log.advance_high_watermark(max(self.options.high_watermark, start_offset))
         return log
@@ -260,8 +264,8 @@ class _Opening:
             if segment.base_offset < self.options.recovery_point and segment is not self.segments.active:
                 logger.error("%s has lost an index that had been flushed: rebuilding it", segment)
                 self._rebuild(segment)
-        # The checkpoint of the leader epochs may be ahead of the log; past the recovery point the batches tell them, but
-        # not where compaction was: it may have taken an epoch's first batches (and it only takes what was flushed).
+        # The checkpoint of the leader epochs may be ahead of the log; past the recovery point the batches tell them,
+        # but not where compaction was: it may have taken an epoch's first batches (and it only takes what was flushed).
         self.epochs.truncate_from_end(max(self.options.recovery_point, self.options.cleaned_to))
         suspects = self.segments.from_floor(self.options.recovery_point) if len(self.segments) else []
         producers = None
@@ -343,7 +347,7 @@ class _Opening:
     def _undo_lost_truncation(self, segment: Segment, position: int, following: int) -> None:
         """The next segment begins within this one: the truncation that came before it was lost in the crash."""
         logger.warning(
-            "cutting %d bytes off %s at position %d: they had been truncated, the log goes on at offset %d in the next segment",
+            "cutting %d bytes off %s at position %d: they had been truncated, and the next segment begins at offset %d",
             segment.size - position,
             segment.file.path,
             position,

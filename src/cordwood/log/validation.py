@@ -43,11 +43,12 @@ def accept_batch(
     if scan.missing_keys or scan.bad_timestamps or header.is_log_append_time:
         _refuse_records(header, scan, config, earliest, latest)
 
-    batch = _rewritten(data, header, scan, config)
-    if batch is None:
+    batch: bytearray | memoryview
+    rewritten = _rewritten(data, header, scan, config)
+    if rewritten is None:
         batch = _writable(data, header)
     else:
-        header = read_header(batch)
+        batch, header = rewritten, read_header(rewritten)
         if header.size > config.max_message_bytes and origin is not AppendOrigin.RAFT_LEADER:
             raise _too_large(header.size, config)
     if config.uses_log_append_time:

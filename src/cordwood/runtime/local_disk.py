@@ -1,5 +1,6 @@
 """The real Disk: a directory of the local file system."""
 
+import ctypes
 import fcntl
 import os
 import shutil
@@ -85,10 +86,11 @@ class LocalDisk:
             os.replace(self._absolute(temporary), self._absolute(path))
         self.sync_directory(os.path.dirname(path))
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, sync: bool = True) -> None:
         with self._guard("create", path):
             os.makedirs(self._absolute(path), exist_ok=True)
-        self.sync_directory(os.path.dirname(path))
+        if sync:
+            self.sync_directory(os.path.dirname(path))
 
     def rename(self, old: str, new: str) -> None:
         with self._guard("rename", old):
@@ -113,6 +115,14 @@ class LocalDisk:
             fd = os.open(self._absolute(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def sync_all(self) -> None:
+        with self._guard("sync", ""):
+            fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                _sync_file_system(fd)
             finally:
                 os.close(fd)
 
@@ -275,6 +285,16 @@ def _entry(found: os.DirEntry[str]) -> Entry | None:
         return Entry(found.name, False, found.stat().st_size)
     except FileNotFoundError:
         return None
+
+
+def _sync_file_system(fd: int) -> None:
+    """Linux's syncfs, which unlike `os.sync` reports what could not be written; `os.sync` elsewhere."""
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if syncfs is None:
+        os.sync()
+    elif syncfs(fd) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
 
 
 def _write_fully(fd: int, data: Buffer, position: int) -> None:

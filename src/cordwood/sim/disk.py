@@ -147,13 +147,14 @@ class SimDisk:
         self._step("write", path, lambda: files.rename(temporary, path))
         self.sync_directory(os.path.dirname(path))
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, sync: bool = True) -> None:
         names = path.split("/")
         parents = ("/".join(names[:depth]) for depth in range(1, len(names)))
         missing = [parent for parent in parents if not self._exists(parent)]
         for directory in [*missing, path]:
             self._step("create", path, partial(self._machine.files.make_directory, directory))
-        self.sync_directory(os.path.dirname(path))
+        if sync:
+            self.sync_directory(os.path.dirname(path))
 
     def rename(self, old: str, new: str) -> None:
         self._step("rename", old, lambda: self._machine.files.rename(old, new))
@@ -183,6 +184,9 @@ class SimDisk:
 
     def sync_directory(self, path: str = "") -> None:
         self._step("sync", path, lambda: self._machine.files.sync_directory(path))
+
+    def sync_all(self) -> None:
+        self._step("sync", "", self._machine.files.sync_all)
 
     def sync_job(self, files: Sequence[File]) -> Callable[[], None]:
         captured = []

@@ -143,6 +143,14 @@ class FileSystem:
     def sync_directory(self, path: str) -> None:
         self._commit(self.find_directory(path))
 
+    def sync_all(self) -> None:
+        for _, node in self._live.walk(""):
+            if isinstance(node, Inode):
+                node.settle(node.changes)
+        for entry in self._journal:
+            entry.change.apply(self._durable)
+        self._journal.clear()
+
     def after_power_loss(self, source: random.Random, odds: CrashOdds) -> "FileSystem":
         """A file system with what survives; all of it is durable."""
         tree = self._durable.copy()
