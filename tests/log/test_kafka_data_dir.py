@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from cordwood.wire.compression import Codec, compress
+from cordwood.wire.legacy import encode_message
 from data_dir_check.directory import check_unpacked, unpack
 from data_dir_check.report import Report
 
@@ -233,3 +236,77 @@ def test_the_script_fails_when_a_comparison_does(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "FAILED plain-0: record 3" in done.stdout
     assert done.stdout.splitlines()[-1].endswith(" passed, 2 failed")
+
+
+def test_messages_of_magic_0_and_1_are_compared_as_well(tmp_path: Path) -> None:
+    """A directory as an old broker left it: no metadata log, no counts, no epochs, no producers."""
+    inner = encode_message(1, 0, 50, b"k", b"1") + encode_message(1, 1, 40, b"k", b"2")
+    messages = [
+        encode_message(0, 0, -1, b"a", b"0"),
+        encode_message(1, 1, 30, None, b"1"),
+        encode_message(1, 3, 50, None, bytes(compress(Codec.GZIP, inner)), codec=Codec.GZIP),
+    ]
+    partition = tmp_path / "old-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").write_bytes(b"".join(messages))
+    (partition / f"{0:020d}.index").touch()
+    (partition / f"{0:020d}.timeindex").write_bytes(struct.pack(">qi", 50, 3))
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nold 0 4\n")
+    sizes = [len(message) for message in messages]
+    size = sum(sizes)
+
+    def batch(number: int, magic: int, offsets: tuple[int, int], codec: str, timestamp: int) -> Description:
+        return {
+            "baseOffset": offsets[0],
+            "lastOffset": offsets[1],
+            "magic": magic,
+            "sizeInBytes": sizes[number],
+            "valid": True,
+            "compression": codec,
+            "timestampType": "CreateTime" if magic else "NoTimestampType",
+            "maxTimestamp": timestamp,
+            "position": sum(sizes[:number]),
+        }
+
+    def record(offset: int, timestamp: int, key: str | None, value: str) -> Description:
+        return {"offset": offset, "timestamp": timestamp, "key": key, "value": value}
+
+    segment = {
+        "baseOffset": 0,
+        "sizeInBytes": size,
+        "validBytes": size,
+        "batches": [batch(0, 0, (0, 0), "none", -1), batch(1, 1, (1, 1), "none", 30), batch(2, 1, (2, 3), "gzip", 50)],
+        "index": [],
+        "indexFileBytes": 0,
+        "timeindex": [[50, 3]],
+        "timeindexFileBytes": 12,
+    }
+    description = {
+        "partitions": [
+            {
+                "topic": "old",
+                "partition": 0,
+                "checkpointHighWatermark": 4,
+                "segments": [segment],
+                "producerSnapshots": [],
+                "logEndOffset": 4,
+                "records": [
+                    record(0, -1, "61", "30"),
+                    record(1, 30, None, "31"),
+                    record(2, 50, "6b", "31"),
+                    record(3, 40, "6b", "32"),
+                ],
+                "live": {
+                    "earliest": 0,
+                    "latest": 4,
+                    "at35": {"offset": 2, "timestamp": 50},
+                    "maxTimestamp": {"offset": 2, "timestamp": 50},
+                    "read_uncommitted": [[0, 3]],
+                    "read_committed": [[0, 3]],
+                },
+            }
+        ]
+    }
+    assert check_unpacked(str(tmp_path), description).failures == []

@@ -94,7 +94,8 @@ def encode_snapshot(producers: Iterable[Producer]) -> bytes:
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_first_offset=producer.txn_first_offset,
             )
-            for producer in producers
+            # Kafka's order is that of a hash map. This one makes the same bytes of the same state.
+            for producer in sorted(producers, key=lambda producer: producer.producer_id)
         ]
     )
     data = bytearray(_VERSION.to_bytes(2, "big") + encode(snapshot, _VERSION))

@@ -168,5 +168,5 @@ def _check_large(file: ReadOnlyFile, position: int, header: BatchHeader) -> Batc
 
 def _what_is_left(file: ReadOnlyFile, position: int, reason: str) -> Rest:
     size = file.size - position
-    is_padding = all(not any(chunk) for chunk in file.chunks(position))
+    is_padding = all(chunk.count(0) == len(chunk) for chunk in file.chunks(position))
     return Rest(position, size, f"{size} zeros" if is_padding else reason, is_padding)

@@ -32,7 +32,10 @@ def _pairs(fields: dict[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    # Most are numbers, for which this is five times as fast.
+    return str(value) if type(value) is int else json.dumps(value, ensure_ascii=False)
 
 
 def _text(data: str | None) -> Any:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from os.path import abspath
+from os.path import abspath, split
 from typing import Any
 
 from cordwood.log.checkpoint import (
@@ -30,7 +30,7 @@ from cordwood.runtime.read_only import ReadOnlyFile, is_directory, list_director
 
 from .describe import METADATA_TOPIC
 from .index import ENTRY_READERS, dump_index, index_problems
-from .segment import Selection, dump_segment
+from .segment import Rest, Selection, dump_segment, walk
 from .small_files import dump_epochs, dump_json, dump_offsets, dump_producers, dump_properties
 from .verify import SegmentCheck, Totals
 
@@ -82,12 +82,13 @@ class DumpOptions:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file of a partition or a log directory. `base_offset` is 0 where its name does not tell it."""
+    """A file of a partition or a log directory. `base_offset` is 0 where its name does not tell it (`is_named`)."""
 
     path: str
     # Its suffix, or its name if that is fixed.
     kind: str
     base_offset: int
+    is_named: bool
     # In place: not on its way in or out.
     is_live: bool
 
@@ -102,9 +103,9 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
     if is_directory(path):
         yield from _dump_directory(path, options)
         return
-    directory, _, name = path.rpartition("/")
+    directory, name = split(path)
     found = _find(path, name)
-    if found is None:
+    if found is None or not _may_be(found):
         raise NotKafka(
             f"{path} is no file of a log directory: expected a segment ({LOG}), an index ({', '.join(_INDEXES)}), a "
             f"snapshot ({PRODUCER_SNAPSHOT}, {METADATA_SNAPSHOT}) or one of {', '.join(sorted(_SMALL_FILES))}"
@@ -115,6 +116,14 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
         yield from _dump_one_index(found, beside, options)
     else:
         yield from _dump_file(found, Partition(topic, beside), options)
+
+
+def _may_be(found: Found) -> bool:
+    """Any program has `.log` files: one that is not named after an offset must at least begin like a segment."""
+    if found.kind != LOG or found.is_named:
+        return True
+    with ReadOnlyFile(found.path) as file:
+        return not isinstance(next(walk(file, decode=False), None), Rest)
 
 
 def _dump_directory(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
@@ -240,11 +249,12 @@ def _list_files(path: str) -> list[Found]:
 
 def _find(path: str, name: str) -> Found | None:
     if name in _SMALL_FILES:
-        return Found(path, name, 0, True)
+        return Found(path, name, 0, True, True)
     match = _SEGMENT_FILE.fullmatch(name)
     if match is None:
         return None
-    return Found(path, match["kind"], int(match["base"] or 0), match["stage"] is None and match["base"] is not None)
+    is_named = match["base"] is not None
+    return Found(path, match["kind"], int(match["base"] or 0), is_named, is_named and match["stage"] is None)
 
 
 def _topic_of(directory: str) -> str | None:
