@@ -376,3 +376,17 @@ def test_a_partition_without_records_has_an_empty_segment_and_no_snapshot(writte
     sizes = {path.name: path.stat().st_size for path in (written.root / "silent-0").iterdir() if path.name[0] == "0"}
     name = f"{0:020d}"
     assert sizes == {f"{name}.index": 0, f"{name}.log": 0, f"{name}.timeindex": 0}
+
+
+def test_an_index_entry_needs_more_bytes_than_the_interval_before_it(tmp_path: Path) -> None:
+    batch = bytes(encode_batch([Record(0, NOW_MS, None, b"value")]))
+    config = LogConfig(index_interval_bytes=len(batch))
+    log = open_log(LocalDisk(str(tmp_path)), "t-0", config, SeededRandom(0), now_ms=NOW_MS)
+    for _ in range(3):
+        log.append_as_leader(batch, 0, NOW_MS)
+    log.close(NOW_MS)
+    index = (tmp_path / "t-0" / f"{0:020d}.index").read_bytes()
+    assert read_offset_index(index, 0) == [(2, 2 * len(batch))]
+    # Of records that are equally young, the first one's batch is indexed.
+    times = (tmp_path / "t-0" / f"{0:020d}.timeindex").read_bytes()
+    assert read_time_index(times, 0) == [(NOW_MS, 0)]
