@@ -45,8 +45,9 @@ def test_our_log_agrees_with_kafka_on_everything_that_is_stated(directory: str) 
     assert report.passed > MIN_CHECKS
 
 
-def test_a_killed_brokers_directory_is_recovered_to_what_it_held(directory: str) -> None:
-    description = kill(directory, copy.deepcopy(stated()))
+@pytest.mark.parametrize("with_checkpoints", [True, False], ids=["with checkpoints", "without"])
+def test_a_killed_brokers_directory_is_recovered_to_what_it_held(with_checkpoints: bool, directory: str) -> None:
+    description = kill(directory, copy.deepcopy(stated()), with_checkpoints=with_checkpoints)
     report = check_unpacked(directory, description)
     assert report.failures == []
     assert report.passed > MIN_CHECKS
@@ -64,18 +65,24 @@ def test_a_torn_write_at_the_end_of_every_log_is_cut_off(directory: str) -> None
     assert report.failures == []
 
 
-def kill(directory: str, description: Description) -> Description:
-    """Makes of a cleanly stopped directory one of a killed broker; the description of that."""
+def kill(directory: str, description: Description, *, with_checkpoints: bool = False) -> Description:
+    """Makes of a cleanly stopped directory one of a killed broker; the description of that.
+
+    Its checkpoints tell of the start of each active segment, or of nothing: then it was killed in its first minute.
+    """
     os.unlink(f"{directory}/.kafka_cleanshutdown")
     del description["files"][".kafka_cleanshutdown"]
-    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
-        # A checkpoint that was never written: the broker was killed within its first minute.
-        Path(directory, name).write_text("0\n0\n")
-        description["files"][name] = ["0", "0"]
+    flushed = []
     for partition in description["partitions"]:
-        partition.pop("checkpointRecoveryPoint", None)
-        partition.pop("checkpointHighWatermark", None)
+        for key in ("checkpointRecoveryPoint", "checkpointHighWatermark"):
+            if partition.pop(key, None) is not None and with_checkpoints:
+                partition[key] = partition["segments"][-1]["baseOffset"]
+        if "checkpointRecoveryPoint" in partition:
+            flushed.append(f"{partition['topic']} {partition['partition']} {partition['checkpointRecoveryPoint']}")
         _forget_clean_stop(f"{directory}/{partition['topic']}-{partition['partition']}", partition)
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        description["files"][name] = ["0", str(len(flushed)), *flushed]
+        Path(directory, name).write_text("\n".join([*description["files"][name], ""]))
     return description
 
 

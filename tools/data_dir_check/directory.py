@@ -128,8 +128,9 @@ def check_opened(directory: str, expected: dict[str, Any], report: Report, *, wa
             continue
         if "checkpointHighWatermark" in partition and opened.is_clean is was_clean:
             report.same(f"{log.directory}: high watermark", log.high_watermark, _loaded_high_watermark(partition))
-        # As the leader and only replica does when it starts.
-        log.advance_high_watermark(log.end_offset)
+        if not opened.metadata.is_replicated(*key):
+            # As the leader and only replica does when it starts.
+            log.advance_high_watermark(log.end_offset)
         recovered_from = None if was_clean else partition.get("checkpointRecoveryPoint", 0)
         with report.guard(log.directory):
             check_partition(log, partition, report, recovered_from=recovered_from, expired_before_ms=expired_before_ms)

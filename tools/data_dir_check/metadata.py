@@ -43,6 +43,10 @@ class Metadata:
             else:
                 self._apply(record)
 
+    def is_replicated(self, topic: str, partition: int) -> bool:
+        topic_id = next((topic_id for topic_id, name in self.topics.items() if name == topic), "")
+        return len(self.partitions.get(topic_id, {}).get(partition, [])) > 1
+
     def topic_config(self, topic: str) -> dict[str, str]:
         return self.configs.get((TOPIC, topic), {})
 
@@ -50,6 +54,8 @@ class Metadata:
         if "control" in record:
             if record["control"]["type"] == "KRAFT_VERSION":
                 self._set_feature("kraft.version", record["control"]["data"]["kRaftVersion"])
+            return
+        if "decoded" not in record:
             return
         data = record["decoded"]["data"]
         match record["decoded"]["type"]:
@@ -61,6 +67,8 @@ class Metadata:
                 del self.partitions[data["topicId"]]
                 self.configs.pop((TOPIC, name), None)
             case "PartitionRecord":
+                self.partitions[data["topicId"]][data["partitionId"]] = data["replicas"]
+            case "PartitionChangeRecord" if data.get("replicas") is not None:
                 self.partitions[data["topicId"]][data["partitionId"]] = data["replicas"]
             case "ConfigRecord":
                 self._set_config(data)
