@@ -320,6 +320,26 @@ def test_the_log_is_flushed_and_its_recovery_point_noted_before_the_swap() -> No
     assert read_offsets(logs.disk, CLEANER_OFFSETS) == {("a", 0): 40}
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_marker_that_decided_a_transaction_is_flushed_before_records_go_by_it(commit: bool) -> None:
+    world = World(SimDisk(random.Random(1)), COMPACT)
+    world.append(("a", "1"))
+    world.append(("a", "2"), producer_id=1, transactional=True)
+    world.roll()
+    world.append(("b", "1"))
+    world.log.flush(world.now_ms)
+    world.directory.checkpoint()
+    marker = world.end_txn(1, commit=commit)
+    result = world.clean()
+    assert result is not None
+    assert result.end_offset < marker
+    world.disk = sim_disk(world).restart()
+    world.open()
+    assert world.log.end_offset == marker + 1
+    world.log.advance_high_watermark(world.log.end_offset)
+    world.check(world.now_ms)
+
+
 def test_a_log_that_is_flushed_far_enough_is_not_flushed_again() -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 40)

@@ -210,6 +210,20 @@ def test_the_marker_of_a_transaction_with_live_data_stays_however_long() -> None
         assert horizon_of(world, marker) == "none yet"
 
 
+def test_a_marker_goes_for_its_own_transaction_whatever_its_producer_has_in_others() -> None:
+    world = make_world()
+    world.append(("a", "live"), producer_id=1, transactional=True)
+    first = world.end_txn(1, commit=True)
+    world.append(("b", "1"), producer_id=1, transactional=True)
+    second = world.end_txn(1, commit=True)
+    forget_producers(world)
+    for value in "23":
+        world.append(("b", value))
+        clean(world)
+    assert horizon_of(world, first) == "none yet"
+    assert horizon_of(world, second) == world.now_ms + DELETE_RETENTION_MS
+
+
 def test_aborted_transactions_are_indexed_as_long_as_a_reader_has_to_know_of_them() -> None:
     world = make_world()
     first = world.append(("a", "aborted"), producer_id=1, transactional=True)
@@ -347,7 +361,7 @@ def test_a_pass_needs_no_more_memory_than_its_buffers(tmp_path: Path) -> None:
     config = LogConfig(compact=True, delete=False, segment_bytes=4 << 20)
     world = World(LocalDisk(str(tmp_path)), config, CleanerConfig(dedupe_buffer_size=1 << 20, io_buffer_size=1 << 18))
     for number in range(300):
-        world.append(*((f"k{(number * 7 + index) % 5000}", "v" * 1000) for index in range(50)))
+        world.append(*((f"k{(number * 50 + index) % 10_000}", "v" * 1000) for index in range(50)))
     world.roll()
     plan = world.cleaner.next(world.now_ms)
     assert plan is not None
@@ -402,6 +416,18 @@ def test_a_cleaned_segment_has_indexes_that_lead_to_its_batches() -> None:
     looked_up = world.log.offset_for_timestamp(oldest.timestamp)
     assert looked_up is not None
     assert looked_up.offset == 35
+
+
+def test_a_gap_at_the_end_of_the_range_is_clean_too() -> None:
+    world = make_world()
+    world.append(("a", "1"))
+    far = 2**31 + 5
+    batch = encode_batch([Record(far, world.now_ms, b"a", b"2", ())], leader_epoch=0)
+    world.log.append_as_follower(batch, world.now_ms)
+    world.log.advance_high_watermark(world.log.end_offset)
+    assert world.log.active.base_offset == far
+    assert world.clean_all() == 1
+    assert world.clean_to == far
 
 
 # Old messages

@@ -41,8 +41,8 @@ class Transactions:
     def on_marker(self, header: BatchHeader, marker: EndTxnMarker | None) -> EndedTxn:
         self._begin_up_to(header.last_offset)
         if marker is None:
-            # Either emptied before, when its transaction had been, or no transaction's.
-            return EndedTxn(is_empty=header.count == 0)
+            # Emptied before, when its transaction had been; or no transaction's.
+            return EndedTxn(is_empty=False)
         has_data = header.producer_id in self._with_data
         self._with_data.discard(header.producer_id)
         aborted = self._aborted.pop(header.producer_id, None)

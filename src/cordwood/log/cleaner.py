@@ -63,6 +63,8 @@ class Plan:
     partition: TopicPartition
     log: Log
     segments: tuple[Segment, ...]
+    # Below it lies everything that decided what goes: later records of the same keys, and the markers of transactions.
+    decided_by: int
     truncations: int
     job: Compaction
 
@@ -186,7 +188,9 @@ class Cleaner:
         )
         throttle = Throttle(self._clock, config.io_max_bytes_per_second / config.threads)
         job = Compaction(log.disk.another(), task, resources, throttle)
-        return Plan(candidate.directory, candidate.partition, log, tuple(segments), log.truncations, job)
+        return Plan(
+            candidate.directory, candidate.partition, log, tuple(segments), log.high_watermark, log.truncations, job
+        )
 
     # While a plan is under way
 
@@ -212,8 +216,8 @@ class Cleaner:
     def install(self, outcome: Outcome, now_ms: int) -> bool:
         """Ends the plan: the log is clean up to where the outcome says, or else it is as it was, and False.
 
-        Every step is durable before the next. The flush comes first because compaction leaves gaps between segments,
-        and recovery would take one beyond the recovery point for a loss.
+        Every step is durable before the next. The flush comes first: what took the place of records that go must not be
+        lost, and compaction leaves gaps between segments, which recovery takes for a loss beyond the recovery point.
         """
         plan, result = outcome.plan, outcome.result
         del self._under_way[plan.partition]
@@ -221,21 +225,20 @@ class Cleaner:
             # The directory is offline, which is its owner's to handle.
             raise result
         if isinstance(result, CompactionStopped | SegmentGone) or not _is_unchanged(plan):
-            logger.info("%s was changed while it was compacted: what came of it is discarded", plan.log.directory)
+            logger.info(
+                "%s was wanted for something else while it was compacted: nothing comes of it", plan.log.directory
+            )
             plan.job.remove_cleaned()
             return False
         if isinstance(result, Exception):
             self._give_up(plan.log, result)
             return False
         directory, log = plan.directory, plan.log
-        replaced = plan.segments[: result.replaced]
-        following = log.segments.after(replaced[-1])
-        assert following is not None
-        if read_offsets(directory.disk, RECOVERY_POINTS).get(plan.partition, 0) < following.base_offset:
+        if read_offsets(directory.disk, RECOVERY_POINTS).get(plan.partition, 0) < plan.decided_by:
             log.flush(now_ms)
             directory.checkpoint_recovery_points()
         cleaned = [_cleaned_segment(log, source, now_ms) for source in result.cleaned]
-        log.replace_segments(cleaned, list(replaced), now_ms)
+        log.replace_segments(cleaned, list(plan.segments[: result.replaced]), now_ms)
         directory.cleaner_offsets[plan.partition] = result.end_offset
         directory.checkpoint_cleaner()
         self._note(plan, result)
