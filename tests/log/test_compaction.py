@@ -334,12 +334,14 @@ def test_a_pass_ends_within_a_segment_when_the_map_is_full() -> None:
         world.append((f"k{number}", "1"), (f"k{number}", "2"))
     world.append(("k0", "3"))
     world.roll()
+    world.append(("z", "1"))
+    world.roll()
     result = world.clean()
     assert result is not None
-    assert (result.end_offset, result.replaced) == (12, 1), "six keys fit"
-    assert [offset for offset, _, _ in contents(world)] == [1, 3, 5, 7, 9, 11, *range(12, 21)]
+    assert (result.end_offset, result.replaced) == (12, 1), "six keys fit, and the second segment is not looked at"
+    assert [offset for offset, _, _ in contents(world)] == [1, 3, 5, 7, 9, 11, *range(12, 22)]
     assert world.clean_all() == 1
-    assert [offset for offset, _, _ in contents(world)] == [3, 5, 7, 9, 11, 13, 15, 17, 19, 20]
+    assert [offset for offset, _, _ in contents(world)] == [3, 5, 7, 9, 11, 13, 15, 17, 19, 20, 21]
 
 
 def test_a_map_that_is_too_small_for_one_batch_is_an_error_that_names_the_setting(

@@ -13,6 +13,8 @@ from cordwood.log.metrics import LogMetrics
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.wire.record import Record
+from cordwood.wire.records import encode_batch
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 FIRST = "00000000000000000000"
@@ -275,3 +277,15 @@ def test_a_damaged_snapshot_is_made_up_for_by_the_log(tmp_path: Path) -> None:
         snapshot.write_bytes(snapshot.read_bytes()[:-1] + b"!")
     again = open_at(tmp_path, LogConfig(), clean=True)
     assert again.producers.by_id[1].last_sequence == 2
+
+
+def test_a_gap_after_a_segment_with_gaps_is_compactions_and_no_loss(tmp_path: Path) -> None:
+    """Kafka may be killed between a compaction and its checkpoint."""
+    log = open_at(tmp_path, LogConfig(compact=True))
+    for offset in (0, 3, 4):
+        log.append_as_follower(encode_batch([Record(offset, NOW, b"k", b"v", ())], leader_epoch=0), NOW)
+    log.roll(NOW, 9)
+    log.append_as_follower(encode_batch([Record(9, NOW, b"k", b"v", ())], leader_epoch=0), NOW)
+    again, metrics = recovered(tmp_path, config=LogConfig(compact=True))
+    assert [record.offset for record in read_all(again)] == [0, 3, 4, 9]
+    assert metrics.corrupt_bytes == 0

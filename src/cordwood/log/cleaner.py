@@ -346,4 +346,4 @@ def _is_unchanged(plan: Plan) -> bool:
 
 
 def _cleaned_segment(log: Log, source: Source, now_ms: int) -> Segment:
-    return Segment(log.disk, log.cache, log.directory, source.base_offset, source.sizes, now_ms, stage=CLEANED)
+    return Segment(log.place, source.base_offset, source.sizes, now_ms, stage=CLEANED)

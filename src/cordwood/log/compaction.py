@@ -32,6 +32,7 @@ from .files import CLEANED, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_IN
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
 from .markers import end_txn_of
 from .offset_map import OffsetMap
+from .place import Place
 from .segment import Segment
 from .throttle import Throttle
 
@@ -126,7 +127,7 @@ class Compaction:
         self._task = task
         self._resources = resources
         self._throttle = throttle
-        self._cache = IndexCache()
+        self._place = Place(disk, task.directory, IndexCache(), task.config.index_interval_bytes)
         self._stats = CompactionStats()
 
     def run(self) -> Compacted:
@@ -191,10 +192,8 @@ class Compaction:
         """Copies segments into one, which bears the name of the first."""
         task = self._task
         self._check_there(group[0])
-        segment = Segment.create(
-            self._disk, self._cache, task.directory, group[0].base_offset, task.now_ms, stage=CLEANED
-        )
-        output = _Output(segment, task.config.index_interval_bytes, self._resources.io_buffer_bytes, self._throttle)
+        segment = Segment.create(self._place, group[0].base_offset, task.now_ms, stage=CLEANED)
+        output = _Output(segment, self._resources.io_buffer_bytes, self._throttle)
         for source in group:
             for header, data in self._batches(source):
                 check_crc(data, header)
@@ -324,7 +323,6 @@ class _Output:
     """Gathers batches and appends them to the cleaned segment in large writes."""
 
     segment: Segment
-    index_interval_bytes: int
     buffer_bytes: int
     throttle: Throttle
     pending: bytearray = field(default_factory=bytearray)
@@ -338,7 +336,7 @@ class _Output:
 
     def finish(self) -> None:
         if self.headers:
-            self.segment.append(self.pending, self.headers, self.index_interval_bytes)
+            self.segment.append(self.pending, self.headers)
             self.throttle.spend(len(self.pending))
             self.pending, self.headers = bytearray(), []
 

@@ -22,7 +22,7 @@ from .checkpoint import (
     read_offsets,
     write_offsets,
 )
-from .config import LogConfig
+from .config import MAX_INT64, LogConfig
 from .files import (
     DELETE_DIRECTORY,
     LOG,
@@ -93,7 +93,8 @@ class LogDirectory:
         recovery_points = self._read_offsets(RECOVERY_POINTS)
         starts = self._read_offsets(LOG_START_OFFSETS)
         high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        self.cleaner_offsets = self._read_offsets(CLEANER_OFFSETS)
+        cleaner_offsets = self._read_cleaner_offsets()
+        self.cleaner_offsets = cleaner_offsets or {}
         found = self._find_partitions(now_ms)
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else found)
         for partition, path in found:
@@ -102,7 +103,8 @@ class LogDirectory:
                 recovery_point=recovery_points.get(partition, 0),
                 start_offset=starts.get(partition, 0),
                 high_watermark=high_watermarks.get(partition, 0),
-                cleaned_to=self.cleaner_offsets.get(partition, 0),
+                # Without the checkpoint a gap may be compaction's anywhere.
+                cleaned_to=MAX_INT64 if cleaner_offsets is None else cleaner_offsets.get(partition, 0),
                 producer_expiration_ms=self._producer_expiration_ms,
                 progress=progress.advance,
             )
@@ -116,6 +118,8 @@ class LogDirectory:
             self.checkpoint_recovery_points()
         self.metrics.recovered_bytes = progress.done_bytes
         progress.finish(len(found))
+        if cleaner_offsets is None:
+            self.checkpoint_cleaner()
 
     def _find_partitions(self, now_ms: int) -> list[tuple[TopicPartition, str]]:
         found = []
@@ -161,6 +165,16 @@ class LogDirectory:
             # Without it more is checked than need be, and nothing is lost.
             logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
             return {}
+
+    def _read_cleaner_offsets(self) -> dict[TopicPartition, int] | None:
+        """None when it is not known what was compacted."""
+        if not self.disk.exists(CLEANER_OFFSETS):
+            return None
+        try:
+            return read_offsets(self.disk, CLEANER_OFFSETS)
+        except CorruptCheckpoint as error:
+            logger.error("ignoring a damaged checkpoint of %s, compaction starts over: %s", self.disk.root, error)
+            return None
 
     # Partitions come and go
 

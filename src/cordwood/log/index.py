@@ -10,9 +10,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from cordwood.runtime.disk import Disk, File
+from cordwood.runtime.disk import File
 
 from .files import OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
+from .place import Place
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
@@ -27,14 +28,11 @@ class Index:
     KIND: ClassVar[str]
     ENTRY: ClassVar[struct.Struct]
 
-    __slots__ = ("_cache", "_data", "_disk", "_stored_bytes", "base_offset", "directory", "stage")
+    __slots__ = ("_cache", "_data", "_place", "_stored_bytes", "base_offset", "stage")
 
-    def __init__(
-        self, disk: Disk, cache: "IndexCache", directory: str, base_offset: int, stored_bytes: int, stage: str = ""
-    ) -> None:
-        self._disk = disk
-        self._cache = cache
-        self.directory = directory
+    def __init__(self, place: Place, base_offset: int, stored_bytes: int, stage: str = "") -> None:
+        self._place = place
+        self._cache = place.cache
         self.base_offset = base_offset
         self.stage = stage
         # How many bytes of the file are known to hold entries of `_data`.
@@ -43,7 +41,7 @@ class Index:
 
     @property
     def path(self) -> str:
-        return f"{self.directory}/{file_name(self.base_offset, self.KIND, self.stage)}"
+        return f"{self._place.directory}/{file_name(self.base_offset, self.KIND, self.stage)}"
 
     @property
     def data(self) -> bytearray:
@@ -91,13 +89,13 @@ class Index:
 
     def clear(self) -> None:
         """Starts the file anew, creating it if it is missing."""
-        self._disk.create(self.path).close()
+        self._place.disk.create(self.path).close()
         self._stored_bytes = 0
         self._data = bytearray()
 
     def file(self) -> File:
         """The file, for appending and syncing."""
-        return self._disk.open(self.path, self._stored_bytes)
+        return self._place.disk.open(self.path, self._stored_bytes)
 
     def _truncate_entries(self, count: int) -> None:
         size = count * self.ENTRY.size
@@ -258,12 +256,12 @@ class TxnIndex(Index):
             self.clear()
 
     def clear(self) -> None:
-        self._disk.remove(self.path)
+        self._place.disk.remove(self.path)
         self._stored_bytes = 0
         self._data = bytearray()
 
     def file(self) -> File:
-        return super().file() if self._stored_bytes else self._disk.create(self.path)
+        return super().file() if self._stored_bytes else self._place.disk.create(self.path)
 
     def _check(self, data: bytearray) -> None:
         if len(data) % self.ENTRY.size:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cordwood.runtime.disk import Buffer, Disk, File, FileRange
+from cordwood.runtime.disk import Buffer, File, FileRange
 from cordwood.runtime.randomness import Random
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc
 from cordwood.wire.control import EndTxnMarker
@@ -19,8 +19,9 @@ from cordwood.wire.record import CorruptBatch
 from .config import LogConfig
 from .epochs import LeaderEpochs
 from .files import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SWAP
-from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
+from .index import MAX_RELATIVE_OFFSET, AbortedTxn
 from .markers import end_txn_of
+from .place import Place
 from .producers import AppendOrigin, Producers
 from .refusal import Refusal
 from .segment import Segment, TimestampedOffset
@@ -53,11 +54,9 @@ class FlushJob:
 class Log:
     def __init__(
         self,
-        disk: Disk,
-        directory: str,
+        place: Place,
         config: LogConfig,
         random: Random,
-        cache: IndexCache,
         segments: Segments,
         epochs: LeaderEpochs,
         producers: Producers,
@@ -70,10 +69,10 @@ class Log:
         is_new: bool = False,
         is_clean: bool = False,
     ) -> None:
-        self.disk = disk
-        self.directory = directory
+        self.place = place
+        self.disk = place.disk
+        self.directory = place.directory
         self.config = config
-        self.cache = cache
         self.segments = segments
         self.epochs = epochs
         self.producers = producers
@@ -187,7 +186,7 @@ class Log:
         segment = self.segments.active
         if self._should_roll(segment, len(data), max_timestamp, last_offset, now_ms):
             segment = self._roll_for(last_offset, first.base_offset, now_ms)
-        segment.append(data, headers, self.config.index_interval_bytes)
+        segment.append(data, headers)
         self._is_touched = True
         self.end_offset = last_offset + 1
         for header, marker in zip(headers, markers, strict=True):
@@ -257,7 +256,7 @@ class Log:
         config = self.config
         bound = min(config.segment_jitter_ms, config.segment_ms)
         jitter = self._random.below(bound) if bound > 0 else 0
-        return Segment.create(self.disk, self.cache, self.directory, base_offset, now_ms, jitter)
+        return Segment.create(self.place, base_offset, now_ms, jitter)
 
     # Flushing
 

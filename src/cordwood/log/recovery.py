@@ -33,6 +33,7 @@ from .index import IndexCache
 from .log import Log
 from .markers import end_txn_of
 from .metrics import LogMetrics
+from .place import Place
 from .producers import Producers
 from .segment import Segment
 from .segments import Segments
@@ -73,29 +74,30 @@ def open_log(
 ) -> Log:
     """The partition in `directory` (made if it is not there), ready to be appended to and read."""
     options = options or OpenOptions()
-    opening = _Opening(disk, directory, config, options, cache or IndexCache(), metrics or LogMetrics(), now_ms)
+    place = Place(disk, directory, cache or IndexCache(), config.index_interval_bytes)
+    opening = _Opening(place, config, options, metrics or LogMetrics(), now_ms)
     return opening.run(random)
 
 
 class _Opening:
     def __init__(
         self,
-        disk: Disk,
-        directory: str,
+        place: Place,
         config: LogConfig,
         options: OpenOptions,
-        cache: IndexCache,
         metrics: LogMetrics,
         now_ms: int,
     ) -> None:
-        self.disk = disk
-        self.directory = directory
+        self.place = place
+        self.disk = place.disk
+        self.directory = place.directory
         self.config = config
         self.options = options
-        self.cache = cache
         self.metrics = metrics
         self.now_ms = now_ms
         self.segments = Segments()
+        # Whether the segment that was walked last has all offsets from its first to its last.
+        self._is_dense = True
 
     def run(self, random: Random) -> Log:
         files = self._list_files()
@@ -128,11 +130,9 @@ class _Opening:
                 clean=self.options.clean,
             )
         log = Log(
-            self.disk,
-            self.directory,
+            self.place,
             self.config,
             random,
-            self.cache,
             self.segments,
             self.epochs,
             producers,
@@ -173,9 +173,7 @@ class _Opening:
             elif file.stage == SWAP:
                 swaps.append(file)
         swapped_in = [
-            Segment(
-                self.disk, self.cache, self.directory, file.base_offset, {LOG: files[file]}, self.now_ms, stage=SWAP
-            )
+            Segment(self.place, file.base_offset, {LOG: files[file]}, self.now_ms, stage=SWAP)
             for file in swaps
             if file.kind == LOG
         ]
@@ -210,7 +208,7 @@ class _Opening:
                 logger.warning("removing %s/%s, an index without a log", self.directory, file_name(*file))
                 self._remove(file)
         for base, sizes in by_base.items():
-            segment = Segment(self.disk, self.cache, self.directory, base, sizes, self.now_ms)
+            segment = Segment(self.place, base, sizes, self.now_ms)
             if OFFSET_INDEX not in sizes or TIME_INDEX not in sizes:
                 incomplete.append(segment)
             self.segments.add(segment)
@@ -286,7 +284,7 @@ class _Opening:
         segment.reset_indexes(with_txns=True)
         producers = self._producers_before(segment)
         for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
-            segment.index_recovered(header, position, self.config.index_interval_bytes)
+            segment.index_batch(header, position)
             _replay(producers, header, data, segment)
         segment.seal()
 
@@ -301,8 +299,9 @@ class _Opening:
         )
 
     def _follows_a_loss(self, before: Segment, segment: Segment) -> bool:
+        """Segments are written without gaps between them; only compaction makes gaps, and it makes them everywhere."""
         end = before.next_offset()
-        if end >= segment.base_offset or segment.base_offset <= self.options.cleaned_to:
+        if end >= segment.base_offset or segment.base_offset <= self.options.cleaned_to or not self._is_dense:
             return False
         logger.error(
             "%s ends at offset %d, but the next segment begins at %d: the end of it was lost",
@@ -321,16 +320,19 @@ class _Opening:
         segment.reset_indexes(with_txns=True)
         position, next_offset = 0, segment.base_offset
         cut = None
+        self._is_dense = True
         try:
             for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
                 _check_recovered(segment, header, data, next_offset)
                 if following is not None and header.last_offset >= following:
                     self._undo_lost_truncation(segment, position, following)
                     break
-                segment.index_recovered(header, position, self.config.index_interval_bytes)
+                segment.index_batch(header, position)
                 if header.magic >= 2:
                     _assign_epoch(self.epochs, header)
                     _replay(producers, header, data, segment)
+                if header.base_offset != next_offset or header.count != header.last_offset_delta + 1:
+                    self._is_dense = False
                 next_offset = header.next_offset
                 position += header.size
                 self.options.progress(header.size)
@@ -428,7 +430,7 @@ class _Opening:
             self.epochs.clear()
             for offset in list(self.snapshots.offsets):
                 self.snapshots.remove(offset)
-        self.segments.add(Segment.create(self.disk, self.cache, self.directory, start_offset, self.now_ms))
+        self.segments.add(Segment.create(self.place, start_offset, self.now_ms))
         return start_offset
 
 

@@ -4,14 +4,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cordwood.runtime.disk import Buffer, Disk, File, FileRange
+from cordwood.runtime.disk import Buffer, File, FileRange
 from cordwood.wire.batch_header import BatchHeader
 from cordwood.wire.record import CorruptBatch
 from cordwood.wire.records import decode_batch
 
 from . import batches
 from .files import CORRUPT, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
-from .index import MAX_RELATIVE_OFFSET, CorruptIndex, Index, IndexCache, OffsetIndex, TimeIndex, TxnIndex
+from .index import MAX_RELATIVE_OFFSET, CorruptIndex, Index, OffsetIndex, TimeIndex, TxnIndex
+from .place import Place
 
 # Positions in the offset index are signed 32-bit numbers.
 MAX_SEGMENT_BYTES = 2**31 - 1
@@ -30,16 +31,15 @@ class Segment:
 
     __slots__ = (
         "_bytes_since_index",
-        "_cache",
         "_disk",
         "_first_timestamp",
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "base_offset",
         "created_ms",
-        "directory",
         "file",
         "offset_index",
+        "place",
         "roll_jitter_ms",
         "stage",
         "time_index",
@@ -48,9 +48,7 @@ class Segment:
 
     def __init__(
         self,
-        disk: Disk,
-        cache: IndexCache,
-        directory: str,
+        place: Place,
         base_offset: int,
         sizes: Mapping[str, int],
         now_ms: int,
@@ -58,17 +56,16 @@ class Segment:
         stage: str = "",
     ) -> None:
         """A segment whose files are there; `sizes` tells their bytes by kind (`.log`, `.index` …)."""
-        self._disk = disk
-        self._cache = cache
-        self.directory = directory
+        self.place = place
+        self._disk = place.disk
         self.base_offset = base_offset
         self.stage = stage
         self.created_ms = now_ms
         self.roll_jitter_ms = roll_jitter_ms
-        self.file: File = disk.open(self.path(LOG), sizes[LOG])
-        self.offset_index = OffsetIndex(disk, cache, directory, base_offset, sizes.get(OFFSET_INDEX, 0), stage)
-        self.time_index = TimeIndex(disk, cache, directory, base_offset, sizes.get(TIME_INDEX, 0), stage)
-        self.txn_index = TxnIndex(disk, cache, directory, base_offset, sizes.get(TXN_INDEX, 0), stage)
+        self.file: File = place.disk.open(self.path(LOG), sizes[LOG])
+        self.offset_index = OffsetIndex(place, base_offset, sizes.get(OFFSET_INDEX, 0), stage)
+        self.time_index = TimeIndex(place, base_offset, sizes.get(TIME_INDEX, 0), stage)
+        self.txn_index = TxnIndex(place, base_offset, sizes.get(TXN_INDEX, 0), stage)
         self._bytes_since_index = 0
         # The youngest record so far and its batch's last offset; None until the time index was asked.
         self._max_timestamp: int | None = None
@@ -77,20 +74,11 @@ class Segment:
         self._first_timestamp: int | None = None
 
     @classmethod
-    def create(
-        cls,
-        disk: Disk,
-        cache: IndexCache,
-        directory: str,
-        base_offset: int,
-        now_ms: int,
-        jitter: int = 0,
-        stage: str = "",
-    ) -> "Segment":
+    def create(cls, place: Place, base_offset: int, now_ms: int, jitter_ms: int = 0, stage: str = "") -> "Segment":
         # The log file comes last: a crash in between leaves indexes without a log, which opening clears away.
         for kind in (OFFSET_INDEX, TIME_INDEX, LOG):
-            disk.create(f"{directory}/{file_name(base_offset, kind, stage)}").close()
-        return cls(disk, cache, directory, base_offset, {LOG: 0}, now_ms, jitter, stage)
+            place.disk.create(f"{place.directory}/{file_name(base_offset, kind, stage)}").close()
+        return cls(place, base_offset, {LOG: 0}, now_ms, jitter_ms, stage)
 
     def __repr__(self) -> str:
         return f"Segment({self.file.path}, {self.size} bytes)"
@@ -122,26 +110,27 @@ class Segment:
         return timestamp if timestamp >= 0 else self._disk.modified_ms(self.file.path)
 
     def path(self, kind: str) -> str:
-        return f"{self.directory}/{file_name(self.base_offset, kind, self.stage)}"
+        return f"{self.place.directory}/{file_name(self.base_offset, kind, self.stage)}"
 
     # Writing
 
-    def append(self, data: Buffer, headers: Sequence[BatchHeader], index_interval_bytes: int) -> None:
+    def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Writes batches whose offsets are final; `headers` are theirs, in order."""
         position = self.file.size
         if position == 0:
             self._first_timestamp = headers[0].max_timestamp
         self.file.append(data)
         for header in headers:
-            self._index_batch(header, position, index_interval_bytes)
+            self.index_batch(header, position)
             position += header.size
 
-    def _index_batch(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
+    def index_batch(self, header: BatchHeader, position: int) -> None:
+        """Notes a batch that stands at a position: the next after the one noted last."""
         youngest = self.max_timestamp
         if header.max_timestamp > youngest:
             self._max_timestamp = youngest = header.max_timestamp
             self._offset_of_max_timestamp = header.last_offset
-        if self._bytes_since_index > index_interval_bytes:
+        if self._bytes_since_index > self.place.index_interval_bytes:
             self.offset_index.append(header.last_offset, position)
             self.time_index.append(youngest, self.offset_of_max_timestamp)
             self._bytes_since_index = 0
@@ -181,7 +170,7 @@ class Segment:
     def set_stage(self, stage: str) -> None:
         """Renames all files: `.cleaned` to `.swap` to in place, or to `.deleted`."""
         for kind in SEGMENT_FILES:
-            new = f"{self.directory}/{file_name(self.base_offset, kind, stage)}"
+            new = f"{self.place.directory}/{file_name(self.base_offset, kind, stage)}"
             if kind == LOG:
                 self.file.rename(new)
             elif kind != TXN_INDEX or self.txn_index.is_stored:
@@ -292,12 +281,12 @@ class Segment:
 
     # Repairing
 
-    def rebuild_indexes(self, index_interval_bytes: int = 4096) -> BatchHeader | None:
+    def rebuild_indexes(self) -> BatchHeader | None:
         """Makes the offset and time index anew from the headers; the last header."""
         self.reset_indexes()
         last = None
         for position, last in batches.headers(self.file, 0, self.file.size):
-            self._index_batch(last, position, index_interval_bytes)
+            self.index_batch(last, position)
         self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
         self.write_indexes()
         return last
@@ -311,9 +300,6 @@ class Segment:
         self._offset_of_max_timestamp = -1
         self._first_timestamp = None
         self._bytes_since_index = 0
-
-    def index_recovered(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
-        self._index_batch(header, position, index_interval_bytes)
 
     def load_max_timestamp(self) -> None:
         """Reads on from the last time index entry: after a truncation there may be younger records behind it."""
