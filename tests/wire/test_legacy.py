@@ -153,6 +153,12 @@ def test_wrappers_magics_and_times_keep_batches_apart() -> None:
     assert converted.endswith(new)
 
 
+@pytest.mark.parametrize("inner", [messages(0, [5, 4]), messages(0, [0, 2**40]), encode_message(1, 0, -5, None, b"")])
+def test_conversion_refuses_what_magic_2_cannot_spell(inner: bytes) -> None:
+    with pytest.raises(InvalidRecord):
+        upconvert(wrapper(inner[16], 4, inner))
+
+
 def test_conversion_refuses_a_wrong_checksum() -> None:
     with pytest.raises(CorruptBatch, match="checksum"):
         upconvert(messages(1, [0])[:-1] + b"?")

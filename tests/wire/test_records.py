@@ -333,6 +333,7 @@ BROKEN_PAYLOADS = {
     "a record is larger than what is left": (b"\x0e\x00\x00\x00\x01\x01\x00", 1),
     "a record has a negative size": (b"\x0b\x00\x00\x00\x01\x01\x00", 1),
     "a record has bytes after its headers": (b"\x0e\x00\x00\x00\x01\x01\x00\x00", 1),
+    "a record has another one in its size": (b"\x1a\x00\x00\x00\x01\x01\x00" + b"\x0c\x00\x00\x00\x01\x01\x00", 2),
     "a key reaches past the record": (b"\x0c\x00\x00\x00\x08\x01\x00", 1),
     "a value reaches past the record": (b"\x0c\x00\x00\x00\x01\x08\x00", 1),
     "the number of headers is negative": (b"\x0c\x00\x00\x00\x01\x01\x01", 1),
@@ -361,6 +362,20 @@ def test_a_number_may_be_longer_than_it_has_to(room: Room) -> None:
     payload = b"\x12\x00\x82\x80\x00\x82\x00\x01\x01\x00"
     (record,) = room.records.decode_batch(batch_of_payload(room, payload, 1))
     assert (record.offset, record.timestamp) == (1, T0 + 1)
+
+
+def test_bits_beyond_a_number_are_dropped_as_in_java(room: Room) -> None:
+    payload = b"\x26\x00" + b"\x82" + b"\x80" * 8 + b"\x7e" + b"\x82\x80\x80\x80\x70" + b"\x01\x01\x00"
+    (record,) = room.records.decode_batch(batch_of_payload(room, payload, 1))
+    assert (record.offset, record.timestamp) == (1, T0 + 1)
+
+
+def test_times_may_be_as_far_apart_as_64_bits_allow(room: Room) -> None:
+    records = [Record(0, -1, None, None, ()), Record(1, 2**63 - 1, None, None, ()), Record(2, 0, None, None, ())]
+    batch = room.records.encode_batch(records)
+    assert room.records.decode_batch(batch) == records
+    assert room.records.decode_batch(kept(room, batch, b"\x01\x01\x00")) == records[:2]
+    assert room.columns.decode_columns(batch).length == 3
 
 
 def test_a_time_out_of_64_bits_wraps_as_javas(room: Room) -> None:

@@ -433,7 +433,7 @@ def _fill(
         size = writer.field_size(key_size) + writer.field_size(value_size) + headers_size
         if index > done and writer.size_with(size) > max_batch_bytes:
             break
-        writer.start(timestamp, timestamp - base_timestamp, index - done, size)
+        writer.start(timestamp, base_timestamp, index - done, size)
         writer.varint(key_size)
         if keys is not None:
             writer.copy(keys.contents, keys.start, key_size)

@@ -37,7 +37,7 @@ def upconvert(data: Buffer, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> bytearr
     run_header: BatchHeader | None = None
     for position, header in records.batch_headers(data):
         if run_header is not None and not _continues(run_header, run, header):
-            converted += _converted(run, run_header)
+            converted += convert(run, run_header)
             run, run_header = [], None
         batch = memoryview(data)[position : position + header.size]
         if header.magic == 2:
@@ -47,8 +47,17 @@ def upconvert(data: Buffer, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> bytearr
         run += decode(batch, header, limit)
         run_header = header
     if run_header is not None:
-        converted += _converted(run, run_header)
+        converted += convert(run, run_header)
     return converted
+
+
+def convert(contents: list[Record], header: BatchHeader) -> bytearray:
+    """Records out of a message with this header, as a batch of magic 2."""
+    log_append_time = header.max_timestamp if header.is_log_append_time else None
+    try:
+        return records.encode_batch(contents, codec=header.codec, log_append_time=log_append_time)
+    except ValueError as error:  # offsets or times that only the old formats could spell
+        raise InvalidRecord(f"message at offset {header.base_offset}: {error}") from error
 
 
 def encode_message(
@@ -79,11 +88,6 @@ def _continues(run_header: BatchHeader, run: list[Record], header: BatchHeader) 
         and (not header.is_log_append_time or header.max_timestamp == run_header.max_timestamp)
         and run[-1].offset < header.base_offset <= run[0].offset + 2**31 - 1
     )
-
-
-def _converted(run: list[Record], header: BatchHeader) -> bytearray:
-    log_append_time = header.max_timestamp if header.is_log_append_time else None
-    return records.encode_batch(run, codec=header.codec, log_append_time=log_append_time)
 
 
 def _unwrap(wrapper: memoryview, header: BatchHeader, limit: int) -> list[Record]:

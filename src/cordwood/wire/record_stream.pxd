@@ -61,13 +61,13 @@ cdef class RecordWriter:
 
     @cython.locals(headers_size=int64_t, rest_size=int64_t)
     cdef int append(
-        self, int64_t timestamp, int64_t timestamp_delta, int64_t offset_delta, bytes key, bytes value, headers
+        self, int64_t timestamp, int64_t base_timestamp, int64_t offset_delta, bytes key, bytes value, headers
     ) except -1
-    @cython.locals(size=Py_ssize_t, timestamp_delta=int64_t)
+    @cython.locals(size=Py_ssize_t)
     cdef int append_rebased(self, RecordCursor cursor, int64_t base_timestamp) except -1
-    @cython.locals(size=int64_t)
+    @cython.locals(size=int64_t, timestamp_delta=int64_t)
     cdef int start(
-        self, int64_t timestamp, int64_t timestamp_delta, int64_t offset_delta, int64_t rest_size
+        self, int64_t timestamp, int64_t base_timestamp, int64_t offset_delta, int64_t rest_size
     ) except -1
     cdef int reserve(self, Py_ssize_t size) except -1
     @cython.locals(rest=uint64_t)

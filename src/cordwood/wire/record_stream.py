@@ -202,7 +202,7 @@ class RecordWriter:
     def append(
         self,
         timestamp: int,
-        timestamp_delta: int,
+        base_timestamp: int,
         offset_delta: int,
         key: bytes | None,
         value: bytes | None,
@@ -212,7 +212,7 @@ class RecordWriter:
         for name, content in headers:
             headers_size += field_size_of(name) + field_size_of(content)
         rest_size = field_size_of(key) + field_size_of(value) + headers_size
-        self.start(timestamp, timestamp_delta, offset_delta, rest_size)
+        self.start(timestamp, base_timestamp, offset_delta, rest_size)
         self.field(key)
         self.field(value)
         self.varint(len(headers))
@@ -223,12 +223,12 @@ class RecordWriter:
     def append_rebased(self, cursor: RecordCursor, base_timestamp: int) -> None:
         """The cursor's record, its time relative to another base; from its key on it is copied as it is."""
         size = cursor.headers_end - cursor.key_field
-        timestamp_delta = wrapped(cursor.timestamp - base_timestamp)
-        self.start(cursor.timestamp, timestamp_delta, cursor.offset_delta, size)
+        self.start(cursor.timestamp, base_timestamp, cursor.offset_delta, size)
         self.copy(cursor.data, cursor.key_field, size)
 
-    def start(self, timestamp: int, timestamp_delta: int, offset_delta: int, rest_size: int) -> None:
+    def start(self, timestamp: int, base_timestamp: int, offset_delta: int, rest_size: int) -> None:
         """A record up to its key, and room for the `rest_size` bytes that follow."""
+        timestamp_delta = wrapped(timestamp - base_timestamp)
         size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + rest_size
         if size > MAX_RECORD_BYTES:
             raise ValueError(f"a record of {size} bytes")

@@ -222,7 +222,7 @@ def encode_batch(
             raise ValueError(f"negative timestamp {timestamp}")
         writer.append(
             timestamp,
-            timestamp - base_timestamp,
+            base_timestamp,
             offset - first_offset,
             None if key is None else bytes(key),
             None if value is None else bytes(value),
@@ -415,9 +415,8 @@ def _retain(writer: RecordWriter, cursor: RecordCursor, retained: bytes | bytear
 def _filter_legacy(
     data: Buffer, position: int, header: BatchHeader, retained: bytes | bytearray, limit: int
 ) -> bytearray:
+    from cordwood.wire import legacy
+
     records = _legacy_records(data, position, header, limit)
     kept = [record for record, keep in zip(records, retained, strict=True) if keep]
-    if not kept:
-        return bytearray()
-    log_append_time = header.max_timestamp if header.is_log_append_time else None
-    return encode_batch(kept, codec=header.codec, log_append_time=log_append_time)
+    return legacy.convert(kept, header) if kept else bytearray()
