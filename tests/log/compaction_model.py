@@ -252,9 +252,11 @@ class World:
         self.check_markers()
 
     def check_markers(self) -> None:
-        """A transaction of which a batch is left has its marker, too."""
+        """A transaction of which a batch is left has its marker, too, and so has every one that readers are told of."""
         headers = [header for header, _ in batches_of(self.log)]
         offsets = {header.base_offset for header in headers}
+        for aborted in self.log.aborted_txns_between(self.log.start_offset, self.log.end_offset):
+            assert aborted.last_offset in offsets, f"{aborted} would go on for ever"
         for txn in self.txns:
             if txn.marker_offset is not None and txn.marker_offset not in offsets:
                 left = [

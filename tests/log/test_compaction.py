@@ -269,6 +269,7 @@ def test_the_last_batch_of_an_aborted_transaction_is_kept_without_its_records() 
         (marker, 1),
     ]
     assert b"1" not in [record.value for record in read_uncommitted(world.log)]
+    assert [txn.last_offset for txn in world.log.aborted_txns_between(0, world.log.end_offset)] == [marker]
 
 
 def test_a_marker_that_is_all_a_producer_has_in_its_epoch_is_kept() -> None:
@@ -549,7 +550,9 @@ def test_a_throttled_job_stops_when_it_is_told_to() -> None:
         world.cleaner.stop(PARTITION)
 
     world.clock.sleep = stop_while_it_sleeps  # type: ignore[method-assign]
+    started = world.clock.monotonic()
     outcome = plan.run()
+    assert world.clock.monotonic() - started <= 0.5, "not the seven seconds that the first batch is worth"
     assert not world.cleaner.install(outcome, world.now_ms)
     assert world.cleaner.uncleanable == {}
     assert contents(world) == [(0, "a", "1"), (1, "a", "2")]

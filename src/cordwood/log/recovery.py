@@ -179,12 +179,10 @@ class _Opening:
         ]
         if swapped_in:
             logger.info("completing the interrupted swap of %d segments in %s", len(swapped_in), self.directory)
-            bases = {segment.base_offset for segment in swapped_in}
+            first = min(segment.base_offset for segment in swapped_in)
             end = max(segment.next_offset() for segment in swapped_in)
             for file in files:
-                # Of a segment that was emptied, `end` is its own base.
-                is_replaced = min(bases) <= file.base_offset < end or file.base_offset in bases
-                if not file.stage and file.kind in SEGMENT_FILES and is_replaced:
+                if not file.stage and file.kind in SEGMENT_FILES and first <= file.base_offset < end:
                     self._remove(file)
         for file in swaps:
             name = file_name(file.base_offset, file.kind)
