@@ -3,7 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # What the installation is made from; the compiled room is rebuilt when its source changes.
-SOURCES := pyproject.toml setup.py constraints.txt Makefile $(wildcard src/cordwood/wire/records.py src/cordwood/wire/columns.py)
+TYPES := $(wildcard src/cordwood/*/*.pxd)
+SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.pxd=.py)
 
 .PHONY: setup test lint bench clean help
 
@@ -32,5 +33,5 @@ bench: setup ## run every benchmark and print the figures
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -f src/cordwood/wire/*.so src/cordwood/wire/*.c
+	rm -f src/cordwood/*/*.so src/cordwood/*/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
