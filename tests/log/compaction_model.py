@@ -188,6 +188,7 @@ class World:
         passes = 0
         while self.clean() is not None:
             passes += 1
+            assert passes < 1000, "passes that get nowhere"
         return passes
 
     # Stopping
