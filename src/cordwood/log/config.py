@@ -55,5 +55,10 @@ class LogConfig:
                 return None
 
     @property
+    def roll_ms(self) -> int:
+        """When a segment is rolled: a compacted one early enough for its compaction lag."""
+        return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
+
+    @property
     def uses_log_append_time(self) -> bool:
         return self.message_timestamp_type is TimestampType.LOG_APPEND_TIME

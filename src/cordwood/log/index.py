@@ -53,7 +53,11 @@ class Index:
         return self._data
 
     def __len__(self) -> int:
-        return (self._stored_bytes if self._data is None else len(self._data)) // self.ENTRY.size
+        return self._bytes // self.ENTRY.size
+
+    @property
+    def _bytes(self) -> int:
+        return self._stored_bytes if self._data is None else len(self._data)
 
     @property
     def is_stored(self) -> bool:
@@ -61,7 +65,8 @@ class Index:
         return self._stored_bytes > 0
 
     def is_full(self, max_bytes: int) -> bool:
-        return len(self) >= max_bytes // self.ENTRY.size
+        """Whether another entry would go past the limit (`segment.index.bytes`, in whole entries)."""
+        return self._bytes > max_bytes - self.ENTRY.size
 
     def write(self) -> None:
         """Brings the file up to the entries in memory."""
@@ -208,7 +213,7 @@ class TimeIndex(Index):
 
     def is_full(self, max_bytes: int) -> bool:
         # One entry is kept free for the largest timestamp, which is added when the segment is sealed.
-        return len(self) >= max_bytes // self.ENTRY.size - 1
+        return self._bytes > max_bytes - 2 * self.ENTRY.size
 
     def truncate_to(self, offset: int) -> None:
         self._truncate_entries(self._slot_at_or_below(offset - self.base_offset - 1, field=1) + 1)

@@ -145,8 +145,11 @@ class Log:
                 f"the record batch has {header.size} bytes, more than a segment takes ({self.config.segment_bytes})",
             )
         self.epochs.assign(leader_epoch, header.base_offset)
-        self._write(batch, [header], [marker], now_ms)
-        return Appended(header.base_offset, header.last_offset, append_time)
+        segment = self._write(batch, [header], now_ms)
+        if header.has_producer_id:
+            self._note_producer(segment, header, marker)
+        self.producers.end_offset = self.end_offset
+        return Appended(header.base_offset, self.end_offset - 1, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: int) -> Appended | None:
         """Writes whole batches as the leader has them; a batch cut short at the end is left for the next fetch."""
@@ -176,10 +179,15 @@ class Log:
             else:
                 # Batches of before KIP-101 carry no epoch; what is known of epochs is not to be trusted past them.
                 self.epochs.clear()
-        self._write(view[:length], headers, markers, now_ms)
+        segment = self._write(view[:length], headers, now_ms)
+        for header, marker in zip(headers, markers, strict=True):
+            if header.has_producer_id:
+                self._note_producer(segment, header, marker)
+        self.producers.end_offset = self.end_offset
         return Appended(headers[0].base_offset, headers[-1].last_offset, -1)
 
-    def _write(self, data: Buffer, headers: list[BatchHeader], markers: list[EndTxnMarker | None], now_ms: int) -> None:
+    def _write(self, data: Buffer, headers: list[BatchHeader], now_ms: int) -> Segment:
+        """Puts batches at the end, in a new segment if it is time; the segment."""
         first, last = headers[0], headers[-1]
         last_offset = last.last_offset
         max_timestamp = first.max_timestamp if first is last else max(header.max_timestamp for header in headers)
@@ -189,15 +197,13 @@ class Log:
         segment.append(data, headers)
         self._is_touched = True
         self.end_offset = last_offset + 1
-        for header, marker in zip(headers, markers, strict=True):
-            if header.has_producer_id:
-                completed = self.producers.apply(header, marker)
-                if completed is not None and completed.is_aborted:
-                    stable = self.producers.last_stable_offset_after(completed)
-                    segment.txn_index.append(
-                        completed.producer_id, completed.first_offset, completed.last_offset, stable
-                    )
-        self.producers.end_offset = self.end_offset
+        return segment
+
+    def _note_producer(self, segment: Segment, header: BatchHeader, marker: EndTxnMarker | None) -> None:
+        completed = self.producers.apply(header, marker)
+        if completed is not None and completed.is_aborted:
+            stable = self.producers.last_stable_offset_after(completed)
+            segment.txn_index.append(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
     # Rolling
 
@@ -205,23 +211,15 @@ class Log:
         self, segment: Segment, more_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
     ) -> bool:
         config, size = self.config, segment.file.size
-        return (
-            size > config.segment_bytes - more_bytes
-            or (size > 0 and self._waited_ms(segment, max_timestamp, now_ms) > self._roll_after_ms(segment))
-            or segment.offset_index.is_full(config.segment_index_bytes)
-            or segment.time_index.is_full(config.segment_index_bytes)
-            or not segment.accepts_offset(last_offset)
-        )
-
-    def _waited_ms(self, segment: Segment, max_timestamp: int, now_ms: int) -> int:
-        """Kafka goes by the records' own time where they have one, so that a replica rolls where its leader did."""
-        first = segment.first_timestamp()
-        return max_timestamp - first if first >= 0 else now_ms - segment.created_ms
-
-    def _roll_after_ms(self, segment: Segment) -> int:
-        config = self.config
-        limit = min(config.max_compaction_lag_ms, config.segment_ms) if config.compact else config.segment_ms
-        return limit - segment.roll_jitter_ms
+        if size > config.segment_bytes - more_bytes:
+            return True
+        if size > 0:
+            # Kafka goes by the records' own time where they have one, so that a replica rolls where its leader did.
+            first_timestamp = segment.first_timestamp()
+            waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
+            if waited_ms > config.roll_ms - segment.roll_jitter_ms:
+                return True
+        return segment.has_full_index(config.segment_index_bytes) or not segment.accepts_offset(last_offset)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begins a new segment at the end of the log (or further on, where a follower meets a gap)."""
@@ -235,8 +233,10 @@ class Log:
         if self.recovery_point >= self.end_offset or self.truncations > self._synced_truncations:
             # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
             # truncation must not bring back offsets that the next segment's do not belong to.
-            for file in [active.file, *active.index_files()]:
+            active.file.sync()
+            for file in active.index_files():
                 file.sync()
+                file.close()
             self._synced_truncations = self.truncations
         self.producers.end_offset = base_offset
         self.snapshots.write(self.producers)

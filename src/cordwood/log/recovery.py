@@ -443,8 +443,10 @@ def load_producers(
     clean: bool = False,
 ) -> Producers:
     """Producer state as of `end_offset`: the last snapshot that is not past it, and the batches since."""
-    for offset in [offset for offset in snapshots.offsets if offset > end_offset or offset <= start_offset]:
-        snapshots.remove(offset)
+    for offset in list(snapshots.offsets):
+        # What lies before the log's start says nothing of its records; the state at the very end is good all the same.
+        if offset > end_offset or (offset <= start_offset and offset != end_offset):
+            snapshots.remove(offset)
     if clean and snapshots.latest is None:
         # A clean stop leaves a snapshot wherever there is a producer.
         return Producers(expiration_ms, end_offset)

@@ -140,6 +140,9 @@ class Segment:
         """Indexes hold offsets relative to the base, in 32 bits."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
+    def has_full_index(self, max_bytes: int) -> bool:
+        return self.offset_index.is_full(max_bytes) or self.time_index.is_full(max_bytes)
+
     def seal(self) -> None:
         """The segment is complete: its indexes go to their files, the time index with the final timestamp."""
         self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)

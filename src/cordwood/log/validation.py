@@ -4,7 +4,7 @@ from cordwood.runtime.disk import Buffer
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import CorruptBatch, InvalidRecord, Record, RecordScan
-from cordwood.wire.records import decode_batch, encode_batch, recompress, scan_records
+from cordwood.wire.records import accept_plain, decode_batch, encode_batch, recompress, scan_records
 
 from .config import LogConfig
 from .producers import AppendOrigin
@@ -25,6 +25,12 @@ def accept_batch(
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     try:
+        if not config.compression_type and not config.uses_log_append_time and origin is AppendOrigin.CLIENT:
+            accepted = accept_plain(
+                data, next_offset, leader_epoch, config.max_message_bytes, config.compact, earliest, latest
+            )
+            if accepted is not None:
+                return data, accepted
         header = _only_batch(data)
         _check_header(data, header, config, origin)
         scan = scan_records(

@@ -258,7 +258,8 @@ class LocalFile:
 
     def fileno(self) -> int:
         disk = self._disk
-        disk._health.check()
+        if disk._health.failure is not None:
+            disk._health.check()
         self.recently_used = True
         if self.fd >= 0:
             return self.fd

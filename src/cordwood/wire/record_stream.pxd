@@ -7,6 +7,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cdef int64_t SMALLEST_RECORD_BYTES
 cdef int64_t MAX_RECORD_BYTES
 cdef int64_t MAX_BYTES_BEFORE_KEY
+cdef int64_t PLAIN_RECORD_BYTES
+cdef int64_t NOT_SHORT
 
 
 @cython.final
@@ -32,8 +34,23 @@ cdef class RecordCursor:
     cdef Py_ssize_t headers_start
     cdef Py_ssize_t headers_end
 
+    cdef inline int advance(self) except -1
     @cython.locals(size=int64_t, end=Py_ssize_t, timestamp_delta=int64_t)
-    cdef int advance(self) except -1
+    cdef int advance_fully(self) except -1
+    @cython.locals(
+        data="const unsigned char*",
+        size=int64_t,
+        position=Py_ssize_t,
+        end=Py_ssize_t,
+        timestamp_delta=int64_t,
+        offset_delta=int64_t,
+        key_field=Py_ssize_t,
+        key_size=int64_t,
+        key_start=Py_ssize_t,
+        value_size=int64_t,
+        value_start=Py_ssize_t,
+    )
+    cdef inline bint advance_plainly(self) noexcept
     @cython.locals(position=Py_ssize_t, value=uint64_t, byte=uint64_t, shift=int)
     cdef inline int64_t varint(self, Py_ssize_t end) except? -4611686018427387904
     @cython.locals(position=Py_ssize_t, value=uint64_t, byte=uint64_t, shift=int)
@@ -83,5 +100,7 @@ cdef class RecordWriter:
 @cython.locals(rest=uint64_t, size=int64_t)
 cdef int64_t varint_size(int64_t value) noexcept
 cdef int64_t field_size_of(bytes contents) except -1
+@cython.locals(low=int64_t, high=int64_t)
+cdef int64_t short_number(const unsigned char* data, Py_ssize_t position, Py_ssize_t end) noexcept
 cdef int64_t unzigzag(uint64_t value) noexcept
 cdef int64_t wrapped(int64_t value) noexcept
