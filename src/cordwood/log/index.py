@@ -53,11 +53,7 @@ class Index:
         return self._data
 
     def __len__(self) -> int:
-        return self._bytes // self.ENTRY.size
-
-    @property
-    def _bytes(self) -> int:
-        return self._stored_bytes if self._data is None else len(self._data)
+        return (self._stored_bytes if self._data is None else len(self._data)) // self.ENTRY.size
 
     @property
     def is_stored(self) -> bool:
@@ -66,7 +62,7 @@ class Index:
 
     def is_full(self, max_bytes: int) -> bool:
         """Whether another entry would go past the limit (`segment.index.bytes`, in whole entries)."""
-        return self._bytes > max_bytes - self.ENTRY.size
+        return (self._stored_bytes if self._data is None else len(self._data)) > max_bytes - self.ENTRY.size
 
     def write(self) -> None:
         """Brings the file up to the entries in memory."""
@@ -213,7 +209,7 @@ class TimeIndex(Index):
 
     def is_full(self, max_bytes: int) -> bool:
         # One entry is kept free for the largest timestamp, which is added when the segment is sealed.
-        return self._bytes > max_bytes - 2 * self.ENTRY.size
+        return super().is_full(max_bytes - self.ENTRY.size)
 
     def truncate_to(self, offset: int) -> None:
         self._truncate_entries(self._slot_at_or_below(offset - self.base_offset - 1, field=1) + 1)

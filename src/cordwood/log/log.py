@@ -122,31 +122,26 @@ class Log:
         self, data: Buffer, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
     ) -> Appended:
         """Checks the batch, gives it the next offsets and writes it. Refusal: nothing was written."""
-        batch, header = accept_batch(
-            data,
-            next_offset=self.end_offset,
-            leader_epoch=leader_epoch,
-            config=self.config,
-            origin=origin,
-            now_ms=now_ms,
-        )
-        append_time = now_ms if self.config.uses_log_append_time else -1
+        config = self.config
+        batch, header = accept_batch(data, self.end_offset, leader_epoch, config, origin, now_ms)
+        append_time = -1 if config.keeps_batches or not config.uses_log_append_time else now_ms
         marker = None
-        if header.has_producer_id:
+        is_producers = header.has_producer_id
+        if is_producers:
             if origin is AppendOrigin.CLIENT:
                 duplicate = self.producers.find_duplicate(header)
                 if duplicate is not None:
                     return Appended(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, True)
             marker = end_txn_of(batch, header)
             self.producers.check(header, origin, marker)
-        if header.size > self.config.segment_bytes:
+        if header.size > config.segment_bytes:
             raise Refusal(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the record batch has {header.size} bytes, more than a segment takes ({self.config.segment_bytes})",
+                f"the record batch has {header.size} bytes, more than a segment takes ({config.segment_bytes})",
             )
         self.epochs.assign(leader_epoch, header.base_offset)
         segment = self._write(batch, [header], now_ms)
-        if header.has_producer_id:
+        if is_producers:
             self._note_producer(segment, header, marker)
         self.producers.end_offset = self.end_offset
         return Appended(header.base_offset, self.end_offset - 1, append_time)

@@ -16,7 +16,7 @@ _SHOWN_RECORD_ERRORS = 3
 
 
 def accept_batch(
-    data: Buffer, *, next_offset: int, leader_epoch: int, config: LogConfig, origin: AppendOrigin, now_ms: int
+    data: Buffer, next_offset: int, leader_epoch: int, config: LogConfig, origin: AppendOrigin, now_ms: int
 ) -> tuple[Buffer, BatchHeader]:
     """The one batch in `data`, ready to be written at `next_offset`, and its header; or Refusal.
 
@@ -25,7 +25,7 @@ def accept_batch(
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     try:
-        if not config.compression_type and not config.uses_log_append_time and origin is AppendOrigin.CLIENT:
+        if config.keeps_batches and origin is AppendOrigin.CLIENT:
             accepted = accept_plain(
                 data, next_offset, leader_epoch, config.max_message_bytes, config.compact, earliest, latest
             )

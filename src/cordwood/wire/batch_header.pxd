@@ -22,6 +22,7 @@ cdef class BatchHeader:
 
 
 cdef int MAGIC_POSITION
+cpdef BatchHeader stamp_known(data, BatchHeader header, int64_t base_offset, int32_t leader_epoch)
 cdef BatchHeader _header_at(data, Py_ssize_t position, bint whole)
 @cython.locals(header=BatchHeader, magic=int, remaining=int64_t, size=int64_t)
 cdef BatchHeader _parse(const unsigned char* data, Py_ssize_t length, Py_ssize_t position, bint whole)

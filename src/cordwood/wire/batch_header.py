@@ -44,6 +44,7 @@ CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_START = struct.Struct(">qii")
 
 
 class BatchHeader:
@@ -157,6 +158,14 @@ def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_
     """Writes what a leader decides into a batch of magic 2, in place; the checksum does not cover it."""
     struct.pack_into(">q", data, position, base_offset)
     struct.pack_into(">i", data, position + LOG_OVERHEAD, leader_epoch)
+
+
+def stamp_known(data: memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
+    """As `stamp`, for a batch at the start of `data` whose header is known, and is kept true."""
+    HEADER_START.pack_into(data, 0, base_offset, header.size - LOG_OVERHEAD, leader_epoch)
+    header.base_offset = base_offset
+    header.leader_epoch = leader_epoch
+    return header
 
 
 def stamp_max_timestamp(data: bytearray | memoryview, position: int, max_timestamp: int, log_append_time: bool) -> None:

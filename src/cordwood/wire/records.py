@@ -31,6 +31,7 @@ from cordwood.wire.batch_header import (
     check_crc,
     read_header,
     stamp,
+    stamp_known,
     stamp_max_timestamp,
     whole_batches_length,
 )
@@ -126,8 +127,7 @@ def accept_plain(
     scan = _scan(RecordCursor(view[BATCH_HEADER_SIZE:], header), key_required, min_timestamp, max_timestamp)
     if scan != (header.max_timestamp, [], [], True):
         return None
-    stamp(view, 0, base_offset, leader_epoch)
-    return read_header(view)
+    return stamp_known(view, header, base_offset, leader_epoch)
 
 
 def decode_batch(data: Buffer, position: int = 0, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> list[Record]:
