@@ -7,6 +7,7 @@ from support import NOW, batch, open_at
 
 from cordwood.log.checkpoint import CorruptCheckpoint
 from cordwood.log.epochs import EpochStart, LeaderEpochs, decode_epochs
+from cordwood.log.log import Log
 
 
 def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:
@@ -100,14 +101,47 @@ def test_a_damaged_file_is_made_anew_from_the_log(tmp_path: Path) -> None:
     assert open_at(tmp_path, clean=True).epochs.entries == expected
 
 
+def ends_as_its_leader(leader: Log, follower: Log) -> int:
+    """Asks and truncates until the leader's answer is final, as a follower does; how often it asked."""
+    questions = 0
+    while True:
+        questions += 1
+        answer = leader.end_offset_for_epoch(follower.epochs.latest)
+        if follower.truncate_to_epoch(*answer, NOW):
+            return questions
+
+
+def logs_of(tmp_path: Path, leaders: list[int], followers: list[int]) -> tuple[Log, Log]:
+    """A leader and a follower with one record in each of the epochs given."""
+    logs = open_at(tmp_path / "leader"), open_at(tmp_path / "follower")
+    for log, epochs in zip(logs, (leaders, followers), strict=True):
+        for epoch in epochs:
+            log.append_as_leader(batch("x"), epoch, NOW)
+    return logs
+
+
 def test_a_follower_truncates_to_the_end_of_the_leaders_epoch(tmp_path: Path) -> None:
-    leader, follower = open_at(tmp_path / "leader"), open_at(tmp_path / "follower")
-    for log in (leader, follower):
-        for _ in range(3):
-            log.append_as_leader(batch("same"), 1, NOW)
-    follower.append_as_leader(batch("lost"), 1, NOW)
-    leader.append_as_leader(batch("new"), 2, NOW)
-    epoch, end_offset = leader.end_offset_for_epoch(follower.epochs.latest)
-    assert (epoch, end_offset) == (1, 3)
-    follower.truncate_to(end_offset, NOW)
+    leader, follower = logs_of(tmp_path, [1, 1, 1, 2], [1, 1, 1, 1, 1])
+    ends_as_its_leader(leader, follower)
     assert follower.end_offset == 3
+
+
+def test_a_follower_that_is_behind_keeps_all(tmp_path: Path) -> None:
+    leader, follower = logs_of(tmp_path, [1, 1, 1, 2], [1, 1])
+    ends_as_its_leader(leader, follower)
+    assert follower.end_offset == 2
+
+
+def test_a_follower_with_epochs_that_its_leader_never_knew_asks_again(tmp_path: Path) -> None:
+    """KIP-279: two fast leader changes, each with a record that the other side never saw."""
+    leader, follower = logs_of(tmp_path, [1, 1, 3, 3, 5], [1, 1, 2, 4, 4])
+    assert ends_as_its_leader(leader, follower) == 2
+    assert follower.end_offset == 2
+    assert follower.epochs.entries == [(1, 0)]
+
+
+def test_a_follower_of_a_leader_without_epochs_goes_back_to_what_was_committed(tmp_path: Path) -> None:
+    leader, follower = logs_of(tmp_path, [], [1, 1, 1])
+    follower.advance_high_watermark(2)
+    ends_as_its_leader(leader, follower)
+    assert follower.end_offset == 2

@@ -17,7 +17,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import CorruptBatch
 
 from .config import LogConfig
-from .epochs import LeaderEpochs
+from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from .files import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SWAP
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn
 from .markers import end_txn_of
@@ -450,6 +450,26 @@ class Log:
         self.start_offset = min(self.start_offset, offset)
         self.epochs.truncate_from_end(offset)
         self.reload_producers(now_ms)
+        return True
+
+    def truncate_to_epoch(self, epoch: int, end_offset: int, now_ms: int) -> bool:
+        """Truncates a follower by what its leader answered for the follower's latest epoch (KIP-101, KIP-279).
+
+        The leader names the largest epoch not above it that it knows, and where that ends. False: this log does not
+        know that epoch, and has to ask again with its now latest one.
+        """
+        if end_offset == UNDEFINED_OFFSET:
+            # The leader knows no epochs that old: what was committed is all that is sure.
+            self.truncate_to(self.high_watermark, now_ms)
+            return True
+        known, known_end = self.end_offset_for_epoch(epoch)
+        if known == UNDEFINED_EPOCH:
+            self.truncate_to(end_offset, now_ms)
+            return True
+        if known != epoch:
+            self.truncate_to(known_end, now_ms)
+            return False
+        self.truncate_to(min(known_end, end_offset), now_ms)
         return True
 
     def _batch_boundary(self, offset: int) -> int:

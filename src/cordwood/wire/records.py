@@ -124,8 +124,8 @@ def accept_plain(
     view = memoryview(data)
     if view.readonly or crc32c(view[ATTRIBUTES_POSITION:]) != header.crc:
         return None
-    scan = _scan(RecordCursor(view[BATCH_HEADER_SIZE:], header), key_required, min_timestamp, max_timestamp)
-    if scan != (header.max_timestamp, [], [], True):
+    cursor = RecordCursor(view[BATCH_HEADER_SIZE:], header)
+    if not _fits(cursor, key_required, min_timestamp, max_timestamp, header.max_timestamp):
         return None
     return stamp_known(view, header, base_offset, leader_epoch)
 
@@ -189,6 +189,26 @@ def _scan(cursor: RecordCursor, key_required: bool, min_timestamp: int, max_time
             bad_timestamps.append((index, timestamp))
     cursor.finish()
     return RecordScan(latest, missing_keys, bad_timestamps, consecutive)
+
+
+def _fits(
+    cursor: RecordCursor, key_required: bool, min_timestamp: int, max_timestamp: int, expected_latest: int
+) -> bool:
+    """Whether a scan would have nothing to say but the expected maximum timestamp."""
+    latest = NO_TIMESTAMP
+    for index in range(cursor.count):
+        cursor.advance()
+        timestamp = cursor.timestamp
+        if timestamp > latest:
+            latest = timestamp
+        if (
+            cursor.offset_delta != index
+            or (key_required and cursor.key_size < 0)
+            or ((timestamp < min_timestamp or timestamp > max_timestamp) and timestamp != NO_TIMESTAMP)
+        ):
+            return False
+    cursor.finish()
+    return latest == expected_latest
 
 
 _new_record: Any = tuple.__new__
