@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TYPES := $(wildcard src/cordwood/*/*.pxd)
 SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.pxd=.py)
 
-.PHONY: setup test lint bench clean help
+.PHONY: setup test lint demo bench clean help
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -27,6 +27,11 @@ lint: setup
 
 test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+demo: setup ## write, read, kill and recover a log, then look inside it
+	rm -rf $(VENV)/demo && mkdir $(VENV)/demo
+	$(BIN)/python examples/log.py $(VENV)/demo
+	$(BIN)/cordwood log dump $(VENV)/demo/orders-0 --limit 2
 
 bench: setup ## run every benchmark and print the figures
 	$(BIN)/python -m bench
