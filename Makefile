@@ -31,7 +31,7 @@ test: lint ## set up, lint, type-check, check the import rules, run all tests
 demo: setup ## write, read, kill and recover a log, then look inside it
 	rm -rf $(VENV)/demo && mkdir $(VENV)/demo
 	$(BIN)/python examples/log.py $(VENV)/demo
-	$(BIN)/cordwood log dump $(VENV)/demo/orders-0 --limit 2
+	$(BIN)/cordwood log dump $(VENV)/demo/orders-0 --no-records --limit 2
 
 bench: setup ## run every benchmark and print the figures
 	$(BIN)/python -m bench

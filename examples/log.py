@@ -36,9 +36,7 @@ def main() -> None:
     found = log.read(middle, 1 << 20, log.end_offset)
     assert found is not None
     record = next(record for record in decode_batch(found.read()) if record.offset == middle)
-    print(
-        f"offset {middle:,} is {record.value!r}, read as {len(found):,} bytes at {found.position:,} of {found.file.path}"
-    )
+    print(f"offset {middle:,} is {record.value!r}, found at position {found.position:,} of {found.file.path}")
 
     # A process that is killed leaves its log like this: nothing was flushed or closed.
     killed = open_log(LocalDisk(root), "orders-0", config, random, now_ms=clock.now_ms())
