@@ -14,10 +14,9 @@ from cordwood.wire.frames import (
     encode_coordinator_value,
     encode_metadata_record,
 )
-from cordwood.wire.layout import Layout, WireField, message_layout
+from cordwood.wire.message_json import message_from_json, message_to_json
 from cordwood.wire.messages import index, message_class, request_class
-from cordwood.wire.primitives import uuid_from_text, uuid_text
-from cordwood.wire.schema import CoordinatorKey, CoordinatorValue, Kind, Message, MetadataRecord, Request, Response
+from cordwood.wire.schema import CoordinatorKey, CoordinatorValue, Message, MetadataRecord, Request, Response
 
 from . import Mismatch
 
@@ -28,14 +27,13 @@ def check(case: dict[str, Any]) -> None:
     cls = message_class(case["api"] + SUFFIXES.get(case["kind"], ""))
     version = case["version"]
     body = bytes.fromhex(case["hex"])
-    layout = message_layout(cls, version)
-    check_facts(case, cls, version)
     decoded = decode(cls, version, body)
-    same("JSON of the decoded message", to_json(layout, decoded), case["json"])
+    check_facts(case, cls, version)
+    same("JSON of the decoded message", message_to_json(decoded, version), case["json"])
     same("unknown tagged fields", tags_to_json(decoded.unknown_tags), case.get("unknownTaggedFields", []))
     same("decoded from a view", decode(cls, version, memoryview(body)), decoded)
     same("bytes of the decoded message", encode(decoded, version).hex(), case["hex"])
-    built = from_json(layout, case["json"])
+    built = message_from_json(cls, version, case["json"])
     built.unknown_tags = tags_from_json(case.get("unknownTaggedFields", []))
     same("message built from JSON", built, decoded)
     same("bytes of the message built from JSON", encode(built, version).hex(), case["hex"])
@@ -88,76 +86,9 @@ def shorten(value: Any) -> str:
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text)} characters)"
 
 
-# ---- JSON, as vectors/README.md spells it
-
-
-def to_json(layout: Layout, message: Any) -> dict[str, Any]:
-    result = {camel(field.name): field_to_json(field, getattr(message, field.name)) for field in layout.fields}
-    for field in layout.tagged:
-        value = getattr(message, field.name)
-        if value != field.field.new_default():
-            result[camel(field.name)] = field_to_json(field, value)
-    return result
-
-
-def field_to_json(field: WireField, value: Any) -> Any:
-    if value is None:
-        return None
-    if field.kind == "array":
-        return [element_to_json(field.element, item) for item in value]
-    return element_to_json(field.element or field.field.kind, value)
-
-
-def element_to_json(element: Layout | Kind | None, value: Any) -> Any:
-    if isinstance(element, Layout):
-        return to_json(element, value)
-    assert element is not None
-    if element.name == "uuid":
-        return uuid_text(value)
-    if element.name in ("bytes", "records"):
-        return b64encode(value).decode()
-    return value
-
-
-def from_json(layout: Layout, json: dict[str, Any]) -> Any:
-    """A message from its JSON alone; a name that the version does not have is refused."""
-    fields = {camel(field.name): field for field in (*layout.fields, *layout.tagged)}
-    values = {}
-    for name, value in json.items():
-        if name not in fields:
-            raise Mismatch(f"{layout.name} has no field {name} in version {layout.version}")
-        values[fields[name].name] = field_from_json(fields[name], value)
-    return layout.struct(**values)
-
-
-def field_from_json(field: WireField, value: Any) -> Any:
-    if value is None:
-        return None
-    if field.kind == "array":
-        return [element_from_json(field.element, item) for item in value]
-    return element_from_json(field.element or field.field.kind, value)
-
-
-def element_from_json(element: Layout | Kind | None, value: Any) -> Any:
-    if isinstance(element, Layout):
-        return from_json(element, value)
-    assert element is not None
-    if element.name == "uuid":
-        return uuid_from_text(value)
-    if element.name in ("bytes", "records"):
-        return b64decode(value, validate=True)
-    return float(value) if element.name == "float64" else value
-
-
 def tags_to_json(tags: tuple[tuple[int, bytes], ...]) -> list[dict[str, Any]]:
     return [{"tag": tag, "data": b64encode(data).decode()} for tag, data in tags]
 
 
 def tags_from_json(tags: list[dict[str, Any]]) -> tuple[tuple[int, bytes], ...]:
     return tuple((entry["tag"], b64decode(entry["data"], validate=True)) for entry in tags)
-
-
-def camel(name: str) -> str:
-    """The schema's name with its first letter lowered."""
-    first, *rest = name.rstrip("_").split("_")
-    return first + "".join(word.capitalize() for word in rest)

@@ -15,12 +15,11 @@ from cordwood.wire.control import (
     parse_control_type,
     parse_end_txn_marker,
 )
-from cordwood.wire.layout import message_layout
+from cordwood.wire.message_json import message_to_json
 from cordwood.wire.messages import message_class
 from cordwood.wire.records import BatchHeader, CorruptBatch, InvalidRecord, Record
 
 from . import Mismatch
-from .messages import to_json
 
 LIMIT_BYTES = 64 * 1024 * 1024
 TIMESTAMP_TYPES = {False: "CreateTime", True: "LogAppendTime"}
@@ -175,7 +174,7 @@ def describe_control(record: Record) -> dict[str, Any]:
     if control_type in VALUE_MESSAGES:
         cls = message_class(VALUE_MESSAGES[control_type])
         version = int.from_bytes(record.value[:2], "big")
-        described["data"] = to_json(message_layout(cls, version), decode(cls, version, record.value))
+        described["data"] = message_to_json(decode(cls, version, record.value), version)
     else:
         marker = parse_end_txn_marker(record.key, record.value)
         described["coordinatorEpoch"] = marker.coordinator_epoch

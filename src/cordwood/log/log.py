@@ -22,6 +22,7 @@ from .files import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SWAP
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn
 from .markers import end_txn_of
 from .place import Place
+from .producer_replay import load_producers
 from .producers import AppendOrigin, Producers
 from .refusal import Refusal
 from .segment import Segment, TimestampedOffset
@@ -506,8 +507,6 @@ class Log:
 
     def reload_producers(self, now_ms: int) -> None:
         """Producer state as of the end of the log, from the last snapshot before it and the log since."""
-        from .recovery import load_producers
-
         self.producers = load_producers(
             self.segments,
             self.snapshots,

@@ -7,10 +7,9 @@ from cordwood.wire.codec import decode
 from cordwood.wire.control import ControlType, parse_control_type, parse_end_txn_marker
 from cordwood.wire.exceptions import WireError
 from cordwood.wire.frames import decode_coordinator_key, decode_coordinator_value, decode_metadata_record
+from cordwood.wire.message_json import message_to_json
 from cordwood.wire.messages import message_class
 from cordwood.wire.records import BatchHeader, InvalidRecord, Record
-
-from .message_json import message_json
 
 METADATA_TOPIC = "__cluster_metadata"
 COORDINATORS = {
@@ -105,7 +104,7 @@ def _control(record: Record) -> dict[str, Any]:
         value = record.value or b""
         version = int.from_bytes(value[:2], "big", signed=True)
         message = decode(message_class(_CONTROL_MESSAGES[control_type]), version, value)
-        described["data"] = message_json(message, version)
+        described["data"] = message_to_json(message, version)
     else:
         described["coordinatorEpoch"] = parse_end_txn_marker(record.key, record.value).coordinator_epoch
     return described
@@ -113,7 +112,7 @@ def _control(record: Record) -> dict[str, Any]:
 
 def _metadata_record(value: bytes) -> dict[str, Any]:
     record, version = decode_metadata_record(value)
-    return {"type": type(record).__name__, "version": version, "data": message_json(record, version)}
+    return {"type": type(record).__name__, "version": version, "data": message_to_json(record, version)}
 
 
 def _coordinator_record(coordinator: str, key: bytes, value: bytes | None) -> dict[str, Any]:
@@ -121,12 +120,12 @@ def _coordinator_record(coordinator: str, key: bytes, value: bytes | None) -> di
     cls = type(message)
     described: dict[str, Any] = {
         "type": _upper_snake(cls.__name__.removesuffix("Key")),
-        "key": message_json(message, cls.versions.low),
+        "key": message_to_json(message, cls.versions.low),
     }
     if value is None:
         return described | {"value": None}
     content, version = decode_coordinator_value(coordinator, cls.record_type, value)
-    return described | {"valueVersion": version, "value": message_json(content, version)}
+    return described | {"valueVersion": version, "value": message_to_json(content, version)}
 
 
 def _upper_snake(name: str) -> str:
