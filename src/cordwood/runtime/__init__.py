@@ -1,1 +1,1 @@
-"""The ports to the outside (Clock, Disk, Random) and their real implementations."""
+"""The ports to the outside (Clock, Disk, Network, Random) and their real implementations."""

@@ -1,0 +1,121 @@
+"""Cutting a stream into frames: each follows its size, four bytes, big-endian. Sans-IO.
+
+A `FrameReader` says where the next bytes should go and is told how many went there. Bytes that start a frame arrive in
+a scratch buffer that all connections share, so an idle connection owns no buffer. Small frames are copied out of it, a
+few hundred at a time; a large frame is received straight into the buffer that it goes on to live in. That buffer grows
+with what has arrived, so a size that is a lie costs nobody's memory.
+"""
+
+from struct import Struct
+
+# Holds a few hundred small requests, which is as many as one connection should have begun in one turn of the loop.
+SCRATCH_BYTES = 1 << 16
+# Frames up to this are left in the scratch until they are whole.
+_SMALL_BYTES = 1 << 15
+_FIRST_BYTES = 1 << 17
+_GROWTH = 4
+
+_SIZE = Struct(">i")
+_size_at = _SIZE.unpack_from
+
+
+class BadFrame(Exception):
+    """The size of a frame is not one that can be; nothing that follows it can be read."""
+
+
+class Scratch:
+    """Where bytes arrive; shared by the readers of one thread."""
+
+    __slots__ = ("data", "view")
+
+    def __init__(self, size: int = SCRATCH_BYTES) -> None:
+        assert size >= _SMALL_BYTES + _SIZE.size, "a small frame fits in"
+        self.data = bytearray(size)
+        self.view = memoryview(self.data)
+
+
+class FrameReader:
+    __slots__ = ("_data", "_frame", "_frame_size", "_max_bytes", "_received", "_scratch", "_tail", "_view", "bad")
+
+    def __init__(self, max_bytes: int, scratch: Scratch) -> None:
+        self._max_bytes = max_bytes
+        self._scratch = scratch
+        self._data = scratch.data
+        # The start of a small frame (or of its size) that the last bytes left over.
+        self._tail = b""
+        # A large frame, and how much of it is there.
+        self._frame: bytearray | None = None
+        self._frame_size = 0
+        self._received = 0
+        self._view = scratch.view
+        # Why no more frames will come.
+        self.bad: BadFrame | None = None
+
+    @property
+    def buffered_bytes(self) -> int:
+        return len(self._tail) if self._frame is None else len(self._frame)
+
+    def buffer(self) -> memoryview:
+        frame = self._frame
+        if frame is not None:
+            self._view = memoryview(frame)[self._received :]
+            return self._view
+        tail = self._tail
+        if not tail:
+            return self._scratch.view
+        self._data[: len(tail)] = tail
+        return self._scratch.view[len(tail) :]
+
+    def received(self, count: int) -> list[bytearray]:
+        """The frames that `count` more bytes complete, without their sizes. Each is the caller's own."""
+        if self._frame is not None:
+            return self._received_of_large(self._frame, count)
+        return self._cut(len(self._tail) + count)
+
+    def _cut(self, end: int) -> list[bytearray]:
+        data = self._data
+        frames: list[bytearray] = []
+        position = 0
+        size = 0
+        while end - position >= 4:
+            (size,) = _size_at(data, position)
+            if not 0 <= size <= self._max_bytes:
+                self.bad = self._refusal(size)
+                return frames
+            frame_end = position + 4 + size
+            if frame_end > end:
+                break
+            frames.append(data[position + 4 : frame_end])
+            position = frame_end
+        self._keep(position, end, size)
+        return frames
+
+    def _keep(self, position: int, end: int, size: int) -> None:
+        """What is left over in the scratch, which is the next reader's."""
+        if position == end:
+            self._tail = b""
+        elif end - position < 4 or size <= _SMALL_BYTES:
+            self._tail = bytes(self._scratch.view[position:end])
+        else:
+            self._tail = b""
+            self._received = end - position - 4
+            self._frame_size = size
+            frame = self._data[position + 4 : end]
+            frame.extend(bytes(min(size, max(_FIRST_BYTES, self._received * _GROWTH)) - self._received))
+            self._frame = frame
+
+    def _received_of_large(self, frame: bytearray, count: int) -> list[bytearray]:
+        # Whoever filled it may hold it still, and a bytearray that somebody looks at cannot grow.
+        self._view.release()
+        self._received += count
+        if self._received == self._frame_size:
+            self._frame = None
+            return [frame]
+        if self._received == len(frame):
+            frame.extend(bytes(min(self._frame_size, len(frame) * _GROWTH) - len(frame)))
+        return []
+
+    def _refusal(self, size: int) -> BadFrame:
+        if size < 0:
+            return BadFrame(f"a frame of negative size ({size})")
+        return BadFrame(f"a frame of {size} bytes, where {self._max_bytes} are allowed")

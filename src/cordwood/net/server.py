@@ -1,0 +1,169 @@
+"""The server: listeners, how many connections there may be, how long they may be idle, and a stop that finishes."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator
+
+from cordwood.net.framing import Scratch
+from cordwood.net.serving import ConnectionInfo, Counts, Handler, Limits, ServedConnection
+from cordwood.runtime.network import Address, Connection, Listener, Network, SocketOptions
+from cordwood.runtime.tls import ServerTls
+
+_log = logging.getLogger(__name__)
+
+# Idle connections are looked for this many times in the time that they may be idle.
+_SWEEPS = 20
+_SWEEP_MIN_S = 0.01
+
+
+class Server:
+    """Any number of listeners whose connections one handler serves, under common limits.
+
+    server = Server(network, handler, Limits(max_connections=1000))
+    address = await server.listen("PLAINTEXT", "", 9092)
+    …
+    await server.stop(grace_seconds=5)
+    """
+
+    def __init__(self, network: Network, handler: Handler, limits: Limits | None = None) -> None:
+        self.counts = Counts()
+        self._network = network
+        self._handler = handler
+        self._limits = limits if limits is not None else Limits()
+        self._loop = asyncio.get_running_loop()
+        self._scratch = Scratch()
+        self._listeners: list[Listener] = []
+        self._connections: dict[int, ServedConnection] = {}
+        self._per_ip: Counter[str] = Counter()
+        self._number = 0
+        self._full = False
+        self._stopping = False
+        self._all_gone: asyncio.Event = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def listen(
+        self, name: str, host: str, port: int, tls: ServerTls | None = None, options: SocketOptions | None = None
+    ) -> Address:
+        """Raises `CannotListen`. `name` is what handlers see as the listener of a connection."""
+        listener = await self._network.listen(
+            host, port, lambda connection: self._welcome(connection, name), tls, options
+        )
+        self._listeners.append(listener)
+        if self._full:
+            listener.pause()
+        self._schedule_sweep()
+        return listener.address
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        """Limits on connections and idleness hold from now on; the others are those of new connections."""
+        self._limits = limits
+        self._check_full()
+        self._schedule_sweep()
+
+    def __len__(self) -> int:
+        """Its connections."""
+        return len(self._connections)
+
+    def __iter__(self) -> Iterator[ServedConnection]:
+        return iter(list(self._connections.values()))
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Accepts nobody, begins nothing, and gives what is in work so long to be answered; then it closes."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in self:
+            connection.finish()
+        if self._connections:
+            try:
+                async with asyncio.timeout(grace_seconds):
+                    await self._all_gone.wait()
+            except TimeoutError:
+                _log.warning("%d connections had work after %g s and were cut", len(self), grace_seconds)
+        for connection in self:
+            connection.abort()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _welcome(self, connection: Connection, listener: str) -> None:
+        host = connection.peer.host
+        limits = self._limits
+        allowed = limits.max_connections_per_ip_overrides.get(host, limits.max_connections_per_ip)
+        if self._per_ip[host] >= allowed:
+            # Kafka closes it without a word as well.
+            self.counts.refused += 1
+            _log.info("%s on %s: refused: its address has its %d connections", connection.peer, listener, allowed)
+            connection.abort()
+            return
+        self.counts.accepted += 1
+        self._per_ip[host] += 1
+        self._number += 1
+        served = ServedConnection(
+            connection,
+            ConnectionInfo(connection, listener, self._number),
+            self._handler,
+            limits,
+            self.counts,
+            self._scratch,
+            self._tasks,
+            self._forget,
+            self._loop,
+        )
+        self._connections[self._number] = served
+        self._check_full()
+        served.start()
+
+    def _forget(self, served: ServedConnection) -> None:
+        del self._connections[served.info.id]
+        host = served.info.peer.host
+        self._per_ip[host] -= 1
+        if not self._per_ip[host]:
+            del self._per_ip[host]
+        self._check_full()
+        if self._stopping and not self._connections:
+            self._all_gone.set()
+
+    def _check_full(self) -> None:
+        """At `max.connections` new peers wait in the listeners' queues, as they do at Kafka's."""
+        full = len(self._connections) >= self._limits.max_connections
+        if full == self._full or self._stopping:
+            return
+        self._full = full
+        for listener in self._listeners:
+            if full:
+                listener.pause()
+            else:
+                listener.resume()
+        if full:
+            _log.warning("%d connections are all there may be; new ones wait", len(self._connections))
+
+    # ---- idleness
+
+    def _schedule_sweep(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        if self._limits.idle_ms >= 0 and not self._stopping:
+            self._sweep = self._loop.call_later(
+                max(_SWEEP_MIN_S, self._limits.idle_ms / 1000 / _SWEEPS), self._close_idle
+            )
+
+    def _close_idle(self) -> None:
+        limit = self._loop.time() - self._limits.idle_ms / 1000
+        for connection in self:
+            if connection.active_at <= limit and connection.is_idle():
+                self.counts.closed_idle += 1
+                _log.info("%s: closed, idle for %d ms", connection.info, self._limits.idle_ms)
+                connection.abort()
+        self._schedule_sweep()

@@ -1,0 +1,394 @@
+"""One served connection: requests in, answers out in the order of the requests, whatever order they are ready in.
+
+    handler(frame, connection) -> Answer
+
+An answer is one of
+- a list of parts, the whole response with its size: the fast way, which costs neither a task nor a future;
+- None: this request has no response (Produce with acks=0);
+- a `Reply`, which whoever holds it answers later: for what is parked and woken by a callback;
+- a coroutine, which becomes a task and returns a list or None.
+
+A handler that finds bytes it cannot read raises `BadRequest`: a log line and the end of the connection. Any other
+exception is our bug: it is logged with its request, counted, and costs the connection, nothing else.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any
+
+from cordwood.net.framing import BadFrame, FrameReader, Scratch
+from cordwood.runtime.network import Address, Connection, ConnectionLost, Part
+
+_log = logging.getLogger(__name__)
+
+# Answers are gathered up to this before they are sent.
+_GATHER_BYTES = 1 << 16
+# How much of a request a log line shows.
+_SHOWN_BYTES = 64
+_START = Struct(">hhi")
+
+
+class BadRequest(Exception):
+    """What a client sent cannot be read or may not be sent here; its connection is closed with this line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one server; the names of Kafka's configuration stand behind them, and its defaults are theirs."""
+
+    request_max_bytes: int = 104_857_600  # socket.request.max.bytes
+    # queued.max.requests, of each connection: one that has so many in work is not read from.
+    max_requests_in_work: int = 500
+    # Of each connection: requests in work and responses not sent, together. It is not read from while they are more.
+    max_held_bytes: int = 8_388_608
+    idle_ms: int = 600_000  # connections.max.idle.ms; negative: for ever
+    max_connections: int = 2_147_483_647  # max.connections
+    max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
+    # max.connections.per.ip.overrides, by numeric address.
+    max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened at a server since it was made."""
+
+    accepted: int = 0
+    refused: int = 0
+    closed_idle: int = 0
+    bad_frames: int = 0
+    bad_requests: int = 0
+    handler_failures: int = 0
+
+
+class ConnectionInfo:
+    """What a handler may know about where a request comes from; it may hang its own state of the connection on it."""
+
+    __slots__ = ("_connection", "id", "listener", "local", "peer", "state")
+
+    def __init__(self, connection: Connection, listener: str, number: int) -> None:
+        self._connection = connection
+        self.id = number
+        self.listener = listener
+        self.peer: Address = connection.peer
+        self.local: Address = connection.local
+        self.state: Any = None
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        return self._connection.peer_certificate
+
+    def __str__(self) -> str:
+        return f"{self.peer} on {self.listener}"
+
+
+class Reply:
+    """An answer that is given later, once: `answer(parts)`, or `fail(error)` for what a handler would have raised."""
+
+    __slots__ = ("_connection", "_head", "_held_bytes", "_parts", "_size", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        self._parts: list[Part] | None = None
+        self._connection: ServedConnection | None = None
+        self._held_bytes = 0
+        self._head = b""
+        self._size = 0
+
+    def answer(self, parts: list[Part] | None) -> None:
+        assert not self.done, "a reply is answered once"
+        self.done = True
+        self._parts = parts
+        if self._connection is not None:
+            self._connection._answered(self)
+
+    def fail(self, error: BaseException) -> None:
+        assert not self.done, "a reply is answered once"
+        self.done = True
+        if self._connection is not None:
+            self._connection._failed(error, self._head, self._size)
+
+    @property
+    def abandoned(self) -> bool:
+        """Nobody waits for it any more: the connection is gone."""
+        return self._connection is not None and self._connection.closed
+
+
+Later = Coroutine[Any, Any, list[Part] | None]
+Answer = list[Part] | None | Reply | Later
+Handler = Callable[[bytearray, ConnectionInfo], Answer]
+
+
+class ServedConnection:
+    """The `Receiver` of one accepted connection. `ended` is called when it is gone."""
+
+    __slots__ = (
+        "_advance_is_due",
+        "_backlog",
+        "_connection",
+        "_counts",
+        "_ended",
+        "_full",
+        "_gathered",
+        "_handler",
+        "_limits",
+        "_loop",
+        "_paused",
+        "_reader",
+        "_replies",
+        "_reply_bytes",
+        "_serving",
+        "_stopping",
+        "_tasks",
+        "active_at",
+        "closed",
+        "info",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        info: ConnectionInfo,
+        handler: Handler,
+        limits: Limits,
+        counts: Counts,
+        scratch: Scratch,
+        tasks: set[asyncio.Task[None]],
+        ended: Callable[["ServedConnection"], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.info = info
+        self.closed = False
+        self.active_at = loop.time()
+        self._connection = connection
+        self._handler = handler
+        self._limits = limits
+        self._counts = counts
+        self._reader = FrameReader(limits.request_max_bytes, scratch)
+        self._tasks = tasks
+        self._ended = ended
+        self._loop = loop
+        # Requests that are here and not begun; more than none only while it is full, and no more than one read brought.
+        self._backlog: deque[bytearray] = deque()
+        # Requests that were not answered at once, and those behind them, in order.
+        self._replies: deque[Reply] = deque()
+        self._reply_bytes = 0
+        self._gathered: list[Part] = []
+        self._serving = False
+        self._advance_is_due = False
+        self._full = False
+        self._paused = False
+        self._stopping = False
+
+    @property
+    def in_work(self) -> int:
+        return len(self._replies)
+
+    @property
+    def held_bytes(self) -> int:
+        """Requests in work, responses that wait for their turn, responses unsent."""
+        return self._reply_bytes + self._connection.unsent_bytes
+
+    @property
+    def buffered_bytes(self) -> int:
+        """All the bytes that this connection keeps or has promised to send."""
+        return self.held_bytes + self._reader.buffered_bytes + sum(map(len, self._backlog))
+
+    def is_idle(self) -> bool:
+        """Whether only its peer can make it do anything: a parked Fetch is no idleness."""
+        return not self._replies
+
+    def start(self) -> None:
+        self._connection.start(self)
+
+    def finish(self) -> None:
+        """Begins nothing new, answers what is in work, closes."""
+        self._stopping = True
+        self._backlog.clear()
+        self._advance()
+
+    def abort(self) -> None:
+        self._connection.abort()
+
+    # ---- what the connection tells (Receiver)
+
+    def buffer(self) -> memoryview:
+        return self._reader.buffer()
+
+    def received(self, count: int) -> None:
+        self.active_at = self._loop.time()
+        self._backlog += self._reader.received(count)
+        self._advance()
+
+    def sent(self) -> None:
+        self.active_at = self._loop.time()
+        self._advance()
+
+    def lost(self, error: ConnectionLost | None) -> None:
+        self.closed = True
+        if error is not None:
+            _log.info("%s: %s", self.info, error)
+        self._backlog.clear()
+        self._replies.clear()
+        self._reply_bytes = 0
+        self._gathered.clear()
+        self._ended(self)
+
+    # ---- requests
+
+    def _advance(self) -> None:
+        """Does all that can be done now: begins requests while there is room, sends what is ready, reads or does not.
+
+        Whatever happens on the connection ends here. Each request costs a fraction of a microsecond on its way through
+        (bench/net.py); the rest is the handler's.
+        """
+        self._advance_is_due = False
+        if self._serving or self.closed:
+            return
+        self._serving = True
+        while True:
+            self._begin_requests()
+            self._send_ready()
+            self._full = self._is_full()
+            if self._full or not self._backlog:
+                break
+        self._serving = False
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.closed:
+            return
+        if self._reader.bad is not None and not self._backlog:
+            self._refuse_stream(self._reader.bad)
+        elif self._stopping and not self._replies:
+            self._connection.close()
+        elif self._full or self._stopping:
+            self._pause()
+        elif self._paused:
+            self._paused = False
+            self._connection.resume_reading()
+
+    def _begin_requests(self) -> None:
+        handler, info, backlog, replies, gathered = (
+            self._handler,
+            self.info,
+            self._backlog,
+            self._replies,
+            self._gathered,
+        )
+        gathered_bytes = 0
+        while backlog and not self._full:
+            frame = backlog.popleft()
+            try:
+                answer = handler(frame, info)
+            except Exception as error:  # noqa: BLE001  # logged with its request
+                self._failed(error, frame, len(frame))
+                return
+            if answer is None:
+                continue
+            if isinstance(answer, list) and not replies:
+                gathered += answer
+                gathered_bytes += sum(map(len, answer))
+                if gathered_bytes > _GATHER_BYTES:
+                    gathered_bytes = 0
+                    self._send_ready()
+                    self._full = self._is_full()
+            else:
+                self._await_turn(answer, frame)
+                self._full = self._is_full()
+
+    def _await_turn(self, answer: list[Part] | Reply | Later, frame: bytearray) -> None:
+        reply = answer if isinstance(answer, Reply) else Reply()
+        reply._connection = self
+        reply._size = reply._held_bytes = len(frame)
+        reply._head = bytes(frame[:_SHOWN_BYTES])
+        self._reply_bytes += len(frame)
+        self._replies.append(reply)
+        if isinstance(answer, list):
+            reply.answer(answer)
+        elif isinstance(answer, Reply):
+            if reply.done:
+                self._answered(reply)
+        else:
+            task = self._loop.create_task(_answer_when_done(answer, reply))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _answered(self, reply: Reply) -> None:
+        """A reply is ready. Those of one turn of the loop go out together."""
+        if self.closed:
+            return
+        held_bytes = sum(map(len, reply._parts)) if reply._parts else 0
+        self._reply_bytes += held_bytes - reply._held_bytes
+        reply._held_bytes = held_bytes
+        if not (self._serving or self._advance_is_due) and self._replies[0] is reply:
+            self._advance_is_due = True
+            self._loop.call_soon(self._advance)
+
+    # ---- responses
+
+    def _send_ready(self) -> None:
+        replies, gathered = self._replies, self._gathered
+        while replies and replies[0].done:
+            reply = replies.popleft()
+            self._reply_bytes -= reply._held_bytes
+            if reply._parts:
+                gathered += reply._parts
+        if gathered:
+            self._connection.send(gathered)
+            gathered.clear()
+
+    # ---- back-pressure
+
+    def _is_full(self) -> bool:
+        """Whether it has enough to do. Once it had too many bytes, half of them must go first."""
+        limits = self._limits
+        max_bytes = limits.max_held_bytes // 2 if self._full else limits.max_held_bytes
+        return len(self._replies) >= limits.max_requests_in_work or self.held_bytes > max_bytes
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._connection.pause_reading()
+
+    # ---- the end
+
+    def _refuse_stream(self, bad: BadFrame) -> None:
+        """After the requests before it have been begun."""
+        self._counts.bad_frames += 1
+        _log.warning("%s: connection closed: %s", self.info, bad)
+        self._connection.abort()
+
+    def _failed(self, error: BaseException, head: bytes | bytearray, size: int) -> None:
+        request = _describe(head, size)
+        if isinstance(error, BadRequest):
+            self._counts.bad_requests += 1
+            _log.warning("%s: connection closed: %s; %s", self.info, error, request)
+        else:
+            self._counts.handler_failures += 1
+            _log.error("%s: connection closed: handler failed on %s", self.info, request, exc_info=error)
+        if not self.closed:
+            self._connection.abort()
+
+
+async def _answer_when_done(answer: Awaitable[list[Part] | None], reply: Reply) -> None:
+    try:
+        parts = await answer
+    except Exception as error:  # noqa: BLE001  # logged with its request
+        reply.fail(error)
+    else:
+        reply.answer(parts)
+
+
+def _describe(head: bytes | bytearray, size: int) -> str:
+    shown = bytes(head[:_SHOWN_BYTES]).hex()
+    if len(head) < _START.size:
+        return f"a request of {size} bytes: {shown}"
+    api_key, version, correlation_id = _START.unpack_from(head)
+    return (
+        f"a request of {size} bytes, API {api_key} version {version}, correlation id {correlation_id}: {shown}"
+        f"{'…' if size > _SHOWN_BYTES else ''}"
+    )

@@ -1,0 +1,426 @@
+"""The real Network: non-blocking sockets of our own on an asyncio or uvloop event loop.
+
+Not asyncio's transports: uvloop's have no sendfile, and neither receives into a buffer that the frame goes on to live
+in at the cost of one callback.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .disk import DiskError, FileRange
+from .network import (
+    Address,
+    CannotConnect,
+    CannotListen,
+    Connection,
+    ConnectionLost,
+    Listener,
+    Part,
+    Receiver,
+    SocketOptions,
+)
+from .tls import ClientTls, ServerTls
+from .tls_connection import TlsConnection
+
+_log = logging.getLogger(__name__)
+
+# What one connection may send in one turn of the loop, so that a fast reader of a long range leaves time to others.
+_TURN_BYTES = 1 << 20
+# Parts below this are joined and sent with one plain send, which beats writev for them (bench/net.py).
+_JOIN_BYTES = 1 << 17
+_PARTS_PER_WRITE = min(512, os.sysconf("SC_IOV_MAX"))
+# Says that more follows at once: the start of a response shares its packet with the range behind it.
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_ACCEPTS_PER_TURN = 64
+# The process or the machine is short of descriptors or memory: trying again at once would only spin.
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_SHORTAGE_PAUSE_S = 0.5
+
+
+class SocketNetwork:
+    """See `Network`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._loop = loop if loop is not None else asyncio.get_running_loop()
+
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], None],
+        tls: ServerTls | None = None,
+        options: SocketOptions | None = None,
+    ) -> Listener:
+        options = options if options is not None else SocketOptions()
+        try:
+            sock = await self._bind(host, port, options)
+        except OSError as error:
+            raise CannotListen(host, port, _reason(error)) from error
+        return SocketListener(self._loop, sock, accept, tls, options)
+
+    async def connect(
+        self, host: str, port: int, tls: ClientTls | None = None, options: SocketOptions | None = None
+    ) -> Connection:
+        try:
+            sock = await self._dial(host, port, options if options is not None else SocketOptions())
+        except OSError as error:
+            raise CannotConnect(host, port, _reason(error)) from error
+        connection = SocketConnection(self._loop, sock)
+        if tls is None:
+            return connection
+        secured = TlsConnection(self._loop, connection, tls.context, server_side=False, server_hostname=host)
+        try:
+            await secured.handshake()
+        except ConnectionLost as error:
+            raise CannotConnect(host, port, str(error)) from error
+        except BaseException:
+            secured.abort()
+            raise
+        return secured
+
+    async def _bind(self, host: str, port: int, options: SocketOptions) -> socket.socket:
+        if not host:
+            return _bind_everywhere(port, options)
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return _bind(socket.AddressFamily(family), address, options, dual_stack=False)
+
+    async def _dial(self, host: str, port: int, options: SocketOptions) -> socket.socket:
+        failure: OSError | None = None
+        for family, kind, protocol, _, address in await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setblocking(False)
+                _set_buffers(sock, options)
+                await self._loop.sock_connect(sock, address)
+            except OSError as error:
+                sock.close()
+                failure = error
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                return sock
+        raise failure or OSError(f"{host} has no address")
+
+
+class SocketListener:
+    """See `Listener`."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        accept: Callable[[Connection], None],
+        tls: ServerTls | None,
+        options: SocketOptions,
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._accept = accept
+        self._tls = tls
+        self._options = options
+        self._accepting = False
+        self._retry: asyncio.TimerHandle | None = None
+        self.address = _address(sock.getsockname())
+        self.resume()
+
+    def pause(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._accepting:
+            self._accepting = False
+            self._loop.remove_reader(self._sock.fileno())
+
+    def resume(self) -> None:
+        if not self._accepting and self._sock.fileno() >= 0:
+            self.pause()
+            self._accepting = True
+            self._loop.add_reader(self._sock.fileno(), self._on_peers)
+
+    def close(self) -> None:
+        self.pause()
+        self._sock.close()
+
+    def _on_peers(self) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            if not self._accepting:
+                return
+            try:
+                sock, _address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _SHORTAGES:
+                    raise
+                _log.error("cannot accept connections on %s for now: %s", self.address, _reason(error))
+                self.pause()
+                self._retry = self._loop.call_later(_SHORTAGE_PAUSE_S, self.resume)
+                return
+            self._welcome(sock)
+
+    def _welcome(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        try:
+            _set_buffers(sock, self._options)
+            connection = SocketConnection(self._loop, sock)
+        except OSError:
+            # It was gone before we looked at it.
+            sock.close()
+            return
+        if self._tls is None:
+            self._accept(connection)
+        else:
+            self._accept(TlsConnection(self._loop, connection, self._tls.context, server_side=True))
+
+
+class SocketConnection:
+    """See `Connection`."""
+
+    __slots__ = (
+        "_closed",
+        "_closing",
+        "_fd",
+        "_loop",
+        "_reading",
+        "_receiver",
+        "_recv_into",
+        "_sock",
+        "_unsent",
+        "_writing",
+        "local",
+        "peer",
+        "unsent_bytes",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+        self.peer = _address(sock.getpeername())
+        self.local = _address(sock.getsockname())
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.unsent_bytes = 0
+        self._loop = loop
+        self._sock = sock
+        self._recv_into = sock.recv_into
+        self._fd = sock.fileno()
+        self._unsent: deque[Part] = deque()
+        self._receiver: Receiver | None = None
+        self._reading = False
+        self._writing = False
+        self._closing = False
+        self._closed = False
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        return None
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self.resume_reading()
+
+    def pause_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+
+    def resume_reading(self) -> None:
+        if not (self._reading or self._closing):
+            assert self._receiver is not None, "started"
+            self._reading = True
+            self._loop.add_reader(self._fd, self._on_readable, self._receiver)
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if self._closing:
+            return
+        size = sum(map(len, parts))
+        # The common case first: small parts that the socket takes at once.
+        if not self._unsent and size <= _JOIN_BYTES and FileRange not in map(type, parts):
+            data: Any = parts[0] if len(parts) == 1 else b"".join(parts)  # type: ignore[arg-type]  # no ranges in it
+            try:
+                sent = self._sock.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._fail_soon(error)
+                return
+            if sent == size:
+                return
+            parts = (memoryview(data)[sent:],)
+            size -= sent
+        self._unsent.extend(parts)
+        self.unsent_bytes += size
+        if not self._writing:
+            self._send_unsent()
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self.pause_reading()
+        self._closing = True
+        if not self._unsent:
+            self._end(None)
+
+    def abort(self) -> None:
+        self._end(None)
+
+    def _on_readable(self, receiver: Receiver) -> None:
+        try:
+            count = self._recv_into(receiver.buffer())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._end(error)
+            return
+        if count:
+            receiver.received(count)
+        else:
+            self._end(None)
+
+    def _on_writable(self) -> None:
+        before = self.unsent_bytes
+        self._send_unsent()
+        if self.unsent_bytes < before and not self._closed and self._receiver is not None:
+            self._receiver.sent()
+
+    def _send_unsent(self) -> None:
+        try:
+            self._send_for_a_turn()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except (OSError, DiskError) as error:
+            # The peer is gone, or a file is: its size is on the wire already, so the response cannot be mended.
+            self._fail_soon(error)
+            return
+        if self._unsent and not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._fd, self._on_writable)
+        elif not self._unsent:
+            self._stop_writing()
+            if self._closing:
+                self._end(None)
+
+    def _send_for_a_turn(self) -> None:
+        unsent = self._unsent
+        allowed = _TURN_BYTES
+        while unsent and allowed > 0:
+            first = unsent[0]
+            sent = self._send_range(first, allowed) if isinstance(first, FileRange) else self._send_buffers()
+            allowed -= sent
+            self.unsent_bytes -= sent
+
+    def _send_range(self, first: FileRange, allowed: int) -> int:
+        wanted = first.length
+        if wanted == 0:
+            self._unsent.popleft()
+            return 0
+        sent = os.sendfile(self._fd, first.file.fileno(), first.position, min(wanted, allowed))
+        if sent == 0:
+            raise OSError(f"{first.file.path} ends before byte {first.position + wanted}")
+        if sent == wanted:
+            self._unsent.popleft()
+        else:
+            self._unsent[0] = FileRange(first.file, first.position + sent, wanted - sent)
+        return sent
+
+    def _send_buffers(self) -> int:
+        """The bytes up to the next range, with one writev."""
+        unsent = self._unsent
+        buffers: list[Any] = []
+        flags = 0
+        for part in unsent:
+            if isinstance(part, FileRange):
+                flags = _MSG_MORE
+                break
+            buffers.append(part)
+            if len(buffers) == _PARTS_PER_WRITE:
+                break
+        sent = left = self._sock.sendmsg(buffers, (), flags)
+        for buffer in buffers:
+            if left < len(buffer):
+                unsent[0] = memoryview(buffer)[left:]
+                break
+            left -= len(buffer)
+            unsent.popleft()
+        return sent
+
+    def _stop_writing(self) -> None:
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+
+    def _fail_soon(self, error: Exception) -> None:
+        """Sending failed: the owner hears of it from the loop, not within its own call of `send`."""
+        self._closing = True
+        self.pause_reading()
+        self._stop_writing()
+        self._unsent.clear()
+        self.unsent_bytes = 0
+        self._loop.call_soon(self._end, error)
+
+    def _end(self, error: Exception | None) -> None:
+        if self._closed:
+            return
+        self.pause_reading()
+        self._stop_writing()
+        self._closing = self._closed = True
+        self._unsent.clear()
+        self.unsent_bytes = 0
+        self._sock.close()
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.lost(None if error is None else ConnectionLost(f"connection to {self.peer}: {_reason(error)}"))
+
+
+def _bind_everywhere(port: int, options: SocketOptions) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return _bind(socket.AF_INET6, ("::", port), options, dual_stack=True)
+        except OSError as error:
+            # Built with IPv6, but the machine has it switched off.
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise
+    return _bind(socket.AF_INET, ("0.0.0.0", port), options, dual_stack=False)
+
+
+def _bind(family: socket.AddressFamily, address: Any, options: SocketOptions, *, dual_stack: bool) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        # Ports of connections that have just ended do not keep a restarted node from its own.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not dual_stack)
+        _set_buffers(sock, options)
+        sock.bind(address)
+        sock.listen(options.listen_backlog)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:
+    if options.send_buffer_bytes >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+    if options.receive_buffer_bytes >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+
+
+def _address(name: Any) -> Address:
+    host: str = name[0]
+    # An IPv4 peer of a socket for both: by its own name, so that it counts as one address.
+    return Address(host.removeprefix("::ffff:"), name[1])
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno:
+        # asyncio puts a text of its own in the place of the system's. Numbers below 0 are the name service's.
+        return os.strerror(error.errno) if error.errno > 0 else error.strerror or str(error)
+    return str(error) or type(error).__name__

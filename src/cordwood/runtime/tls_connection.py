@@ -1,0 +1,268 @@
+"""TLS over any Connection, through `ssl.MemoryBIO`.
+
+No zero-copy here, by design: what goes out is encrypted in this process. So ranges are read piece by piece as the
+connection below takes them, and no more than `_AHEAD_BYTES` of ciphertext is ever ahead of the socket.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from .disk import DiskError, FileRange
+from .network import Address, Connection, ConnectionLost, Part, Receiver
+
+_PIECE_BYTES = 1 << 16
+_AHEAD_BYTES = 1 << 18
+# What is encrypted for one connection in one turn of the loop.
+_TURN_BYTES = 1 << 20
+# Ciphertext on its way to OpenSSL. Nobody keeps anything in it, so all connections of the thread share it.
+_ARRIVALS = memoryview(bytearray(1 << 16))
+
+
+class TlsConnection:
+    """See `Connection`. The handshake starts at `start`, or with `handshake` where somebody waits for it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        below: Connection,
+        context: ssl.SSLContext,
+        *,
+        server_side: bool,
+        server_hostname: str | None = None,
+    ) -> None:
+        self._loop = loop
+        self._below = below
+        self._arrived = ssl.MemoryBIO()
+        self._departing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._arrived, self._departing, server_side=server_side, server_hostname=server_hostname
+        )
+        self._unsent: deque[Part] = deque()
+        self._queued_bytes = 0
+        self._receiver: Receiver | None = None
+        self._secure = False
+        self._secured: asyncio.Future[None] | None = None
+        self._begun = False
+        self._paused = False
+        self._delivering = False
+        self._closing = False
+        self._closed = False
+
+    @property
+    def peer(self) -> Address:
+        return self._below.peer
+
+    @property
+    def local(self) -> Address:
+        return self._below.local
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._queued_bytes + self._below.unsent_bytes
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        return self._tls.getpeercert() if self._secure else None
+
+    async def handshake(self) -> None:
+        """Raises `ConnectionLost` when the two do not come to terms."""
+        self._secured = self._loop.create_future()
+        self._begin()
+        await self._secured
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        if not self._begun:
+            self._begin()
+        elif self._secure:
+            self._loop.call_soon(self._deliver)
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if self._closing:
+            return
+        self._unsent.extend(parts)
+        self._queued_bytes += sum(map(len, parts))
+        self._encrypt()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        self._below.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused and not self._closing:
+            self._paused = False
+            self._below.resume_reading()
+            # What has arrived and was not decrypted yet shows no sign on the socket.
+            self._loop.call_soon(self._deliver)
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        self._below.pause_reading()
+        self._finish()
+
+    def abort(self) -> None:
+        self._closing = True
+        self._below.abort()
+
+    # ---- what the connection below tells (Receiver)
+
+    def buffer(self) -> memoryview:
+        return _ARRIVALS
+
+    def received(self, count: int) -> None:
+        self._arrived.write(_ARRIVALS[:count])
+        if self._secure:
+            self._deliver()
+        else:
+            self._shake_hands()
+
+    def sent(self) -> None:
+        before = self._queued_bytes
+        self._encrypt()
+        if self._closing:
+            self._finish()
+        elif self._receiver is not None and (self._queued_bytes < before or not before):
+            self._receiver.sent()
+
+    def lost(self, error: ConnectionLost | None) -> None:
+        if self._closed:
+            return
+        self._closed = self._closing = True
+        self._unsent.clear()
+        self._queued_bytes = 0
+        if self._secured is not None and not self._secured.done():
+            self._secured.set_exception(error or ConnectionLost(f"{self.peer} hung up in the TLS handshake"))
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.lost(error)
+
+    # ---- the handshake
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._below.start(self)
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._depart()
+            return
+        except ssl.SSLError as error:
+            self._fail(f"TLS handshake with {self.peer} failed: {_reason(error)}")
+            return
+        self._secure = True
+        self._depart()
+        if self._secured is not None and not self._secured.done():
+            self._secured.set_result(None)
+        self._encrypt()
+        self._deliver()
+
+    # ---- in
+
+    def _deliver(self) -> None:
+        if self._delivering or not self._secure:
+            return
+        self._delivering = True
+        try:
+            while self._receiver is not None and not (self._paused or self._closing):
+                buffer = self._receiver.buffer()
+                count: Any = self._tls.read(len(buffer), buffer)  # a number, given a buffer
+                if not count:
+                    self._below.abort()
+                    return
+                self._receiver.received(count)
+        except ssl.SSLWantReadError:
+            # A read may have made us answer (a key update).
+            self._depart()
+        except ssl.SSLZeroReturnError:
+            self._below.abort()
+        except ssl.SSLError as error:
+            self._fail(f"TLS connection to {self.peer}: {_reason(error)}")
+        finally:
+            self._delivering = False
+
+    # ---- out
+
+    def _encrypt(self) -> None:
+        if not self._secure:
+            return
+        below = self._below
+        allowed = _TURN_BYTES
+        while self._unsent and below.unsent_bytes < _AHEAD_BYTES:
+            if allowed <= 0:
+                # The socket takes it as fast as it comes, and so will not tell when there is room.
+                self._loop.call_soon(self.sent)
+                return
+            try:
+                piece = self._next_piece()
+            except (OSError, DiskError) as error:
+                self._fail(f"response to {self.peer} cannot be finished: {error}")
+                return
+            self._queued_bytes -= len(piece)
+            allowed -= len(piece)
+            if piece:
+                self._tls.write(piece)
+                self._depart()
+
+    def _next_piece(self) -> bytes:
+        """Up to `_PIECE_BYTES`: small parts joined, since each write becomes a record of its own."""
+        unsent = self._unsent
+        pieces: list[Any] = []
+        space = _PIECE_BYTES
+        while unsent and space:
+            part = unsent[0]
+            size = len(part)
+            if isinstance(part, FileRange):
+                piece: Any = part.file.read(part.position, min(size, space))
+                if len(piece) < min(size, space):
+                    raise OSError(f"{part.file.path} ends before byte {part.position + size}")
+                rest: Part = FileRange(part.file, part.position + len(piece), size - len(piece))
+            elif size > space:
+                view = memoryview(part)  # type: ignore[arg-type]  # a part is a range or bytes-like
+                piece, rest = view[:space], view[space:]
+            else:
+                piece, rest = part, b""
+            if len(rest):
+                unsent[0] = rest
+            else:
+                unsent.popleft()
+            pieces.append(piece)
+            space -= len(piece)
+        return b"".join(pieces)
+
+    def _depart(self) -> None:
+        if self._departing.pending:
+            self._below.send([self._departing.read()])
+
+    # ---- the end
+
+    def _finish(self) -> None:
+        """Once all is encrypted: says goodbye and lets the connection below send the rest."""
+        if self._unsent and self._secure:
+            return
+        if self._secure:
+            # The other side's goodbye is not waited for.
+            with suppress(ssl.SSLError):
+                self._tls.unwrap()
+            self._depart()
+        self._below.close()
+
+    def _fail(self, reason: str) -> None:
+        # What OpenSSL has to say about it (an alert) goes out if the socket takes it at once.
+        self._depart()
+        self.lost(ConnectionLost(reason))
+        self._below.abort()
+
+
+def _reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate cannot be verified: {error.verify_message}"
+    return (error.reason or str(error)).replace("_", " ").lower()

@@ -1,0 +1,179 @@
+"""Real sockets: parts and ranges that go out whole, addresses of both families, errors that say what happened."""
+
+import asyncio
+import os
+import resource
+import socket
+import struct
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from net_support import Client, client_of, echo, frame, serving, until
+
+from cordwood.net.server import Server
+from cordwood.net.serving import Answer, ConnectionInfo, Handler
+from cordwood.runtime.disk import FileRange
+from cordwood.runtime.local_disk import LocalDisk, LocalFile
+from cordwood.runtime.network import Address, CannotConnect, CannotListen, Part, SocketOptions
+from cordwood.runtime.sockets import SocketNetwork
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+SMALL_BUFFERS = SocketOptions(send_buffer_bytes=16_384, receive_buffer_bytes=16_384)
+FILE_BYTES = 5_000_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> LocalFile:
+    file = LocalDisk(str(tmp_path)).create("segment")
+    file.append(os.urandom(FILE_BYTES))
+    return file
+
+
+def answering(*parts: Part) -> Handler:
+    """Answers every request with these parts, after their size."""
+    size = struct.pack(">i", sum(map(len, parts)))
+    return lambda request, connection: [size, *parts]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_request_is_answered_over_both_families(run: Run, host: str) -> None:
+    async def main() -> None:
+        async with serving(echo, host=host) as (_, address), client_of(address) as client:
+            assert address.host == host
+            await client.send(frame(b"hello"))
+            assert await client.receive_frame() == b"hello"
+
+    run(main())
+
+
+def test_no_host_means_every_address_of_both_families(run: Run) -> None:
+    peers = []
+
+    def handler(request: bytearray, connection: ConnectionInfo) -> Answer:
+        peers.append(connection.peer.host)
+        return echo(request, connection)
+
+    async def main() -> None:
+        async with serving(handler, host="") as (_, address):
+            for host in ("127.0.0.1", "::1"):
+                async with client_of(Address(host, address.port)) as client:
+                    await client.send(frame(b"x"))
+                    assert await client.receive_frame() == b"x"
+        assert peers == ["127.0.0.1", "::1"]
+
+    run(main())
+
+
+def test_a_range_larger_than_the_socket_buffer_arrives_whole(run: Run, file: LocalFile) -> None:
+    async def main() -> None:
+        handler = answering(FileRange(file, 1_000, FILE_BYTES - 2_000))
+        async with serving(handler, options=SMALL_BUFFERS) as (_, address), client_of(address, 16_384) as client:
+            await client.send(frame(b"fetch"))
+            assert await client.receive_frame() == file.read(1_000, FILE_BYTES - 2_000)
+
+    run(main())
+
+
+def test_buffers_and_ranges_go_out_in_their_order(run: Run, file: LocalFile) -> None:
+    parts: list[Any] = [b"", b"start", FileRange(file, 0, 0), FileRange(file, 7, 700_000), bytearray(b"between")]
+    parts += [FileRange(file, 3, 1), FileRange(file, 900_000, 900_000), memoryview(bytes(500_000)), b"end"]
+    parts += [b"%d," % number for number in range(3_000)]
+    expected = b"".join(part.read() if isinstance(part, FileRange) else bytes(part) for part in parts)
+
+    async def main() -> None:
+        async with (
+            serving(answering(*parts), options=SMALL_BUFFERS) as (_, address),
+            client_of(address, 16_384) as client,
+        ):
+            await client.send(frame(b"fetch") * 3)
+            for _ in range(3):
+                assert await client.receive_frame() == expected
+
+    run(main())
+
+
+def test_a_range_whose_file_was_cut_ends_the_connection_instead_of_waiting_for_ever(run: Run, file: LocalFile) -> None:
+    async def main() -> None:
+        async with serving(answering(FileRange(file, 0, FILE_BYTES))) as (server, address):
+            file.truncate(1_000)
+            async with client_of(address) as client:
+                await client.send(frame(b"fetch"))
+                assert len(await client.receive(FILE_BYTES)) <= 4 + 1_000
+            await until(lambda: len(server) == 0)
+
+    run(main())
+
+
+def test_a_peer_that_goes_away_while_it_is_sent_to_costs_its_connection_only(run: Run, file: LocalFile) -> None:
+    async def main() -> None:
+        async with serving(answering(FileRange(file, 0, FILE_BYTES)), options=SMALL_BUFFERS) as (server, address):
+            async with client_of(address, 16_384) as client:
+                await client.send(frame(b"fetch"))
+                await client.receive(10)
+            await until(lambda: len(server) == 0)
+            async with client_of(address) as client:
+                await client.send(frame(b"fetch"))
+                assert (await client.receive(100_004))[4:] == file.read(0, 100_000)
+
+    run(main())
+
+
+def test_a_shortage_of_descriptors_is_waited_out(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def main() -> None:
+        async with serving(echo) as (_, address):
+            with socket.socket() as sock:
+                lowest_free = os.dup(sock.fileno())
+                os.close(lowest_free)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+                try:
+                    sock.connect((address.host, address.port))
+                    await until(lambda: bool(caplog.messages))
+                finally:
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                sock.setblocking(False)
+                client = Client(sock)
+                await client.send(frame(b"patience"))
+                assert await client.receive_frame() == b"patience"
+            assert caplog.messages == [f"cannot accept connections on {address} for now: Too many open files"]
+
+    run(main())
+
+
+def test_a_file_that_is_gone_ends_the_connection(run: Run, file: LocalFile) -> None:
+    class Gone(LocalFile):
+        def fileno(self) -> int:
+            raise OSError("segment was deleted")
+
+    async def main() -> None:
+        gone = Gone(file.disk, file.path, file.size)
+        async with serving(answering(FileRange(gone, 0, 10))) as (_, address), client_of(address) as client:
+            await client.send(frame(b"fetch"))
+            assert await client.receive(100) == struct.pack(">i", 10)
+
+    run(main())
+
+
+def test_a_port_that_is_taken_is_named(run: Run) -> None:
+    async def main() -> None:
+        async with serving(echo) as (_, address):
+            with pytest.raises(
+                CannotListen, match=rf"cannot listen on 127.0.0.1:{address.port}: Address already in use"
+            ):
+                await Server(SocketNetwork(), echo).listen("TEST", "127.0.0.1", address.port)
+
+    run(main())
+
+
+def test_a_broker_that_is_not_there_is_named(run: Run) -> None:
+    async def main() -> None:
+        async with serving(echo) as (_, address):
+            pass
+        with pytest.raises(CannotConnect, match=rf"cannot connect to 127.0.0.1:{address.port}: .*refused"):
+            await SocketNetwork(asyncio.get_running_loop()).connect("127.0.0.1", address.port)
+
+    run(main())
