@@ -1,0 +1,131 @@
+"""What is known of a configuration key: one `Definition` each, generated into `definitions/` from Kafka's facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from types import MappingProxyType
+
+from cordwood.config.validity import Distinct, Validity
+from cordwood.config.values import Type, Value, parse, spell
+
+
+class Importance(Enum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class UpdateMode(Enum):
+    """Who may change a value while the node runs."""
+
+    READ_ONLY = "read-only"
+    # For one broker only.
+    PER_BROKER = "per-broker"
+    # For one broker, or for all at once.
+    CLUSTER_WIDE = "cluster-wide"
+    PER_TOPIC = "per-topic"
+    PER_GROUP = "per-group"
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from: the names of Kafka's admin client, the numbers of DescribeConfigs."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to, as in the requests."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """A broker's key that stands for a topic's or a group's, in a coarser unit where `multiply_by` is not 1."""
+
+    name: str
+    multiply_by: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    name: str
+    type: Type
+    default: Value = None
+    valid: Validity | None = None
+    importance: Importance = Importance.MEDIUM
+    update: UpdateMode = UpdateMode.READ_ONLY
+    # Without a default: somebody has to say it.
+    required: bool = False
+    # Known to Kafka's developers; described only when it is set.
+    internal: bool = False
+    # Of a broker's key: all keys that say the same, itself among them, the one that wins first.
+    synonyms: tuple[str, ...] = ()
+    # Of a topic's or a group's key: the broker's keys that it falls back to, the one that wins first.
+    broker_synonyms: tuple[Synonym, ...] = ()
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is Type.PASSWORD
+
+    @property
+    def default_spelling(self) -> str | None:
+        return spell(self.default)
+
+    @property
+    def dynamic(self) -> bool:
+        return self.update is not UpdateMode.READ_ONLY
+
+    def read(self, text: str) -> Value:
+        """The value that `text` spells, if it may stand; raises ConfigError."""
+        value = parse(self.name, text, self.type)
+        # Repeated entries are dropped where Kafka is to refuse them one day (KIP-1161).
+        if isinstance(self.valid, Distinct) and isinstance(value, tuple):
+            value = tuple(dict.fromkeys(value))
+        self.check(value)
+        return value
+
+    def check(self, value: Value) -> None:
+        if self.valid is not None:
+            self.valid.check(self.name, value)
+
+    @property
+    def allowed(self) -> str:
+        """In words, for messages and documentation."""
+        kind = _TYPE_WORDS[self.type]
+        return f"{kind}, {self.valid}" if self.valid is not None else kind
+
+
+_TYPE_WORDS = {
+    Type.BOOLEAN: "true or false",
+    Type.STRING: "text",
+    Type.INT: "a 32-bit number",
+    Type.SHORT: "a 16-bit number",
+    Type.LONG: "a 64-bit number",
+    Type.DOUBLE: "a number",
+    Type.LIST: "a comma-separated list",
+    Type.CLASS: "the name of a class",
+    Type.PASSWORD: "a secret",
+}
+
+Definitions = Mapping[str, Definition]
+
+
+def index(*definitions: Definition) -> Definitions:
+    """By name, in their order, for reading only."""
+    return MappingProxyType({definition.name: definition for definition in definitions})

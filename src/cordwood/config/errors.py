@@ -1,0 +1,47 @@
+"""What can be wrong with a configuration."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from cordwood.wire.errors import ErrorCode
+
+
+class ConfigError(Exception):
+    """A configuration that does not hold; the message is Kafka's where Kafka has one.
+
+    `code` is what an API answers with it; for a broker's configuration Kafka answers INVALID_REQUEST whatever it is.
+    """
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_CONFIG) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+class InvalidValue(ConfigError):
+    def __init__(self, name: str, value: object, reason: str) -> None:
+        super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class UnknownKey(ConfigError):
+    def __init__(self, name: str, value: str, known: Iterable[str]) -> None:
+        near = nearest(name, known)
+        hint = f"; did you mean {near}?" if near else "; docs/configuration.md lists those that are known"
+        super().__init__(f"Unknown configuration {name} (value {value!r}){hint}")
+        self.name = name
+
+
+class BadConfiguration(ConfigError):
+    """Everything that keeps a node from starting, at once: a line for each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)

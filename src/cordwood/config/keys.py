@@ -1,0 +1,71 @@
+"""A broker's keys: their definition by name, with or without a listener's prefix, and their synonyms."""
+
+from __future__ import annotations
+
+import re
+
+from cordwood.config.definition import Definition, UpdateMode
+from cordwood.config.definitions.broker import BROKER, BROKER_QUOTAS, LISTENER_PREFIXED
+
+LISTENER_PREFIX = "listener.name."
+
+# Written with a SASL mechanism between the listener's name and the key: listener.name.inner.plain.sasl.jaas.config.
+_MECHANISM_KEYS = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+# Keys of a listener that may be changed for all brokers at once.
+_CLUSTER_LEVEL = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+_PREFIXED = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
+
+
+def definition_of(name: str) -> Definition | None:
+    """A listener's key has the definition of the key after its prefix."""
+    if definition := BROKER.get(name) or BROKER_QUOTAS.get(name):
+        return definition
+    base = base_of(name)
+    return None if base is None else BROKER.get(base)
+
+
+def base_of(name: str) -> str | None:
+    """The key that a listener's prefix (and mechanism) stands before; None without a prefix."""
+    prefixed = _PREFIXED.fullmatch(name)
+    if prefixed is None:
+        return None
+    base = prefixed[1]
+    return next((key for key in _MECHANISM_KEYS if base.endswith(key)), base)
+
+
+def synonyms_of(name: str) -> tuple[str, ...]:
+    """All keys that say the same, the one that wins first; a listener's key before the one for all listeners."""
+    base = base_of(name)
+    if base is not None:
+        return (name, base)
+    definition = BROKER.get(name)
+    return definition.synonyms if definition and definition.synonyms else (name,)
+
+
+def is_read_only(name: str) -> bool:
+    """Whether it is said before the start only. Kafka says so of a listener's keys too, though they may be changed."""
+    definition = BROKER.get(name)
+    return name not in BROKER_QUOTAS and (definition is None or not definition.dynamic)
+
+
+def is_never_dynamic(name: str) -> bool:
+    return name in BROKER and not BROKER[name].dynamic
+
+
+def needs_listener_prefix(name: str) -> bool:
+    return name in LISTENER_PREFIXED
+
+
+def is_per_broker(name: str) -> bool:
+    """Whether it cannot be changed for all brokers at once."""
+    prefixed = _PREFIXED.fullmatch(name)
+    if prefixed:
+        return prefixed[1] not in _CLUSTER_LEVEL
+    definition = BROKER.get(name)
+    return definition is not None and definition.update is UpdateMode.PER_BROKER

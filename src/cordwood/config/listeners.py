@@ -1,0 +1,213 @@
+"""`listeners`, `advertised.listeners` and `listener.security.protocol.map`: endpoints, checked as Kafka checks them."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cordwood.config.errors import ConfigError
+
+
+class SecurityProtocol(IntEnum):
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    # In upper case.
+    listener: str
+    # None: every address of the machine.
+    host: str | None
+    # 0: any that is free.
+    port: int
+    protocol: SecurityProtocol
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if self.host and ":" in self.host else self.host or ""
+        return f"{self.listener}://{host}:{self.port}"
+
+
+ProtocolMap = Mapping[str, SecurityProtocol]
+
+
+def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
+    """`INNER:PLAINTEXT,OUTER:SSL`: listener to protocol."""
+    key = "listener.security.protocol.map"
+    protocols = {}
+    for entry in re.split(r"\s*,\s*", text.strip()):
+        if not entry:
+            continue
+        listener, colon, name = entry.rpartition(":")
+        if not colon:
+            raise ConfigError(f"Error parsing configuration property '{key}': {entry!r} is not listener:protocol")
+        try:
+            protocols[listener.strip().upper()] = SecurityProtocol[name.strip().upper()]
+        except KeyError:
+            raise ConfigError(f"Invalid security protocol `{name.strip()}` defined in {key}") from None
+    return protocols
+
+
+def parse_endpoints(
+    entries: Sequence[str], protocols: ProtocolMap, *, distinct_ports: bool = True
+) -> tuple[Endpoint, ...]:
+    """`NAME://host:port` each. IPv6 stands in brackets; no host is every address; port 0 is any that is free."""
+    listed = f"[{', '.join(entries)}]"
+    try:
+        endpoints = tuple(_parse_endpoint(entry, protocols) for entry in entries)
+        if len({endpoint.listener for endpoint in endpoints}) != len(endpoints):
+            raise ConfigError(f"Each listener must have a different name, listeners: {listed}")
+        if distinct_ports:
+            _check_ports(endpoints, listed)
+    except ConfigError as error:
+        raise ConfigError(f"Error creating broker listeners from '{listed}': {error.message}") from None
+    return endpoints
+
+
+_ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+
+
+def _parse_endpoint(entry: str, protocols: ProtocolMap) -> Endpoint:
+    parts = _ENDPOINT.fullmatch(entry.strip())
+    if not parts:
+        raise ConfigError(f"Unable to parse {entry} to a broker endpoint")
+    listener, host, port = parts[1].upper(), parts[2], int(parts[3])
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"Unable to parse {entry} to a broker endpoint; a port is 0 to 65535")
+    if listener not in protocols:
+        raise ConfigError(f"No security protocol defined for listener {listener}")
+    return Endpoint(listener, host or None, port, protocols[listener])
+
+
+def _check_ports(endpoints: Sequence[Endpoint], listed: str) -> None:
+    """Two listeners share a port only where one has an IPv4 address and the other an IPv6 address."""
+    by_port: dict[int, list[Endpoint]] = defaultdict(list)
+    for endpoint in endpoints:
+        if endpoint.port != 0:
+            by_port[endpoint.port].append(endpoint)
+    for port, sharing in by_port.items():
+        if len(sharing) == 1:
+            continue
+        versions = sorted(_ip_version(endpoint.host) for endpoint in sharing)
+        if versions.count(0) > 1:
+            raise ConfigError(f"Each listener must have a different port, listeners: {listed}")
+        if len(sharing) > 2 and 0 not in versions:
+            raise ConfigError(
+                "Each listener must have a different port unless exactly one listener has an IPv4 address and the "
+                f"other IPv6 address, listeners: {listed}, port: {port}"
+            )
+        if versions != [4, 6]:
+            raise ConfigError(
+                "If you have two listeners on the same port then one needs to be IPv4 and the other IPv6, "
+                f"listeners: {listed}, port: {port}"
+            )
+
+
+def _ip_version(host: str | None) -> int:
+    """4, 6, or 0 for a name."""
+    try:
+        return ipaddress.ip_address(host or "").version
+    except ValueError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """All endpoints of a node."""
+
+    bound: tuple[Endpoint, ...]
+    # Where clients and other brokers are told to connect to.
+    advertised: tuple[Endpoint, ...]
+    controllers: tuple[str, ...]
+    inter_broker: str
+
+    @property
+    def broker_endpoints(self) -> tuple[Endpoint, ...]:
+        """Those that clients use."""
+        return tuple(endpoint for endpoint in self.bound if endpoint.listener not in self.controllers)
+
+    @property
+    def controller_endpoints(self) -> tuple[Endpoint, ...]:
+        return tuple(endpoint for endpoint in self.bound if endpoint.listener in self.controllers)
+
+    @property
+    def advertised_brokers(self) -> tuple[Endpoint, ...]:
+        return tuple(endpoint for endpoint in self.advertised if endpoint.listener not in self.controllers)
+
+    @property
+    def advertised_controllers(self) -> tuple[Endpoint, ...]:
+        """A controller's listener that is not advertised is reached where it listens."""
+        advertised = {endpoint.listener: endpoint for endpoint in (*self.controller_endpoints, *self.advertised)}
+        return tuple(advertised[name] for name in self.controllers if name in advertised)
+
+
+def effective_protocols(
+    protocols: ProtocolMap, *, is_default: bool, controllers: Sequence[str], listeners: Sequence[str]
+) -> ProtocolMap:
+    """With the default map, controllers' listeners are PLAINTEXT, unless TLS or SASL is in use anywhere."""
+    names = {*controllers, *(entry.partition(":")[0].strip().upper() for entry in listeners)}
+    if not is_default or names & {"SSL", "SASL_SSL", "SASL_PLAINTEXT"}:
+        return protocols
+    return {**protocols, **dict.fromkeys(controllers, SecurityProtocol.PLAINTEXT)}
+
+
+def check_listeners(listeners: Listeners, roles: Sequence[str]) -> None:
+    bound = {endpoint.listener for endpoint in listeners.bound}
+    if "controller" in roles:
+        _check_controller(listeners, bound, alone="broker" not in roles)
+    if "broker" in roles:
+        _check_broker(listeners, bound, alone="controller" not in roles)
+    for endpoint in (*listeners.advertised_brokers, *listeners.advertised_controllers):
+        if endpoint.host == "0.0.0.0":
+            raise ConfigError(
+                "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+            )
+
+
+def _check_controller(listeners: Listeners, bound: set[str], *, alone: bool) -> None:
+    if not listeners.advertised_controllers:
+        raise ConfigError(
+            "controller.listener.names must contain at least one value appearing in the 'listeners' configuration "
+            "when running the KRaft controller role"
+        )
+    if not bound.issuperset(listeners.controllers):
+        raise ConfigError(
+            "controller.listener.names must only contain values appearing in the 'listeners' configuration when "
+            "running the KRaft controller role"
+        )
+    if alone and listeners.broker_endpoints:
+        raise ConfigError(
+            "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
+            "process.roles=controller"
+        )
+
+
+def _check_broker(listeners: Listeners, bound: set[str], *, alone: bool) -> None:
+    if alone and listeners.controller_endpoints:
+        raise ConfigError(
+            "controller.listener.names must not contain a value appearing in the 'listeners' configuration when "
+            "running KRaft with just the broker role"
+        )
+    advertised = [endpoint.listener for endpoint in listeners.advertised_brokers]
+    if not advertised:
+        raise ConfigError(
+            "There must be at least one broker advertised listener. Perhaps all listeners appear in "
+            "controller.listener.names?"
+        )
+    if listeners.inter_broker not in advertised:
+        raise ConfigError(
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options "
+            f"based on currently configured listeners are {','.join(advertised)}"
+        )
+    if not bound.issuperset(advertised):
+        raise ConfigError(
+            "advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. "
+            f"Found {','.join(advertised)}. The valid options based on the current configuration are "
+            f"{','.join(sorted(bound))}"
+        )
