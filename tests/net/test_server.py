@@ -225,7 +225,7 @@ def test_a_bad_size_closes_its_connection_with_one_line_and_harms_nobody(
     assert message.endswith(f"on TEST: connection closed: {line}")
 
 
-@pytest.mark.parametrize("how", ["at once", "reply", "coroutine"])
+@pytest.mark.parametrize("how", ["at once", "reply", "reply at once", "coroutine"])
 def test_an_exception_of_a_handler_is_logged_with_its_request_and_costs_its_connection_only(
     run: Run, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
@@ -237,6 +237,10 @@ def test_an_exception_of_a_handler_is_logged_with_its_request_and_costs_its_conn
             return echo(request, connection)
         if how == "coroutine":
             return fail()
+        if how == "reply at once":
+            reply = Reply()
+            reply.fail(ZeroDivisionError("our bug"))
+            return reply
         if how == "reply":
             reply = Reply()
             asyncio.get_running_loop().call_soon(reply.fail, ZeroDivisionError("our bug"))
@@ -257,6 +261,36 @@ def test_an_exception_of_a_handler_is_logged_with_its_request_and_costs_its_conn
     assert "handler failed on a request of 12 bytes, API 3 version 12, correlation id 77: 0003" in record.message
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
+
+
+def test_what_was_answered_before_a_failure_is_sent(run: Run) -> None:
+    def handler(request: bytearray, connection: ConnectionInfo) -> Answer:
+        if request == b"boom":
+            raise BadRequest("boom")
+        return echo(request, connection)
+
+    async def main() -> None:
+        async with serving(handler) as (_, address), client_of(address) as client:
+            await client.send(frame(b"1") + frame(b"2") + frame(b"boom"))
+            assert await client.receive(100) == frame(b"1") + frame(b"2")
+
+    run(main())
+
+
+@pytest.mark.parametrize("answer", [[None], [["a list"]], [frame(b""), 5]])
+def test_an_answer_that_cannot_be_sent_costs_its_connection_only(
+    run: Run, caplog: pytest.LogCaptureFixture, answer: Any
+) -> None:
+    async def main() -> None:
+        async with serving(lambda request, _: answer) as (server, address), client_of(address) as client:
+            await client.send(frame(b"1"))
+            assert await client.is_closed()
+            assert server.counts.handler_failures == 1
+            assert len(server) == 0
+
+    run(main())
+    (message,) = caplog.messages
+    assert "a response is not made of parts" in message
 
 
 def test_a_bad_request_closes_its_connection_with_a_line_and_no_traceback(

@@ -88,11 +88,12 @@ class ConnectionInfo:
 class Reply:
     """An answer that is given later, once: `answer(parts)`, or `fail(error)` for what a handler would have raised."""
 
-    __slots__ = ("_connection", "_head", "_held_bytes", "_parts", "_size", "done")
+    __slots__ = ("_connection", "_error", "_head", "_held_bytes", "_parts", "_size", "done")
 
     def __init__(self) -> None:
         self.done = False
         self._parts: list[Part] | None = None
+        self._error: BaseException | None = None
         self._connection: ServedConnection | None = None
         self._held_bytes = 0
         self._head = b""
@@ -108,8 +109,9 @@ class Reply:
     def fail(self, error: BaseException) -> None:
         assert not self.done, "a reply is answered once"
         self.done = True
+        self._error = error
         if self._connection is not None:
-            self._connection._failed(error, self._head, self._size)
+            self._connection._answered(self)
 
     @property
     def abandoned(self) -> bool:
@@ -249,13 +251,20 @@ class ServedConnection:
         if self._serving or self.closed:
             return
         self._serving = True
-        while True:
-            self._begin_requests()
-            self._send_ready()
-            self._full = self._is_full()
-            if self._full or not self._backlog:
-                break
-        self._serving = False
+        try:
+            while True:
+                self._begin_requests()
+                self._send_ready()
+                self._full = self._is_full()
+                if self._full or not self._backlog:
+                    break
+        except Exception as error:  # noqa: BLE001  # logged
+            # What a handler answered with cannot be sent.
+            self._counts.handler_failures += 1
+            _log.error("%s: connection closed: a response is not made of parts", self.info, exc_info=error)
+            self._connection.abort()
+        finally:
+            self._serving = False
         self._settle()
 
     def _settle(self) -> None:
@@ -285,6 +294,8 @@ class ServedConnection:
             try:
                 answer = handler(frame, info)
             except Exception as error:  # noqa: BLE001  # logged with its request
+                # The answers to those before it are ready, so they go out.
+                self._send_ready()
                 self._failed(error, frame, len(frame))
                 return
             if answer is None:
@@ -319,6 +330,9 @@ class ServedConnection:
 
     def _answered(self, reply: Reply) -> None:
         """A reply is ready. Those of one turn of the loop go out together."""
+        if reply._error is not None:
+            self._failed(reply._error, reply._head, reply._size)
+            return
         if self.closed:
             return
         held_bytes = sum(map(len, reply._parts)) if reply._parts else 0
