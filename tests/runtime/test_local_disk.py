@@ -159,3 +159,25 @@ def test_the_lock_refuses_a_second_process_and_is_free_when_the_first_ends(disk:
     process.kill()
     process.communicate()
     assert disk.lock()
+
+
+def test_the_lock_is_of_the_kind_that_kafka_takes(disk: LocalDisk) -> None:
+    """Java's FileChannel.tryLock is a record lock of fcntl's, as lockf is; flock would not see it."""
+    script = (
+        "import fcntl, sys; file = open(sys.argv[1] + '/.lock', 'w'); "
+        "fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB); print('locked', flush=True); sys.stdin.read()"
+    )
+
+    def kafka() -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, "-c", script, disk.root], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+
+    first = kafka()
+    assert first.stdout is not None
+    assert first.stdout.readline() == "locked\n"
+    assert not disk.lock()
+    first.communicate()
+    assert disk.lock()
+    assert "BlockingIOError" in kafka().communicate()[1]

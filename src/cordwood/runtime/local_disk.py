@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import os
 import shutil
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ from .disk import Buffer, DiskError, Entry, File, Usage
 _FILE_MODE = 0o644
 # A thread's own view of a directory works on a few files at a time; the node's descriptors stay bounded by its pool.
 _DESCRIPTORS_OF_ANOTHER = 64
+# C's struct flock: type, whence, start, length (0: however long the file gets), process id.
+_WHOLE_FILE_LOCK = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class LocalDisk:
@@ -164,8 +167,10 @@ class LocalDisk:
         with self._guard("lock", ".lock"):
             fd = os.open(self._absolute(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                # Java's locks are of this kind, which `flock` does not see; of the open file, not of the process, so
+                # that another LocalDisk of the same process is refused too.
+                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE_LOCK)
+            except (BlockingIOError, PermissionError):
                 os.close(fd)
                 return False
             self._lock_fd = fd
