@@ -40,6 +40,14 @@ def test_frames_are_the_same_however_their_bytes_arrive(sizes: list[int], step: 
     assert reader.buffered_bytes == 0
 
 
+@pytest.mark.parametrize("bytes_of_the_size", [1, 2, 3])
+def test_a_size_may_be_cut_after_a_large_frame_that_came_whole(bytes_of_the_size: int) -> None:
+    reader = FrameReader(MAX_BYTES, SCRATCH)
+    start, rest = frame(b"next")[:bytes_of_the_size], frame(b"next")[bytes_of_the_size:]
+    assert feed(reader, frame(bytes(40_000)) + start) == [bytes(40_000)]
+    assert feed(reader, rest) == [b"next"]
+
+
 def test_readers_that_share_a_scratch_do_not_mix_their_bytes() -> None:
     one, two = FrameReader(MAX_BYTES, SCRATCH), FrameReader(MAX_BYTES, SCRATCH)
     for first, second in zip(frame(b"one" * 50), frame(b"two" * 50), strict=True):

@@ -97,6 +97,21 @@ def test_ranges_are_read_in_pieces_and_arrive_whole(run: Run, ours: Authority, t
     run(main())
 
 
+def test_a_file_that_was_cut_ends_the_connection(run: Run, ours: Authority, tmp_path: Path) -> None:
+    file = LocalDisk(str(tmp_path)).create("segment")
+    file.append(bytes(1_000))
+
+    async def main() -> None:
+        handler = answering(FileRange(file, 0, 2_000))
+        async with serving(handler, tls=ServerTls(ours.issue("node"))) as (server, address):
+            channel = await channel_to(address, ClientTls(ours.ca_file))
+            with pytest.raises(ConnectionLost):
+                await channel.exchange(request(1), 1)
+            await until(lambda: len(server) == 0)
+
+    run(main())
+
+
 def test_a_client_that_does_not_read_holds_a_bounded_piece_of_ciphertext(run: Run, ours: Authority) -> None:
     """And a server that is full reads no more of its requests, decrypted or not."""
     limit = 200_000

@@ -204,7 +204,9 @@ class TlsConnection:
             try:
                 piece = self._next_piece()
             except (OSError, DiskError) as error:
-                self._fail(f"response to {self.peer} cannot be finished: {error}")
+                # The owner hears of it from the loop, not within its own call of `send`.
+                self._closing = True
+                self._loop.call_soon(self._fail, f"response to {self.peer} cannot be finished: {error}")
                 return
             self._queued_bytes -= len(piece)
             allowed -= len(piece)
