@@ -70,7 +70,11 @@ def data_dir_broker() -> BrokerConfig:
 
 @cache
 def answers() -> dict[str, Any]:
-    """What Kafka 4.3.1 said to changes, and described after some of them."""
+    """What Kafka 4.3.1 said to changes, and described after some of them.
+
+    Recorded from a node that `shared/anchors/kafka-run` had just formatted: `altered` are requests to it with
+    validate_only and its answers, one by one; `settings` was then set for real, and `described` is what it told.
+    """
     loaded: dict[str, Any] = json.loads(gzip.decompress((VECTORS / "configs.json.gz").read_bytes()))
     return loaded
 

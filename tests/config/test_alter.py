@@ -198,3 +198,22 @@ def test_without_eligible_leaders_min_insync_replicas_is_a_key_like_others() -> 
 def test_a_resource_may_stand_in_a_request_once() -> None:
     assert repeated([TOPIC, GROUP, TOPIC]) == {TOPIC}
     assert REPEATED.message == "Each resource must appear at most once."
+
+
+@pytest.mark.parametrize(
+    ("appended", "policy"), [("compact,", "delete,compact"), (",", "delete"), ("delete,,", "delete")]
+)
+def test_commas_at_the_end_add_nothing(appended: str, policy: str) -> None:
+    answer = topic_after({}, change(Operation.APPEND, "cleanup.policy", appended))
+    assert isinstance(answer, Altered)
+    assert answer.settings == {"cleanup.policy": policy}
+
+
+@pytest.mark.parametrize("name", ["num.io.threads", "log.cleaner.threads"])
+def test_threads_can_be_halved_and_doubled_at_a_time(name: str) -> None:
+    config = told({name: "8"})
+    held = [
+        isinstance(alter_incrementally(config, BROKER, {}, [change(Operation.SET, name, str(count))]), Altered)
+        for count in (3, 4, 16, 17)
+    ]
+    assert held == [False, True, True, False]

@@ -181,6 +181,7 @@ def test_the_cleaners_defaults_are_its_own() -> None:
         ),
         ({"queued.max.request.bytes": "5"}, "queued.max.request.bytes must be larger"),
         ({"connections.max.idle.ms": "50"}, "connection.failed.authentication.delay.ms=100 should always be less"),
+        ({"connections.max.idle.ms": "100"}, "connection.failed.authentication.delay.ms=100 should always be less"),
         ({"controller.quorum.voters": "2@a:1"}, "the node id 1 must be included in the set of voters"),
         ({"group.consumer.heartbeat.interval.ms": "4999"}, "must be greater than or equal to group.consumer.min"),
         ({"group.share.record.lock.duration.ms": "1000"}, "must be greater than or equal to group.share.min"),
@@ -192,3 +193,20 @@ def test_keys_have_to_fit_each_other(settings: dict[str, str], message: str) -> 
     with pytest.raises(ConfigError) as refused:
         told(settings)
     assert message in refused.value.message
+
+
+def test_connections_may_be_idle_for_ever() -> None:
+    assert broker(connections_max_idle_ms="-1").integer("connections.max.idle.ms") == -1
+    assert broker(connections_max_idle_ms="101").integer("connections.max.idle.ms") == 101
+
+
+def test_a_broker_alone_is_no_voter() -> None:
+    settings = {"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}
+    assert told({**settings, "controller.quorum.voters": "2@a:1"}).items("controller.quorum.voters") == ("2@a:1",)
+    with pytest.raises(ConfigError, match="must not be included in the set of voters"):
+        told({**settings, "controller.quorum.voters": "1@a:1"})
+
+
+def test_a_quorum_has_to_be_found() -> None:
+    with pytest.raises(ConfigError, match=r"either controller\.quorum\.bootstrap\.servers must contain"):
+        told({"controller.quorum.bootstrap.servers": ""})
