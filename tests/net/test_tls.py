@@ -97,6 +97,39 @@ def test_ranges_are_read_in_pieces_and_arrive_whole(run: Run, ours: Authority, t
     run(main())
 
 
+def test_a_range_is_not_read_ahead_of_a_client_that_does_not_read(run: Run, ours: Authority, tmp_path: Path) -> None:
+    file = LocalDisk(str(tmp_path)).create("segment")
+    file.append(bytes(5_000_000))
+    read_bytes = 0
+
+    class Watched:
+        path = "segment"
+
+        def read(self, position: int, length: int) -> bytes:
+            nonlocal read_bytes
+            read_bytes += length
+            return file.read(position, length)
+
+    part: Any = FileRange(Watched(), 0, 5_000_000)  # type: ignore[arg-type]  # all that TLS uses of a file
+
+    async def main() -> None:
+        tls = ServerTls(ours.issue("node"))
+        async with serving(answering(part), tls=tls, options=SMALL_BUFFERS) as (server, address):
+            channel = await channel_to(address, ClientTls(ours.ca_file))
+            channel._connection.pause_reading()
+            answer = asyncio.ensure_future(channel.exchange(request(1), 1))
+            await until(lambda: any(served.held_bytes > 0 for served in server))
+            for _ in range(200):
+                await asyncio.sleep(0)
+            # Ciphertext ahead of the socket, a piece past it, and what the sockets hold.
+            assert read_bytes <= 262_144 + 65_536 + 200_000
+            channel._connection.resume_reading()
+            assert len(await answer) == 4 + 5_000_000
+            channel.abort()
+
+    run(main())
+
+
 def test_a_file_that_was_cut_ends_the_connection(run: Run, ours: Authority, tmp_path: Path) -> None:
     file = LocalDisk(str(tmp_path)).create("segment")
     file.append(bytes(1_000))
