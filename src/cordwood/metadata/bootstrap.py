@@ -1,0 +1,110 @@
+"""How a cluster's metadata begins: what formatting a directory leaves, and what the first controller writes.
+
+`format_directory` does what `kafka-storage format --standalone` does to the metadata; `meta.properties`, which says
+that a directory is formatted, is the caller's and comes last.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from cordwood.runtime.disk import Disk
+from cordwood.wire.messages.data.voters_record import Endpoint as VoterEndpoint
+from cordwood.wire.messages.data.voters_record import KRaftVersionFeature, Voter, VotersRecord
+from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
+from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
+from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
+from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
+from cordwood.wire.primitives import Uuid
+from cordwood.wire.schema import MetadataRecord
+
+from .features import BOOTSTRAP_LEVELS, ELR_VERSION, KRAFT_VERSION, SUPPORTED
+from .image import BROKER_DEFAULT, METADATA_VERSION, Endpoint, OffsetAndEpoch
+from .log import METADATA_DIRECTORY
+from .snapshot import CONFIGURED_VOTERS, QuorumVoters, decode_snapshot, encode_snapshot, snapshot_name
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+
+
+def format_directory(
+    disk: Disk,
+    node_id: int,
+    directory_id: Uuid,
+    controller_endpoints: Sequence[Endpoint],
+    *,
+    now_ms: int,
+    levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
+) -> None:
+    """Writes `bootstrap.checkpoint` with the features of the new cluster, and the snapshot at offset 0 that names this
+    node as the only voter."""
+    features = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
+    disk.write_file(BOOTSTRAP_CHECKPOINT, _checkpoint(features, now_ms, last_timestamp_ms=0))
+    quorum = QuorumVoters(SUPPORTED[KRAFT_VERSION].high, _voters(node_id, directory_id, controller_endpoints))
+    disk.make_directory(METADATA_DIRECTORY)
+    first = OffsetAndEpoch(0, 0)
+    disk.write_file(
+        f"{METADATA_DIRECTORY}/{snapshot_name(first)}",
+        _checkpoint([], now_ms, last_timestamp_ms=now_ms, quorum=quorum),
+    )
+
+
+def _checkpoint(
+    records: Sequence[MetadataRecord],
+    now_ms: int,
+    *,
+    last_timestamp_ms: int,
+    quorum: QuorumVoters = CONFIGURED_VOTERS,
+) -> bytes:
+    return encode_snapshot(
+        records,
+        metadata_version=BOOTSTRAP_LEVELS[METADATA_VERSION],
+        epoch=0,
+        last_timestamp_ms=last_timestamp_ms,
+        now_ms=now_ms,
+        quorum=quorum,
+    )
+
+
+def _voters(node_id: int, directory_id: Uuid, endpoints: Sequence[Endpoint]) -> VotersRecord:
+    levels = SUPPORTED[KRAFT_VERSION]
+    voter = Voter(
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        endpoints=[VoterEndpoint(name=end.name, host=end.host, port=end.port) for end in endpoints],
+        k_raft_version_feature=KRaftVersionFeature(min_supported_version=levels.low, max_supported_version=levels.high),
+    )
+    return VotersRecord(version=0, voters=[voter])
+
+
+def read_bootstrap(disk: Disk) -> list[MetadataRecord]:
+    """The records that the directory was formatted with; the defaults where there is no such file."""
+    data = disk.read_file(BOOTSTRAP_CHECKPOINT)
+    if data is None:
+        return [FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_LEVELS.items()]
+    return decode_snapshot(BOOTSTRAP_CHECKPOINT, data).records
+
+
+def activation_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
+    """What a controller writes first into a log without metadata: one transaction, in which the features begin.
+
+    With eligible leader replicas `min.insync.replicas` is the cluster's and not each broker's, so what is configured
+    becomes its dynamic default (KIP-966).
+    """
+    records = list(bootstrap)
+    if any(isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION for record in bootstrap):
+        records.append(
+            ConfigRecord(
+                resource_type=BROKER_DEFAULT.type,
+                resource_name=BROKER_DEFAULT.name,
+                name=MIN_INSYNC_REPLICAS,
+                value=str(min_insync_replicas),
+            )
+        )
+    return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
+
+
+def bootstrap_version(bootstrap: Sequence[MetadataRecord]) -> int:
+    """The `metadata.version` to write the activation in."""
+    for record in bootstrap:
+        if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
+            return record.feature_level
+    return BOOTSTRAP_LEVELS[METADATA_VERSION]

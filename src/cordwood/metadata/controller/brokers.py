@@ -1,0 +1,267 @@
+"""A broker's life as the controller sees it: registration, heartbeats, fencing, controlled shutdown, removal.
+
+When a broker was heard of last is not in the image, since it is not in the log: the caller knows whose session has
+run out, and calls `fence_broker`.
+"""
+
+from collections.abc import Mapping
+
+from cordwood.metadata.image import (
+    METADATA_VERSION,
+    Broker,
+    ControllerNode,
+    Endpoint,
+    FeatureRange,
+    MetadataImage,
+    is_reserved_directory,
+)
+from cordwood.metadata.image_records import broker_record, controller_record
+from cordwood.metadata.versions import (
+    CORDONED_DIRECTORIES_LEVEL,
+    DIRECTORY_ASSIGNMENT_LEVEL,
+    MINIMUM_LEVEL,
+)
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from cordwood.wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from cordwood.wire.messages.metadata_records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from cordwood.wire.messages.metadata_records.unregister_broker_record import UnregisterBrokerRecord
+from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from cordwood.wire.schema import MetadataRecord
+
+from .decision import ControllerDefaults, Decision, Refused
+from .partition_change import has_leaderships, is_elr_enabled, leaderless_changes, removal_changes
+
+_FENCE, _UNFENCE = 1, -1
+_IN_CONTROLLED_SHUTDOWN = 1
+
+
+# Registration
+
+
+def register_broker(
+    image: MetadataImage,
+    request: BrokerRegistrationRequest,
+    defaults: ControllerDefaults,
+    *,
+    cluster_id: str,
+    next_offset: int,
+    has_session: bool = False,
+) -> Decision[BrokerRegistrationResponse]:
+    """A new incarnation gets `next_offset` as its epoch, the offset that the first of the records will have; the same
+    one keeps its own. `has_session`: the broker registered with this id was heard of lately."""
+    existing = image.brokers.get(request.broker_id)
+    try:
+        _check_registration(image, request, existing, cluster_id, has_session=has_session)
+        features = _registered_features(image, request)
+    except Refused as refused:
+        return Decision([], BrokerRegistrationResponse(error_code=refused.error.code))
+    is_same = existing is not None and existing.incarnation_id == request.incarnation_id
+    records: list[MetadataRecord] = []
+    if not is_same and is_elr_enabled(image) and _stopped_uncleanly(request, existing):
+        records += removal_changes(image, defaults, request.broker_id, is_unclean=True)
+    knows_directories = image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
+    broker = Broker(
+        request.broker_id,
+        existing.epoch if existing is not None and is_same else next_offset,
+        request.incarnation_id,
+        tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in request.listeners),
+        features,
+        request.rack,
+        existing.fenced if existing is not None and is_same else True,
+        existing is not None and is_same and existing.in_controlled_shutdown,
+        tuple(request.log_dirs) if knows_directories else (),
+    )
+    records.append(broker_record(broker))
+    return Decision(records, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch))
+
+
+def _stopped_uncleanly(request: BrokerRegistrationRequest, existing: Broker | None) -> bool:
+    """A broker that stopped cleanly knows the epoch that it had: it wrote it down then (KIP-966)."""
+    return existing is not None and existing.epoch != request.previous_broker_epoch
+
+
+def _check_registration(
+    image: MetadataImage,
+    request: BrokerRegistrationRequest,
+    existing: Broker | None,
+    cluster_id: str,
+    *,
+    has_session: bool,
+) -> None:
+    if request.cluster_id != cluster_id:
+        raise Refused(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    if existing is not None and has_session and existing.incarnation_id != request.incarnation_id:
+        raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
+    if request.is_migrating_zk_broker:
+        raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
+    if image.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
+        return
+    if not request.log_dirs:
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+    if any(is_reserved_directory(directory) for directory in request.log_dirs):
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
+    if len(set(request.log_dirs)) < len(request.log_dirs):
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
+    for broker in image.brokers.values():
+        if broker.id != request.broker_id and not set(broker.log_dirs).isdisjoint(request.log_dirs):
+            raise Refused(
+                ErrorCode.INVALID_REGISTRATION, f"Broker {broker.id} is already registered with one of the directories"
+            )
+
+
+def _registered_features(image: MetadataImage, request: BrokerRegistrationRequest) -> Mapping[str, FeatureRange]:
+    """What the broker supports, which has to include every finalized level."""
+    features = {
+        feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
+    }
+    features.setdefault(METADATA_VERSION, FeatureRange(MINIMUM_LEVEL, MINIMUM_LEVEL))
+    for name in {**features, **image.features}:
+        level = image.features.get(name, 0)
+        if level not in features.get(name, FeatureRange(0, 0)):
+            raise Refused(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Unable to register because the broker does not support finalized version {level} of {name}.",
+            )
+    return features
+
+
+def register_controller(
+    _image: MetadataImage, request: ControllerRegistrationRequest
+) -> Decision[ControllerRegistrationResponse]:
+    controller = ControllerNode(
+        request.controller_id,
+        request.incarnation_id,
+        tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in request.listeners),
+        {
+            feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
+            for feature in request.features
+        },
+    )
+    response = ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None)
+    return Decision([controller_record(controller)], response)
+
+
+# Heartbeats
+
+
+def broker_heartbeat(
+    image: MetadataImage,
+    request: BrokerHeartbeatRequest,
+    defaults: ControllerDefaults,
+    *,
+    others_caught_up: bool = True,
+) -> Decision[BrokerHeartbeatResponse]:
+    """Unfences a broker that has caught up with its own registration, and lets one go that wants to stop when it leads
+    nothing any more. `others_caught_up`: every active broker has seen that it does not."""
+    try:
+        broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    except Refused as refused:
+        return Decision([], BrokerHeartbeatResponse(error_code=refused.error.code))
+    is_caught_up = request.current_metadata_offset >= broker.epoch
+    response = BrokerHeartbeatResponse(
+        error_code=ErrorCode.NONE, is_caught_up=is_caught_up, is_fenced=broker.fenced, should_shut_down=False
+    )
+    records: list[MetadataRecord] = []
+    if broker.fenced:
+        if request.want_shut_down:
+            response.should_shut_down = True
+        elif not request.want_fence and is_caught_up:
+            records += _unfence(image, defaults, broker)
+            response.is_fenced = False
+    elif request.want_shut_down and not _may_stop(image, request, broker, others_caught_up=others_caught_up):
+        if not broker.in_controlled_shutdown:
+            records += _begin_controlled_shutdown(image, defaults, broker)
+    elif request.want_shut_down or request.want_fence:
+        records += fence_broker(image, defaults, broker.id)
+        response.is_fenced, response.should_shut_down = True, request.want_shut_down
+    records += _directory_changes(image, request, defaults, broker)
+    return Decision(records, response)
+
+
+def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> Broker:
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise Refused(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+    if broker.epoch != epoch:
+        raise Refused(
+            ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}"
+        )
+    return broker
+
+
+def _may_stop(image: MetadataImage, request: BrokerHeartbeatRequest, broker: Broker, *, others_caught_up: bool) -> bool:
+    if broker.in_controlled_shutdown:
+        return others_caught_up and not has_leaderships(image, broker.id)
+    return request.want_fence or not has_leaderships(image, broker.id)
+
+
+def _unfence(image: MetadataImage, defaults: ControllerDefaults, broker: Broker) -> list[MetadataRecord]:
+    record = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=_UNFENCE)
+    return [record, *leaderless_changes(image, defaults, broker.id)]
+
+
+def _begin_controlled_shutdown(
+    image: MetadataImage, defaults: ControllerDefaults, broker: Broker
+) -> list[MetadataRecord]:
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN
+    )
+    return [record, *removal_changes(image, defaults, broker.id)]
+
+
+def fence_broker(image: MetadataImage, defaults: ControllerDefaults, broker_id: int) -> list[MetadataRecord]:
+    """The broker leaves every ISR and leads nothing until it is heard of again."""
+    epoch = image.brokers[broker_id].epoch
+    record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=_FENCE)
+    return [*removal_changes(image, defaults, broker_id), record]
+
+
+def _directory_changes(
+    image: MetadataImage, request: BrokerHeartbeatRequest, defaults: ControllerDefaults, broker: Broker
+) -> list[MetadataRecord]:
+    """Directories that failed (KIP-858) or take no new replicas (KIP-1066)."""
+    records: list[MetadataRecord] = []
+    online = [directory for directory in broker.log_dirs if directory not in request.offline_log_dirs]
+    if image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL and len(online) < len(broker.log_dirs):
+        offline = set(broker.log_dirs) - set(online)
+        records += removal_changes(image, defaults, broker.id, in_directories=offline)
+        records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online))
+    cordoned = request.cordoned_log_dirs
+    if (
+        image.metadata_version >= CORDONED_DIRECTORIES_LEVEL
+        and cordoned is not None
+        and (broker.cordoned_log_dirs is None or set(cordoned) != set(broker.cordoned_log_dirs))
+    ):
+        records.append(
+            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=cordoned)
+        )
+    return records
+
+
+# Removal
+
+
+def unregister_broker(
+    image: MetadataImage, request: UnregisterBrokerRequest, defaults: ControllerDefaults
+) -> Decision[UnregisterBrokerResponse]:
+    broker = image.brokers.get(request.broker_id)
+    if broker is None:
+        return Decision(
+            [],
+            UnregisterBrokerResponse(
+                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
+                error_message=f"Broker ID {request.broker_id} is not currently registered",
+            ),
+        )
+    record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
+    return Decision([*removal_changes(image, defaults, broker.id), record], response)

@@ -1,0 +1,66 @@
+"""ElectLeaders: the preferred leader, or a leader that may lack records where there is none."""
+
+from cordwood.metadata.image import NO_LEADER, MetadataImage
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from cordwood.wire.schema import MetadataRecord
+
+from .decision import ControllerDefaults, Decision, Refused
+from .partition_change import Election, change_partition
+
+_TYPES = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+
+
+def elect_leaders(
+    image: MetadataImage, request: ElectLeadersRequest, defaults: ControllerDefaults
+) -> Decision[ElectLeadersResponse]:
+    """Of every partition if none is named; then those that have the leader already are left out of the answer."""
+    election = _TYPES.get(request.election_type)
+    if election is None:
+        return Decision([], ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST, replica_election_results=[]))
+    is_all = request.topic_partitions is None
+    if request.topic_partitions is None:
+        asked = [(topic.name, sorted(topic.partitions)) for topic in image.topics]
+    else:
+        asked = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+    records: list[MetadataRecord] = []
+    response = ElectLeadersResponse(replica_election_results=[])
+    for name, partitions in asked:
+        results = ReplicaElectionResult(topic=name, partition_result=[])
+        for partition_id in partitions:
+            result = PartitionResult(partition_id=partition_id, error_code=ErrorCode.NONE, error_message=None)
+            try:
+                records.append(_elect(image, defaults, name, partition_id, election))
+            except Refused as refused:
+                if is_all and refused.error.code is ErrorCode.ELECTION_NOT_NEEDED:
+                    continue
+                result.error_code, result.error_message = refused.error
+            results.partition_result.append(result)
+        response.replica_election_results.append(results)
+    return Decision(records, response)
+
+
+def _elect(
+    image: MetadataImage, defaults: ControllerDefaults, name: str, partition_id: int, election: Election
+) -> MetadataRecord:
+    topic = image.topics.get(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition_id}")
+    is_preferred = election is Election.PREFERRED
+    wanted = partition.leader == partition.preferred_replica if is_preferred else partition.leader != NO_LEADER
+    if wanted:
+        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+    record = change_partition(image, defaults, topic, partition_id, election=election)
+    if record is not None:
+        return record
+    if is_preferred:
+        raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+    raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")

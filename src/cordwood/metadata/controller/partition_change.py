@@ -1,0 +1,198 @@
+"""Changes of one partition: who leads it, who is in sync, who else may lead it.
+
+The rules are Kafka's: a leader comes from the ISR, or from the eligible leader replicas when the ISR is empty
+(KIP-966); else from the last known leader; else, only if that is allowed, from any replica that is there.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from enum import Enum
+
+from cordwood.metadata.features import ELR_VERSION
+from cordwood.metadata.image import (
+    BROKER_DEFAULT,
+    NO_LEADER,
+    LeaderRecovery,
+    MetadataImage,
+    Partition,
+    Topic,
+    topic_resource,
+)
+from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
+from cordwood.wire.primitives import Uuid
+from cordwood.wire.schema import MetadataRecord
+
+from .decision import ControllerDefaults
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+
+_NO_LEADER_CHANGE = -2
+
+
+class Election(Enum):
+    # Keeps a leader that may go on.
+    ONLINE = "online"
+    # The first replica, if it is in sync.
+    PREFERRED = "preferred"
+    # A replica that is not in sync too, rather than none.
+    UNCLEAN = "unclean"
+
+
+def removal_changes(
+    image: MetadataImage,
+    defaults: ControllerDefaults,
+    broker_id: int,
+    *,
+    is_unclean: bool = False,
+    in_directories: Container[Uuid] | None = None,
+) -> list[MetadataRecord]:
+    """A broker leaves every ISR, or that of the partitions which it has in some directories. If it stopped uncleanly it
+    may have lost data, so it is not eligible to lead either."""
+    changes: list[MetadataRecord] = []
+    for topic, partition_id, partition in _partitions(image):
+        if in_directories is not None and partition.directory_of(broker_id) not in in_directories:
+            continue
+        if broker_id in partition.isr or (is_unclean and broker_id in partition.elr):
+            change = change_partition(
+                image,
+                defaults,
+                topic,
+                partition_id,
+                isr=tuple(replica for replica in partition.isr if replica != broker_id),
+                election=_online_election(image, defaults, topic),
+                may_lead=lambda replica: replica != broker_id and image.is_active(replica),
+                unclean=(broker_id,) if is_unclean else (),
+            )
+            changes += [change] if change is not None else []
+    return changes
+
+
+def leaderless_changes(image: MetadataImage, defaults: ControllerDefaults, broker_id: int) -> list[MetadataRecord]:
+    """A broker is about to be unfenced: it may lead partitions that have no leader."""
+    changes: list[MetadataRecord] = []
+    for topic, partition_id, partition in _partitions(image):
+        if partition.leader == NO_LEADER:
+            change = change_partition(
+                image,
+                defaults,
+                topic,
+                partition_id,
+                election=_online_election(image, defaults, topic),
+                may_lead=lambda replica: replica == broker_id or image.is_active(replica),
+            )
+            changes += [change] if change is not None else []
+    return changes
+
+
+def has_leaderships(image: MetadataImage, broker_id: int) -> bool:
+    return any(partition.leader == broker_id for _, _, partition in _partitions(image))
+
+
+def change_partition(
+    image: MetadataImage,
+    defaults: ControllerDefaults,
+    topic: Topic,
+    partition_id: int,
+    *,
+    isr: tuple[int, ...] | None = None,
+    election: Election = Election.ONLINE,
+    may_lead: Callable[[int], bool] | None = None,
+    unclean: tuple[int, ...] = (),
+) -> PartitionChangeRecord | None:
+    """The record that brings a partition to a new ISR, with a leader of it; None when nothing changes."""
+    before = topic.partitions[partition_id]
+    isr = before.isr if isr is None else isr
+    has_elr = is_elr_enabled(image)
+    elr = before.elr
+    if has_elr and len(isr) >= _min_isr(image, defaults, topic, before):
+        elr = ()
+    elif has_elr:
+        elr = tuple(sorted(({*before.elr, *before.isr} - {*isr}) - {*unclean}))
+
+    is_active = may_lead or image.is_active
+
+    def may_lead_from_its_directory(replica: int) -> bool:
+        return is_active(replica) and image.brokers[replica].has_online_directory(before.directory_of(replica))
+
+    leader, is_unclean = _elect(before, isr, elr, election, may_lead_from_its_directory, has_elr=has_elr)
+    record = PartitionChangeRecord(partition_id=partition_id, topic_id=topic.id)
+    if leader != before.leader:
+        record.leader = leader
+        if leader in elr:
+            isr, elr = (leader,), tuple(replica for replica in elr if replica != leader)
+        if is_unclean:
+            isr, elr = (leader,), ()
+            if before.leader_recovery is not LeaderRecovery.RECOVERING:
+                record.leader_recovery_state = LeaderRecovery.RECOVERING
+    if not has_elr:
+        elr = ()
+    if elr != before.elr:
+        record.eligible_leader_replicas = list(elr)
+    # Without eligible replicas the last one in sync stays in the ISR: nobody else is known to have all the data.
+    if isr != before.isr and (isr or has_elr):
+        record.isr = list(isr)
+    if has_elr:
+        _remember_last_leader(record, before)
+    return None if record == PartitionChangeRecord(partition_id=partition_id, topic_id=topic.id) else record
+
+
+def is_elr_enabled(image: MetadataImage) -> bool:
+    return image.features.get(ELR_VERSION, 0) > 0
+
+
+def _remember_last_leader(record: PartitionChangeRecord, before: Partition) -> None:
+    """When nobody is in sync any more the leader of until then is kept as `last_known_elr`; a new leader clears it."""
+    if record.isr == [] and before.leader != NO_LEADER and before.last_known_elr != (before.leader,):
+        record.last_known_elr = [before.leader]
+        return
+    will_lead = before.leader if record.leader == _NO_LEADER_CHANGE else record.leader
+    if will_lead != NO_LEADER and before.last_known_elr:
+        record.last_known_elr = []
+
+
+def _elect(
+    before: Partition,
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    election: Election,
+    may_lead: Callable[[int], bool],
+    *,
+    has_elr: bool,
+) -> tuple[int, bool]:
+    """(the leader or NO_LEADER, whether it may lack committed records)."""
+    eligible = isr or elr
+    candidates: Iterable[int] = (before.leader, *before.replicas)
+    if election is Election.PREFERRED:
+        candidates = (before.preferred_replica, *candidates)
+    for replica in candidates:
+        if replica in eligible and may_lead(replica):
+            return replica, False
+    if has_elr and not eligible and len(before.last_known_elr) == 1 and may_lead(before.last_known_elr[0]):
+        return before.last_known_elr[0], True
+    if election is Election.UNCLEAN:
+        for replica in before.replicas:
+            if may_lead(replica):
+                return replica, True
+    return NO_LEADER, False
+
+
+def _online_election(image: MetadataImage, defaults: ControllerDefaults, topic: Topic) -> Election:
+    value = _topic_config(image, topic, UNCLEAN_LEADER_ELECTION)
+    is_allowed = defaults.unclean_leader_election if value is None else value.lower() == "true"
+    return Election.UNCLEAN if is_allowed else Election.ONLINE
+
+
+def _min_isr(image: MetadataImage, defaults: ControllerDefaults, topic: Topic, partition: Partition) -> int:
+    value = _topic_config(image, topic, MIN_INSYNC_REPLICAS)
+    return min(defaults.min_insync_replicas if value is None else int(value), len(partition.replicas))
+
+
+def _topic_config(image: MetadataImage, topic: Topic, name: str) -> str | None:
+    value = image.config(topic_resource(topic.name)).get(name)
+    return image.config(BROKER_DEFAULT).get(name) if value is None else value
+
+
+def _partitions(image: MetadataImage) -> Iterator[tuple[Topic, int, Partition]]:
+    for topic in image.topics:
+        for partition_id, partition in topic.partitions.items():
+            yield topic, partition_id, partition

@@ -1,0 +1,63 @@
+"""From batches of the log to images: one image and one delta per batch.
+
+A metadata transaction (KIP-868) may span batches; its records count when its end is there, all at once.
+"""
+
+from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
+from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
+from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
+from cordwood.wire.schema import MetadataRecord
+
+from .batch import MetadataBatch
+from .delta import MetadataDelta
+from .exceptions import InvalidMetadata
+from .image import MetadataImage, OffsetAndEpoch
+from .snapshot import Snapshot
+
+
+class Loader:
+    """`image` is what was loaded so far. While `in_transaction` no snapshot of it is to be made: it could end within a
+    batch."""
+
+    def __init__(self, image: MetadataImage | None = None) -> None:
+        self.image = image or MetadataImage()
+        # Records of the open transaction, and the offset of its beginning.
+        self._held: list[MetadataRecord] | None = None
+        self._begun_at = 0
+
+    @classmethod
+    def of_snapshot(cls, snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> "Loader":
+        delta = MetadataDelta(MetadataImage()).replay_all(snapshot.records)
+        return cls(delta.apply(snapshot_id, snapshot.last_timestamp_ms))
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._held is not None
+
+    def load(self, batch: MetadataBatch) -> MetadataDelta:
+        """What the batch changed, which is nothing while a transaction is open."""
+        if batch.base_offset < self.image.covers.offset and not self.in_transaction:
+            raise InvalidMetadata(f"offset {batch.base_offset} was loaded already, up to {self.image.covers.offset}")
+        delta = MetadataDelta(self.image)
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            self._take(delta, offset, record)
+        offset = batch.next_offset if self._held is None else self._begun_at
+        self.image = delta.apply(OffsetAndEpoch(offset, batch.epoch), batch.timestamp_ms)
+        return delta
+
+    def _take(self, delta: MetadataDelta, offset: int, record: MetadataRecord) -> None:
+        match record:
+            case BeginTransactionRecord():
+                if self._held is not None:
+                    raise InvalidMetadata(f"a transaction begins within another one at offset {offset}")
+                self._held, self._begun_at = [], offset
+            case EndTransactionRecord() | AbortTransactionRecord():
+                if self._held is None:
+                    raise InvalidMetadata(f"a transaction ends at offset {offset} that has not begun")
+                if isinstance(record, EndTransactionRecord):
+                    delta.replay_all(self._held)
+                self._held = None
+            case _ if self._held is not None:
+                self._held.append(record)
+            case _:
+                delta.replay(record)
