@@ -261,7 +261,8 @@ class History:
     def restart(self) -> None:
         while True:
             self.trace.append("restart")
-            self.disk = self.disk.restart()
+            # A process that was killed leaves all that it wrote, flushed or not; the power may go later.
+            self.disk = self.disk.restart(power_lost=self.source.random() < 0.6)
             if self.source.random() < 0.3:
                 self.disk.crash_at(self.disk.steps + self.source.choice([1, 2, 4, 8, 12]))
             try:
@@ -281,6 +282,10 @@ class History:
         append(self.log, *records, now_ms=self.now_ms)
 
     def commit(self) -> None:
+        if self.source.random() < 0.5:
+            self.log.commit(self.now_ms)
+            self.committed = len(self.appended)
+            return
         job = self.log.begin_commit(self.now_ms)
         end = len(self.appended)
         if self.source.random() < 0.3:
