@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import NOW, batch, open_at, read_all, values
 
-from cordwood.log.config import LogConfig, TimestampType
+from cordwood.log.config import MAX_INT64, LogConfig, TimestampType
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.refusal import Refusal
 from cordwood.wire.batch_header import batch_headers, check_crc, read_header
@@ -124,6 +124,13 @@ def test_timestamps_at_the_limits_are_taken(tmp_path: Path) -> None:
     for timestamp in (NOW - 1_000, NOW + 3_600_000, -1):
         log.append_as_leader(batch("a", timestamp=timestamp), 0, NOW)
     assert log.end_offset == 3
+
+
+def test_the_widest_limits_take_every_timestamp(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(message_timestamp_after_max_ms=MAX_INT64))
+    for timestamp in (0, MAX_INT64):
+        log.append_as_leader(batch("a", timestamp=timestamp), 0, NOW)
+    assert log.end_offset == 2
 
 
 def test_log_append_time_replaces_the_producers_timestamps(tmp_path: Path) -> None:

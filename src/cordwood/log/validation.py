@@ -6,7 +6,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import CorruptBatch, InvalidRecord, Record, RecordScan
 from cordwood.wire.records import accept_plain, decode_batch, encode_batch, recompress, scan_records
 
-from .config import LogConfig
+from .config import MAX_INT64, LogConfig
 from .producers import AppendOrigin
 from .refusal import Refusal
 
@@ -23,7 +23,7 @@ def accept_batch(
     A writable buffer is stamped in place; a new one is made where the batch has to be rewritten.
     """
     earliest = now_ms - config.message_timestamp_before_max_ms
-    latest = now_ms + config.message_timestamp_after_max_ms
+    latest = min(now_ms + config.message_timestamp_after_max_ms, MAX_INT64)
     try:
         if config.keeps_batches and origin is AppendOrigin.CLIENT:
             accepted = accept_plain(
