@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cordwood.runtime.disk import Disk, DiskError, Entry, FileRange
+from cordwood.runtime.disk import Disk, DiskError, Entry, FileGone, FileRange
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.sim.disk import SimDisk
 
@@ -60,6 +60,23 @@ def test_a_closed_file_is_opened_again_on_use(disk: Disk) -> None:
     file.close()
     file.append(b"two")
     assert file.read(0, 6) == b"onetwo"
+
+
+def test_a_discarded_file_is_gone_whatever_is_at_its_path_by_now_and_the_disk_goes_on(disk: Disk) -> None:
+    file = disk.create("a.log")
+    file.append(b"one")
+    piece = FileRange(file, 0, 3)
+    file.discard()
+    disk.remove("a.log")
+    with pytest.raises(FileGone, match=r"a\.log was deleted"):
+        piece.read()
+    disk.create("a.log").append(b"another")
+    with pytest.raises(FileGone):
+        piece.read()
+    with pytest.raises(FileGone):
+        file.append(b"two")
+    assert disk.failure is None
+    assert disk.read_file("a.log") == b"another"
 
 
 def test_an_opened_file_knows_its_size_and_is_appended_at_its_end(disk: Disk) -> None:
@@ -238,6 +255,20 @@ def test_sync_and_sync_jobs_leave_the_content_alone(disk: Disk) -> None:
     job()
     disk.sync_directory()
     assert (disk.read_file("one"), disk.read_file("renamed")) == (b"1more", b"2")
+
+
+def test_a_sync_job_does_not_mind_that_its_directory_is_renamed_or_removed(disk: Disk) -> None:
+    for name in ("renamed", "removed"):
+        disk.make_directory(name)
+        file = disk.create(f"{name}/a")
+        job = disk.sync_job([file], [name, ""])
+        file.close()
+        disk.rename(name, f"{name}-delete")
+        if name == "removed":
+            disk.remove_tree(f"{name}-delete")
+        job()
+    assert disk.failure is None
+    assert names(disk) == ["renamed-delete"]
 
 
 def test_usage_has_room(disk: Disk) -> None:

@@ -22,6 +22,10 @@ class DiskError(Exception):
         self.cause = cause
 
 
+class FileGone(OSError):
+    """A file was deleted while somebody still wanted to read it, a slow consumer for one: no fault of the disk's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     name: str
@@ -64,7 +68,12 @@ class File(Protocol):
     def fileno(self) -> int:
         """A descriptor for sendfile, good until control returns to the loop."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Gives the descriptor back; the next use takes one again."""
+
+    def discard(self) -> None:
+        """Closes a file that is about to be removed, or moved with its directory: every later use raises FileGone,
+        where it would find nothing at the path, or another file."""
 
 
 class Disk(Protocol):
@@ -109,8 +118,9 @@ class Disk(Protocol):
     def sync_all(self) -> None:
         """Makes everything in the log directory durable at once: for a stop, cheaper than thousands of single files."""
 
-    def sync_job(self, files: Sequence[File]) -> Callable[[], None]:
-        """A job for any thread that makes what `files` hold now durable."""
+    def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
+        """A job for any thread that makes what `files` hold now durable, and then the names in `directories`; they may
+        be renamed or removed meanwhile. It has to be run."""
 
     def another(self) -> "Disk":
         """The same directory for use by another thread (compaction)."""

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from .descriptors import DescriptorPool
-from .disk import Buffer, DiskError, Entry, File, Usage
+from .disk import Buffer, DiskError, Entry, File, FileGone, Usage
 
 _FILE_MODE = 0o644
 # A thread's own view of a directory works on a few files at a time; the node's descriptors stay bounded by its pool.
 _DESCRIPTORS_OF_ANOTHER = 64
+# In place of a file's descriptor: it has none now, and it will not have one any more.
+_CLOSED, _DISCARDED = -1, -2
 # C's struct flock: type, whence, start, length (0: however long the file gets), process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
@@ -115,7 +117,7 @@ class LocalDisk:
 
     def sync_directory(self, path: str = "") -> None:
         with self._guard("sync", path):
-            fd = os.open(self._absolute(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = self._open_directory(path)
             try:
                 os.fsync(fd)
             finally:
@@ -123,31 +125,35 @@ class LocalDisk:
 
     def sync_all(self) -> None:
         with self._guard("sync", ""):
-            fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = self._open_directory("")
             try:
                 _sync_file_system(fd)
             finally:
                 os.close(fd)
 
-    def sync_job(self, files: Sequence[File]) -> Callable[[], None]:
-        # The descriptors are duplicated here, on the owner's thread, so that the pool may close its own meanwhile.
-        duplicates: list[tuple[str, int]] = []
+    def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
+        # The descriptors are taken here, on the owner's thread: the pool may close its own meanwhile, and paths change.
+        opened: list[tuple[str, int]] = []
         try:
             for file in files:
+                fd = file.fileno()
                 with self._guard("sync", file.path):
-                    duplicates.append((file.path, os.dup(file.fileno())))
-        except DiskError:
-            for _, fd in duplicates:
+                    opened.append((file.path, os.dup(fd)))
+            for path in directories:
+                with self._guard("sync", path):
+                    opened.append((path, self._open_directory(path)))
+        except (DiskError, FileGone):
+            for _, fd in opened:
                 os.close(fd)
             raise
 
         def job() -> None:
             try:
-                for path, fd in duplicates:
+                for path, fd in opened:
                     with self._guard("sync", path):
                         os.fsync(fd)
             finally:
-                for _, fd in duplicates:
+                for _, fd in opened:
                     os.close(fd)
 
         return job
@@ -181,6 +187,9 @@ class LocalDisk:
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
+
+    def _open_directory(self, path: str) -> int:
+        return os.open(self._absolute(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _absolute(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
@@ -225,28 +234,31 @@ class LocalFile:
         self._disk = disk
         self.path = path
         self.size = size
-        self.fd = -1
+        self.fd = _CLOSED
         self.recently_used = True
 
     def append(self, data: Buffer) -> None:
+        fd = self.fileno()
         try:
             # The common case first: one write takes it all.
-            written = os.pwrite(self.fileno(), data, self.size)
+            written = os.pwrite(fd, data, self.size)
             if written != len(data):
-                _write_fully(self.fd, memoryview(data)[written:], self.size + written)
+                _write_fully(fd, memoryview(data)[written:], self.size + written)
         except OSError as error:
             raise self._disk._fail("append to", self.path, error) from error
         self.size += len(data)
 
     def read(self, position: int, length: int) -> bytes:
+        fd = self.fileno()
         try:
-            return _read_fully(self.fileno(), position, length)
+            return _read_fully(fd, position, length)
         except OSError as error:
             raise self._disk._fail("read", self.path, error) from error
 
     def truncate(self, size: int) -> None:
+        fd = self.fileno()
         try:
-            os.ftruncate(self.fileno(), size)
+            os.ftruncate(fd, size)
         except OSError as error:
             raise self._disk._fail("truncate", self.path, error) from error
         self.size = size
@@ -256,8 +268,9 @@ class LocalFile:
         self.path = path
 
     def sync(self) -> None:
+        fd = self.fileno()
         try:
-            os.fsync(self.fileno())
+            os.fsync(fd)
         except OSError as error:
             raise self._disk._fail("sync", self.path, error) from error
 
@@ -268,6 +281,8 @@ class LocalFile:
         self.recently_used = True
         if self.fd >= 0:
             return self.fd
+        if self.fd == _DISCARDED:
+            raise FileGone(f"{self.path} was deleted")
         try:
             fd = os.open(disk._absolute(self.path), os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
@@ -277,6 +292,10 @@ class LocalFile:
 
     def close(self) -> None:
         self._disk._descriptors.release(self)
+
+    def discard(self) -> None:
+        self.close()
+        self.fd = _DISCARDED
 
     @property
     def disk(self) -> LocalDisk:

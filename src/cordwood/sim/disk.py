@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
-from cordwood.runtime.disk import Buffer, DiskError, Entry, File, Usage
+from cordwood.runtime.disk import Buffer, DiskError, Entry, File, FileGone, Usage
 
 from .file_system import CrashOdds, Directory, FileSystem, Inode
 
@@ -188,16 +188,22 @@ class SimDisk:
     def sync_all(self) -> None:
         self._step("sync", "", self._machine.files.sync_all)
 
-    def sync_job(self, files: Sequence[File]) -> Callable[[], None]:
+    def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
         captured = []
         for file in files:
             assert isinstance(file, SimFile), "a simulated disk syncs simulated files"
             inode = file.inode()
             captured.append((file.path, inode, inode.changes))
+        found = []
+        for path in directories:
+            with self._guard("sync", path):
+                found.append((path, self._machine.files.find_directory(path)))
 
         def job() -> None:
             for path, inode, changes in captured:
                 self._step("sync", path, partial(self._machine.files.sync, inode, changes))
+            for path, directory in found:
+                self._step("sync", path, partial(self._machine.files.sync_names, directory))
 
         return job
 
@@ -306,11 +312,12 @@ class _Machine:
 class SimFile:
     """See `File`. Like a real one it writes at the size it knows, whoever else has written meanwhile."""
 
-    __slots__ = ("_disk", "_inode", "path", "size")
+    __slots__ = ("_disk", "_inode", "_is_discarded", "path", "size")
 
     def __init__(self, disk: SimDisk, path: str, size: int, inode: Inode | None = None) -> None:
         self._disk = disk
         self._inode = inode
+        self._is_discarded = False
         self.path = path
         self.size = size
 
@@ -343,7 +350,12 @@ class SimFile:
     def close(self) -> None:
         """Nothing is held."""
 
+    def discard(self) -> None:
+        self._is_discarded = True
+
     def inode(self) -> Inode:
+        if self._is_discarded:
+            raise FileGone(f"{self.path} was deleted")
         with self._disk._guard("open", self.path):
             inode = self._disk._machine.files.find_file(self.path)
         assert self._inode in (None, inode), f"{self.path} was replaced: this File is of the one that was there before"

@@ -141,7 +141,11 @@ class FileSystem:
         self._commit(inode)
 
     def sync_directory(self, path: str) -> None:
-        self._commit(self.find_directory(path))
+        self.sync_names(self.find_directory(path))
+
+    def sync_names(self, directory: "Directory") -> None:
+        """A directory that is known, whatever its path is by now."""
+        self._commit(directory)
 
     def sync_all(self) -> None:
         for _, node in self._live.walk(""):
