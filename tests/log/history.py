@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from cordwood.log.cleaner import Cleaner, CleanerConfig
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectory
+from cordwood.log.log import FlushJob
+from cordwood.log.markers import end_txn_of
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.retention import apply_retention
 from cordwood.runtime.randomness import SeededRandom
@@ -118,6 +120,9 @@ class History:
         self.directory = self._open_directory()
         self.log = self.directory.create(TOPIC, PARTITION, TOPIC_ID, self.clock.ms)
         self.directory.checkpoint()
+        # One that a thread is at, and how many truncations there were before it.
+        self.flushing: tuple[FlushJob, int] | None = None
+        self.truncations = 0
         self.trace: list[str] = []
 
     def run(self) -> None:
@@ -152,6 +157,7 @@ class History:
             (self.append_as_follower, 3),
             (self.roll, 1),
             (self.flush, 3),
+            (self.flush_in_a_thread, 4),
             (self.checkpoint, 2),
             (self.truncate, 1.5),
             (self.delete_records, 1),
@@ -263,6 +269,21 @@ class History:
         self.log.flush(self.clock.ms)
         self.model.flushed()
 
+    def flush_in_a_thread(self) -> None:
+        """Begins, or ends what was begun: meanwhile the log goes on."""
+        if self.flushing is None:
+            self.flushing = (self.log.begin_flush(self.clock.ms), self.truncations)
+            return
+        job, truncations = self.flushing
+        self.flushing = None
+        job.run()
+        self.log.end_flush(job)
+        if truncations == self.truncations:
+            self.model.versions = []
+            self.model.durable_end = max(self.model.durable_end, job.end_offset)
+        # The recovery point is a promise too.
+        self.model.durable_end = max(self.model.durable_end, self.log.recovery_point)
+
     def checkpoint(self) -> None:
         self.directory.checkpoint()
         self.model.durable_start = self.model.start_offset
@@ -275,6 +296,7 @@ class History:
         offset = self.source.randrange(first, end)
         boundary = self._batch_start(offset)
         self.epoch += 1
+        self.truncations += 1
         self.model.truncated(max(boundary, min(self.log.start_offset, offset)), boundary)
         self.directory.truncate(TOPIC, PARTITION, offset, self.clock.ms)
         self._producers_from_log()
@@ -339,6 +361,7 @@ class History:
                 self.trace.append("crash while opening")
 
     def _open(self) -> None:
+        self.flushing = None
         self.directory = self._open_directory()
         self.directory.open()
         self.log = self.directory.logs[TOPIC, PARTITION]
@@ -360,7 +383,10 @@ class History:
             f"starts at {log.start_offset}, should not before {model.start_offset}"
         )
         survivors = self._walk()
+        flushed = [entry for entry in model.entries if entry.offset < model.durable_end]
         for version in [model.entries, *model.versions]:
+            if [entry for entry in version if entry.offset < model.durable_end] != flushed:
+                continue
             problem = self._mismatch(survivors, [entry for entry in version if entry.offset < log.end_offset])
             if problem is None:
                 model.entries = [entry for entry in version if entry.offset < log.end_offset]
@@ -396,6 +422,7 @@ class History:
         self._check_reads(survivors)
         self._check_epochs(survivors)
         self._check_timestamps()
+        self._check_transactions()
 
     def _walk(self) -> list[Entry]:
         """All that a reader sees from the start on, in reads of random size."""
@@ -468,6 +495,48 @@ class History:
         for entry in survivors:
             known = self.log.epochs.epoch_for(entry.offset)
             assert known == entry.epoch, f"offset {entry.offset} was written in epoch {entry.epoch}, not {known}"
+
+    def _check_transactions(self) -> None:
+        """Producer state, the last stable offset and the aborted transactions, against a walk over all batches."""
+        log = self.log
+        sequences: dict[int, int] = {}
+        open_since: dict[int, int] = {}
+        aborted: set[tuple[int, int, int]] = set()
+        for segment in log.segments:
+            data = segment.file.read(0, segment.size)
+            for position, header in batch_headers(data):
+                if not header.has_producer_id or header.last_offset < log.start_offset:
+                    continue
+                marker = end_txn_of(data[position : position + header.size], header)
+                if marker is not None:
+                    first = open_since.pop(header.producer_id, None)
+                    if first is not None and not marker.commit:
+                        aborted.add((header.producer_id, first, header.base_offset))
+                elif not header.is_control:
+                    sequences[header.producer_id] = header.last_sequence
+                    if header.is_transactional:
+                        open_since.setdefault(header.producer_id, header.base_offset)
+        for producer_id, sequence in sequences.items():
+            known = log.producers.by_id[producer_id]
+            # A snapshot may know of batches that were compacted, and of a transaction that began before the start.
+            is_known = known.last_sequence >= sequence if self.compact else known.last_sequence == sequence
+            assert is_known, f"{known} wrote up to sequence {sequence}"
+            is_open = known.txn_first_offset >= (log.start_offset if producer_id not in open_since else 0)
+            assert is_open == (producer_id in open_since), f"{known}: {open_since}"
+        unstable = min((offset for offset in open_since.values()), default=log.end_offset)
+        assert log.last_stable_offset <= max(unstable, log.start_offset), f"{log.last_stable_offset} is past {unstable}"
+        # Where a transaction began a walk does not know if that lies before the start, or was compacted.
+        listed = {txn[1:4] for txn in log.aborted_txns_between(0, log.end_offset)}
+        if self.compact:
+            aborted = {(producer_id, 0, last_offset) for producer_id, _, last_offset in aborted}
+            listed = {(producer_id, 0, last_offset) for producer_id, _, last_offset in listed}
+            assert aborted <= listed, f"{aborted - listed} were aborted and are not listed"
+        else:
+            whole = {txn for txn in listed if txn[1] >= log.start_offset}
+            cut = {txn[2] for txn in listed - whole}
+            assert {txn for txn in aborted if txn[2] not in cut} == whole, (
+                f"{aborted} were aborted, {listed} are listed"
+            )
 
     def _check_timestamps(self) -> None:
         """Kafka's answer: the first match in the first segment whose youngest record is young enough."""

@@ -243,6 +243,13 @@ class TestRolling:
         rolled = log.roll(NOW)
         assert 0 < rolled.roll_jitter_ms < 900
 
+    def test_the_first_segment_of_a_log_that_is_made_or_opened_has_jitter_too(self, tmp_path: Path) -> None:
+        config = LogConfig(segment_ms=1_000, segment_jitter_ms=900)
+        log = open_at(tmp_path, config)
+        assert 0 < log.active.roll_jitter_ms < 900
+        log.close(NOW)
+        assert 0 < open_at(tmp_path, config, clean=True).active.roll_jitter_ms < 900
+
     def test_without_timestamps_the_segments_age_rolls(self, tmp_path: Path) -> None:
         log = open_at(tmp_path, LogConfig(segment_ms=1_000))
         log.append_as_leader(batch("x", timestamp=-1), 0, NOW)

@@ -2,21 +2,25 @@
 
 import errno
 import logging
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from compaction_model import FakeClock, World, read_uncommitted
 
 from cordwood.log.checkpoint import CLEANER_OFFSETS, RECOVERY_POINTS, read_offsets
 from cordwood.log.cleaner import Cleaner, CleanerConfig, Plan
-from cordwood.log.compaction import Compacted
+from cordwood.log.compaction import Compacted, CompactionStopped
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectory
 from cordwood.log.files import CLEANED
 from cordwood.log.log import Log
+from cordwood.log.throttle import Throttle
 from cordwood.runtime.disk import DiskError
+from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.record import Record
@@ -462,3 +466,30 @@ class Logs:
             assert self.cleaner.install(plan.run(), self.now_ms)
             cleaned.append(plan.partition[0])
         return cleaned
+
+
+def test_a_job_that_is_stopped_leaves_no_file_open(tmp_path: Path) -> None:
+    """An unlinked file that is open takes up its space until the process ends."""
+    clock = FakeClock()
+    now_ms = clock.now_ms()
+    directory = LogDirectory(LocalDisk(str(tmp_path)), lambda _topic: COMPACT, clock, SeededRandom(1))
+    directory.open()
+    log = directory.create("a", 0, bytes(16), now_ms)
+    for number in range(30):
+        record = Record(0, now_ms, b"%d" % number, b"x" * 50, ())
+        log.append_as_leader(encode_batch([record]), 0, now_ms)
+    log.advance_high_watermark(log.end_offset)
+    plan = Cleaner([directory], CleanerConfig(io_buffer_size=100), clock).next(now_ms)
+    assert plan is not None
+
+    class StopsInTheSecondPart(Throttle):
+        spent = 0
+
+        def spend(self, size: int) -> None:
+            self.spent += size
+            self.is_stopped = self.spent > log.size + 300
+
+    plan.job._throttle = StopsInTheSecondPart(clock, 1.0)
+    assert isinstance(plan.run().result, CompactionStopped)
+    links = (os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
+    assert not [target for target in links if CLEANED in target]

@@ -12,7 +12,7 @@ from support import NOW, batch, values
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectories, LogDirectory
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.disk import DiskError
+from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 
@@ -95,6 +95,55 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_later(tmp_path: Path)
     assert not doomed.exists()
     fill(directory)
     assert values(directory.logs["t", 0]) == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_offsets_of_a_deleted_partition_are_not_those_of_a_new_one(tmp_path: Path, is_killed: bool) -> None:
+    """Of its name. Not even if the node was killed in the middle of the deletion, and is again before a checkpoint."""
+    directory = directory_at(tmp_path)
+    directory.open()
+    fill(directory, count=9)
+    directory.logs["t", 0].advance_start(8)
+    directory.checkpoint()
+    if is_killed:
+        (tmp_path / "t-0").rename(tmp_path / "t-0.abcdef-delete")
+        directory = directory_at(tmp_path)
+        directory.open()
+    else:
+        directory.delete("t", 0, NOW)
+    fill(directory)
+    again = directory_at(tmp_path)
+    again.open()
+    assert values(again.logs["t", 0]) == ["t0", "t1", "t2"]
+    assert again.logs["t", 0].high_watermark == 0
+
+
+def test_a_reader_of_a_deleted_partition_never_gets_the_bytes_of_a_new_one(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    directory.open()
+    fill(directory)
+    log = directory.logs["t", 0]
+    found = log.read(0, 1000, 3)
+    log.roll(NOW)
+    log.delete_segments([log.segments.first], NOW, "a test")
+    assert found is not None
+    directory.delete("t", 0, NOW)
+    fill(directory)
+    with pytest.raises(FileGone):
+        found.read()
+    assert not directory.is_offline
+
+
+def test_a_log_that_was_emptied_is_recovered_from_where_it_went_on(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    directory.open()
+    fill(directory, count=5)
+    directory.logs["t", 0].flush(NOW)
+    directory.cleaner_offsets["t", 0] = 4
+    directory.checkpoint()
+    directory.truncate_fully("t", 0, 2, NOW)
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 2\n"
+    assert (tmp_path / "cleaner-offset-checkpoint").read_bytes() == b"0\n1\nt 0 2\n"
 
 
 def test_what_a_crash_left_of_a_deletion_is_finished(tmp_path: Path) -> None:

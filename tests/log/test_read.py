@@ -8,6 +8,7 @@ from support import NOW, batch, open_at, read_all
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
 from cordwood.log.refusal import Refusal
+from cordwood.runtime.disk import FileGone
 from cordwood.wire.batch_header import batch_headers, read_header
 from cordwood.wire.errors import ErrorCode
 
@@ -107,3 +108,58 @@ def test_the_youngest_record_is_found_after_a_restart(log: Log, tmp_path: Path) 
     youngest = open_at(tmp_path, SMALL, clean=True).offset_of_max_timestamp()
     assert youngest is not None
     assert (youngest.offset, youngest.timestamp) == (27, NOW + 9)
+
+
+class TestDamage:
+    """A bit that flipped in the log: what cannot be read is refused, not passed over, and the rest is there."""
+
+    def damaged(self, tmp_path: Path, byte: int) -> Log:
+        """The batches at offsets 9 to 12 are, at least one of which is in the index."""
+        log = open_at(tmp_path, LogConfig(segment_bytes=3_000, index_interval_bytes=200))
+        for number in range(60):
+            log.append_as_leader(batch(f"value {number:03d}"), 0, NOW)
+        assert len(log.segments) == 2
+        segment = log.segments.first
+        file = tmp_path / segment.file.path
+        data = bytearray(file.read_bytes())
+        for position, header in batch_headers(bytes(data)):
+            if 9 <= header.base_offset <= 12:
+                data[position + byte] = 0x7F
+        file.write_bytes(data)
+        return log
+
+    @pytest.mark.parametrize("byte", [pytest.param(8, id="length"), pytest.param(16, id="magic")])
+    def test_a_read_of_a_damaged_batch_is_refused(self, tmp_path: Path, byte: int) -> None:
+        log = self.damaged(tmp_path, byte)
+        for offset in range(9, 13):
+            with pytest.raises(Refusal, match=r"00000000000000000000\.log.* is damaged") as refusal:
+                log.read(offset, 1, log.end_offset)
+            assert refusal.value.error is ErrorCode.CORRUPT_MESSAGE
+
+    @pytest.mark.parametrize("byte", [pytest.param(8, id="length"), pytest.param(16, id="magic")])
+    def test_what_lies_behind_it_is_still_found(self, tmp_path: Path, byte: int) -> None:
+        log = self.damaged(tmp_path, byte)
+        for offset in range(9, 13):
+            with pytest.raises(Refusal):
+                log.read(offset, 1, log.end_offset)
+        assert [first_offset(log, offset, max_bytes=1) for offset in (5, 20, 30, 50)] == [5, 20, 30, 50]
+
+
+def test_a_reader_that_was_too_slow_for_a_deletion_is_told_and_the_disk_goes_on(log: Log) -> None:
+    log.advance_high_watermark(30)
+    found = log.read(0, 100, 30)
+    assert found is not None
+    log.delete_segments([log.segments.first], NOW, "a test")
+    assert len(found.read()) == 100
+    log.purge(NOW + 60_000)
+    with pytest.raises(FileGone):
+        found.read()
+    assert log.disk.failure is None
+
+
+def test_the_high_watermark_stays_within_the_log(log: Log) -> None:
+    log.advance_high_watermark(99)
+    assert log.high_watermark == 30
+    log.advance_start(12)
+    log.advance_high_watermark(5)
+    assert (log.high_watermark, log.last_stable_offset) == (12, 12)

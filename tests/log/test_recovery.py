@@ -2,6 +2,7 @@
 
 import logging
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from support import NOW, batch, open_at, read_all, values
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
 from cordwood.log.metrics import LogMetrics
+from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.wire.control import end_txn_marker
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 
@@ -198,6 +201,79 @@ class TestIndexes:
         for record in records:
             assert read_all(again, record.offset)[0] == record
 
+    @pytest.mark.parametrize(
+        "broken",
+        [
+            pytest.param(lambda _: 100_000, id="past the end"),
+            pytest.param(lambda size: size, id="at the end"),
+            pytest.param(lambda size: size - 70, id="within the last batch"),
+            pytest.param(lambda _: -70, id="before the start"),
+        ],
+    )
+    def test_an_index_that_leads_nowhere_costs_neither_the_disk_nor_offsets(
+        self, tmp_path: Path, broken: Callable[[int], int]
+    ) -> None:
+        config = LogConfig(segment_bytes=2_000, index_interval_bytes=100)
+        directory = stopped(tmp_path, 40, config)
+        log = open_at(tmp_path, config, clean=True)
+        records = read_all(log)
+        for path in directory.glob("*.index"):
+            entries = path.read_bytes()
+            assert len(entries) > 16
+            path.write_bytes(entries[:-4] + struct.pack(">i", broken(path.with_suffix(".log").stat().st_size)))
+        again = open_at(tmp_path, config, clean=True)
+        assert again.end_offset == 40
+        for record in records:
+            assert read_all(again, record.offset)[0] == record
+        assert again.disk.failure is None
+
+    def test_a_lost_index_does_not_cost_the_producer_state(self, tmp_path: Path) -> None:
+        log = open_at(tmp_path, SMALL)
+        for sequence in range(12):
+            log.append_as_leader(batch("x", producer_id=7, epoch=0, sequence=sequence, transactional=True), 0, NOW)
+        log.close(NOW)
+        (tmp_path / "t-0" / f"{FIRST}.index").unlink()
+        again = open_at(tmp_path, SMALL, clean=True)
+        assert again.producers.by_id[7].last_sequence == 11
+        assert again.producers.first_unstable_offset == 0
+
+    @pytest.mark.parametrize("active", [True, False])
+    @pytest.mark.parametrize("rubbish", [b"\xff" * 34, b"\0" * 34, b"\0" * 20])
+    def test_a_broken_transaction_index_is_rebuilt(self, tmp_path: Path, rubbish: bytes, active: bool) -> None:
+        config = LogConfig() if active else SMALL
+        log = open_at(tmp_path, config)
+        for sequence, commit in enumerate((False, True, False, False)):
+            log.append_as_leader(batch("x", producer_id=1, epoch=0, sequence=sequence, transactional=True), 0, NOW)
+            log.append_as_leader(end_txn_marker(0, NOW, 1, 0, commit, 1, 0), 0, NOW, AppendOrigin.COORDINATOR)
+        expected = log.aborted_txns_between(0, 8)
+        assert [txn.first_offset for txn in expected] == [0, 4, 6]
+        log.close(NOW)
+        paths = list((tmp_path / "t-0").glob("*.txnindex"))
+        assert len(paths) == (1 if active else 2)
+        for path in paths:
+            path.write_bytes(rubbish)
+        again = open_at(tmp_path, config, clean=True)
+        again.append_as_leader(batch("x", producer_id=1, epoch=0, sequence=4, transactional=True), 0, NOW)
+        again.append_as_leader(end_txn_marker(0, NOW, 1, 0, False, 1, 0), 0, NOW, AppendOrigin.COORDINATOR)
+        assert again.aborted_txns_between(0, 8) == expected
+        assert [txn.first_offset for txn in again.aborted_txns_between(0, 10)] == [0, 4, 6, 8]
+
+    @pytest.mark.parametrize("clean", [True, False])
+    def test_a_damaged_segment_without_an_index_is_cut_and_kept_and_the_log_opens(
+        self, tmp_path: Path, clean: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        directory = stopped(tmp_path)
+        log = directory / f"{FIRST}.log"
+        data = log.read_bytes()
+        log.write_bytes(data[:-5])
+        (directory / f"{FIRST}.index").unlink()
+        again = open_at(tmp_path, SMALL, clean=clean, recovery_point=12)
+        assert [record.offset for record in read_all(again)] == [0, 1, 2, 3, *range(5, 12)]
+        assert (directory / f"{FIRST}.log.corrupt").read_bytes() == data[308:-5]
+        line = next(record for record in caplog.records if "is damaged" in record.message)
+        assert line.levelno == logging.ERROR
+        assert "offsets 4 up to the next segment" in line.message
+
     def test_an_index_without_a_log_is_removed(self, tmp_path: Path) -> None:
         directory = stopped(tmp_path)
         orphan = directory / "00000000000000000999.index"
@@ -212,6 +288,22 @@ class TestIndexes:
         again, _ = recovered(tmp_path)
         again.active.seal()
         assert {path.name: path.read_bytes() for path in (tmp_path / "t-0").glob("*index")} == expected
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 100, b"\0" * 7, b"torn"])
+def test_an_active_segment_that_was_damaged_after_a_clean_stop_is_cut_and_kept(tmp_path: Path, tail: bytes) -> None:
+    """To append behind the rubbish would make all that comes after it unreadable."""
+    directory = stopped(tmp_path, 3, LogConfig())
+    file = directory / f"{FIRST}.log"
+    size = file.stat().st_size
+    file.write_bytes(file.read_bytes()[:-10] + tail)
+    log = open_at(tmp_path, LogConfig(), clean=True, recovery_point=3)
+    assert log.end_offset == 2
+    log.append_as_leader(batch("goes on"), 1, NOW)
+    assert values(log) == ["value 000", "value 001", "goes on"]
+    kept = (directory / f"{FIRST}.log.corrupt").read_bytes()
+    assert kept.endswith(tail)
+    assert len(kept) == size // 3 - 10 + len(tail)
 
 
 class TestInterruptedSwaps:
@@ -289,3 +381,17 @@ def test_a_gap_after_a_segment_with_gaps_is_compactions_and_no_loss(tmp_path: Pa
     again, metrics = recovered(tmp_path, config=LogConfig(compact=True))
     assert [record.offset for record in read_all(again)] == [0, 3, 4, 9]
     assert metrics.corrupt_bytes == 0
+
+
+def test_damage_below_the_recovery_point_does_not_keep_a_log_from_opening(tmp_path: Path) -> None:
+    """Nor a whole node: without snapshots producer state and leader epochs are read from all of it."""
+    directory = stopped(tmp_path)
+    for path in [*directory.glob("*.snapshot"), directory / "leader-epoch-checkpoint"]:
+        path.unlink()
+    file = directory / f"{FIRST}.log"
+    data = bytearray(file.read_bytes())
+    data[8] = 0x7F
+    file.write_bytes(data)
+    again, _ = recovered(tmp_path, recovery_point=12)
+    assert again.end_offset == 12
+    assert [record.offset for record in read_all(again, 5)] == list(range(5, 12))

@@ -1,7 +1,6 @@
 """Walking a segment file batch by batch, with few and bounded reads."""
 
 import struct
-from collections import deque
 from collections.abc import Iterator
 
 from cordwood.runtime.disk import File
@@ -15,10 +14,13 @@ _SIZE = struct.Struct(">i")
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """The headers of the whole batches between two positions, without reading their records."""
+    """The headers of the batches between two positions, without reading their records; CorruptBatch unless they are
+    whole to the end: nobody shall take damage for the end of the data."""
+    if not 0 <= position <= end:
+        raise CorruptBatch(f"position {position} is not within {end} bytes")
     window_start = position
     window = file.read(position, min(_SCAN_WINDOW_BYTES, end - position))
-    while position + LOG_OVERHEAD < end:
+    while position < end:
         at = position - window_start
         if at + BATCH_HEADER_SIZE > len(window):
             window_start = position
@@ -26,15 +28,9 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
             at = 0
         header = read_header(window, at)
         if position + header.size > end:
-            return
+            raise CorruptBatch(f"torn batch: {header.size} bytes announced, {end - position} there at {position}")
         yield position, header
         position += header.size
-
-
-def last_header(file: File, position: int, end: int) -> BatchHeader | None:
-    """The header of the last whole batch."""
-    last = deque(headers(file, position, end), maxlen=1)
-    return last[0][1] if last else None
 
 
 def whole_batches(

@@ -142,6 +142,9 @@ class Compaction:
         except Exception:
             self.remove_cleaned()
             raise
+        finally:
+            # One that failed has files open, which would take up their space until the process ends.
+            self._disk.close()
         return Compacted(end_offset, len(sources), tuple(cleaned), stats)
 
     def stop(self) -> None:

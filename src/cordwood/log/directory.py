@@ -46,7 +46,7 @@ _PROGRESS_INTERVAL_S = 5.0
 
 
 class LogDirectory:
-    """`config_of` gives the configuration of a topic. `offline` is told once when an I/O error ends the directory."""
+    """`config_of` gives the configuration of a topic. An I/O error ends the directory: `is_offline` from then on."""
 
     def __init__(
         self,
@@ -73,6 +73,8 @@ class LogDirectory:
         self._cache = cache or IndexCache()
         # Directories of deleted partitions: (due, path).
         self._doomed: list[tuple[int, str]] = []
+        # Whether the checkpoints may still speak of partitions that are gone.
+        self._has_stale_checkpoints = False
 
     @property
     def is_offline(self) -> bool:
@@ -116,6 +118,11 @@ class LogDirectory:
         ):
             # A log was cut, or a crash came in the middle of a truncation: the old points promise too much.
             self.checkpoint_recovery_points()
+        known = {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets}
+        self._has_stale_checkpoints = not known <= self.logs.keys()
+        self.cleaner_offsets = {
+            partition: offset for partition, offset in self.cleaner_offsets.items() if partition in self.logs
+        }
         self.metrics.recovered_bytes = progress.done_bytes
         progress.finish(len(found))
         if cleaner_offsets is None:
@@ -179,6 +186,9 @@ class LogDirectory:
     # Partitions come and go
 
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
+        if self._has_stale_checkpoints:
+            # They may be of a partition of the same name; a crash must not give its offsets to the new one.
+            self.checkpoint()
         path = directory_name(topic, partition)
         self.disk.make_directory(path, sync=False)
         metadata = self.disk.create(f"{path}/{PARTITION_METADATA}")
@@ -192,26 +202,33 @@ class LogDirectory:
         log = self.logs.pop((topic, partition))
         self.topic_ids.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
-        for segment in log.segments:
-            segment.forget()
-            segment.close()
+        log.discard()
         unique_id = f"{self._random.below(1 << 128):032x}"
         doomed = marked_directory_name(topic, partition, unique_id, DELETE_DIRECTORY)
         self.disk.rename(log.directory, doomed)
         self.disk.sync_directory()
         self._doomed.append((now_ms + log.config.file_delete_delay_ms, doomed))
-        self.checkpoint()
+        # Written once for all that are deleted: with the next checkpoint, or before a partition is created.
+        self._has_stale_checkpoints = True
 
     def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
         """Truncates a follower's log; the recovery points are written at once, since one may have gone back."""
         if self.logs[topic, partition].truncate_to(offset, now_ms):
-            self.checkpoint_recovery_points()
-            self.checkpoint_starts()
-            end_offset = self.logs[topic, partition].end_offset
-            if self.cleaner_offsets.get((topic, partition), 0) > end_offset:
-                # What is written from there on is not clean.
-                self.cleaner_offsets[topic, partition] = end_offset
-                self.checkpoint_cleaner()
+            self._checkpoint_truncation((topic, partition))
+
+    def truncate_fully(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
+        """Empties a follower's log, which goes on at `offset`; with the checkpoints that this needs."""
+        self.logs[topic, partition].truncate_fully(offset, now_ms)
+        self._checkpoint_truncation((topic, partition))
+
+    def _checkpoint_truncation(self, partition: TopicPartition) -> None:
+        self.checkpoint_recovery_points()
+        self.checkpoint_starts()
+        end_offset = self.logs[partition].end_offset
+        if self.cleaner_offsets.get(partition, 0) > end_offset:
+            # What is written from there on is not clean.
+            self.cleaner_offsets[partition] = end_offset
+            self.checkpoint_cleaner()
 
     def purge(self, now_ms: int) -> None:
         """The second step of deletions that are due."""
@@ -231,6 +248,7 @@ class LogDirectory:
             self.disk, HIGH_WATERMARKS, {partition: log.high_watermark for partition, log in self.logs.items()}
         )
         self.checkpoint_cleaner()
+        self._has_stale_checkpoints = False
 
     def checkpoint_recovery_points(self) -> None:
         write_offsets(

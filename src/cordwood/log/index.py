@@ -60,6 +60,17 @@ class Index:
         """Whether the file holds any entries."""
         return self._stored_bytes > 0
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self._stored_bytes if self._data is None else self._data)
+
+    def is_sound(self) -> bool:
+        """Whether the file, if there is one, can be read."""
+        try:
+            return self.data is not None
+        except CorruptIndex:
+            return False
+
     def is_full(self, max_bytes: int) -> bool:
         """Whether another entry would go past the limit (`segment.index.bytes`, in whole entries)."""
         return (self._stored_bytes if self._data is None else len(self._data)) > max_bytes - self.ENTRY.size
@@ -165,9 +176,13 @@ class OffsetIndex(Index):
         return int(self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)[0]) + self.base_offset
 
     @property
-    def last_position(self) -> int:
+    def last(self) -> tuple[int, int]:
+        """(offset, position); (base offset, 0) when there is no entry."""
         data = self.data
-        return int(self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)[1]) if data else 0
+        if not data:
+            return self.base_offset, 0
+        relative, position = self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)
+        return relative + self.base_offset, position
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries of `offset` and above."""
@@ -269,7 +284,7 @@ class TxnIndex(Index):
             raise CorruptIndex(f"{self.path}: {len(data)} bytes are not a multiple of {self.ENTRY.size}")
         previous = -1
         for txn in self.ENTRY.iter_unpack(data):
-            if txn[0] != 0 or txn[2] > txn[3] or txn[3] < self.base_offset or txn[3] < previous:
+            if txn[0] != 0 or txn[2] >= txn[3] or txn[3] < self.base_offset or txn[3] < previous:
                 raise CorruptIndex(f"{self.path}: {AbortedTxn(*txn)} cannot stand there")
             previous = txn[3]
 

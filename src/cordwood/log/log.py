@@ -19,10 +19,10 @@ from cordwood.wire.record import CorruptBatch
 from .config import LogConfig
 from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from .files import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SWAP
-from .index import MAX_RELATIVE_OFFSET, AbortedTxn
+from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex
 from .markers import end_txn_of
 from .place import Place
-from .producer_replay import load_producers
+from .producer_replay import load_producers, note_batch, rebuild_txn_index
 from .producers import AppendOrigin, Producers
 from .refusal import Refusal
 from .segment import Segment, TimestampedOffset
@@ -82,6 +82,8 @@ class Log:
         self.end_offset = end_offset
         # What lies before it is on stable storage.
         self.recovery_point = recovery_point
+        # Where the recovery point will be when all flushes that were begun have ended.
+        self._flushing_to = recovery_point
         self.high_watermark = start_offset
         self.last_flush_ms = now_ms
         self._random = random
@@ -97,6 +99,7 @@ class Log:
         self._bound: tuple[int, Segment, int] | None = None
         # First step of deletion done; the second is due at the time.
         self._retired: list[tuple[int, Segment | str]] = []
+        self.active.roll_jitter_ms = self._roll_jitter_ms()
 
     def __repr__(self) -> str:
         return f"Log({self.directory}, {self.start_offset}..{self.end_offset})"
@@ -143,7 +146,7 @@ class Log:
         self.epochs.assign(leader_epoch, header.base_offset)
         segment = self._write(batch, [header], now_ms)
         if is_producers:
-            self._note_producer(segment, header, marker)
+            note_batch(self.producers, segment, header, marker)
         self.producers.end_offset = self.end_offset
         return Appended(header.base_offset, self.end_offset - 1, append_time)
 
@@ -178,7 +181,7 @@ class Log:
         segment = self._write(view[:length], headers, now_ms)
         for header, marker in zip(headers, markers, strict=True):
             if header.has_producer_id:
-                self._note_producer(segment, header, marker)
+                note_batch(self.producers, segment, header, marker)
         self.producers.end_offset = self.end_offset
         return Appended(headers[0].base_offset, headers[-1].last_offset, -1)
 
@@ -194,12 +197,6 @@ class Log:
         self._is_touched = True
         self.end_offset = last_offset + 1
         return segment
-
-    def _note_producer(self, segment: Segment, header: BatchHeader, marker: EndTxnMarker | None) -> None:
-        completed = self.producers.apply(header, marker)
-        if completed is not None and completed.is_aborted:
-            stable = self.producers.last_stable_offset_after(completed)
-            segment.txn_index.append(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
     # Rolling
 
@@ -226,7 +223,7 @@ class Log:
         active.seal()
         self._is_touched = True
         self._unsynced.append(active)
-        if self.recovery_point >= self.end_offset or self.truncations > self._synced_truncations:
+        if self._flushing_to >= self.end_offset or self.truncations > self._synced_truncations:
             # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
             # truncation must not bring back offsets that the next segment's do not belong to.
             active.file.sync()
@@ -249,10 +246,12 @@ class Log:
         return self.roll(now_ms, first_offset)
 
     def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
-        config = self.config
-        bound = min(config.segment_jitter_ms, config.segment_ms)
-        jitter = self._random.below(bound) if bound > 0 else 0
-        return Segment.create(self.place, base_offset, now_ms, jitter)
+        return Segment.create(self.place, base_offset, now_ms, self._roll_jitter_ms())
+
+    def _roll_jitter_ms(self) -> int:
+        """So that partitions that were created or opened together do not all roll together."""
+        bound = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return self._random.below(bound) if bound > 0 else 0
 
     # Flushing
 
@@ -280,24 +279,19 @@ class Log:
         self.write_epochs()
         if self._is_new:
             others.append(self.disk.open(f"{self.directory}/{PARTITION_METADATA}"))
-        sync = self.disk.sync_job([*logs, *others])
+        run = self.disk.sync_job([*logs, *others], [self.directory, ""] if self._is_new else [self.directory])
         for file in others:
             file.close()
-        is_new = self._is_new
-
-        def run() -> None:
-            sync()
-            self.disk.sync_directory(self.directory)
-            if is_new:
-                self.disk.sync_directory()
-
+        self._flushing_to = self.end_offset
         return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), self.truncations, run)
 
     def end_flush(self, job: FlushJob) -> None:
-        # A truncation may have come in between.
-        self.recovery_point = max(self.recovery_point, min(job.end_offset, self.end_offset))
-        self.last_flush_ms = job.now_ms
         self._is_new = False
+        if job.truncations != self.truncations:
+            # What the log holds by now at these offsets may have been written since.
+            return
+        self.recovery_point = max(self.recovery_point, job.end_offset)
+        self.last_flush_ms = job.now_ms
         self._synced_truncations = max(self._synced_truncations, job.truncations)
         self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
 
@@ -328,10 +322,20 @@ class Log:
             segment.forget()
             segment.close()
 
+    def discard(self) -> None:
+        """As `release`, before the partition's directory is renamed: who still reads from the log gets FileGone."""
+        self.release()
+        for segment in self.segments:
+            segment.discard()
+        for _, what in self._retired:
+            if isinstance(what, Segment):
+                what.discard()
+
     # Reading
 
     def read(self, offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True) -> FileRange | None:
-        """Batches from the one that holds `offset` on, below `max_offset`; None when there is nothing to read.
+        """Batches from the one that holds `offset` on, below `max_offset`; None when there is nothing to read. Refusal
+        if `offset` is out of range, or where the log is damaged.
 
         The last batch may be cut short by `max_bytes`, as clients expect of Kafka; the first is whole if
         `min_one_batch`.
@@ -340,15 +344,18 @@ class Log:
         if offset >= max_offset:
             return None
         segment = self.segments.floor(offset)
-        while segment is not None:
-            found = segment.locate(offset)
-            if found is not None:
-                position, header = found
-                limit = self._bound_position(segment, max_offset) - position
-                length = min(limit, max(max_bytes, header.size) if min_one_batch else max_bytes)
-                return segment.range(position, length) if length > 0 else None
-            # Compaction or a gap emptied the rest of this segment.
-            segment = self.segments.after(segment)
+        try:
+            while segment is not None:
+                found = segment.locate(offset)
+                if found is not None:
+                    position, header = found
+                    limit = self._bound_position(segment, max_offset) - position
+                    length = min(limit, max(max_bytes, header.size) if min_one_batch else max_bytes)
+                    return segment.range(position, length) if length > 0 else None
+                # Compaction or a gap emptied the rest of this segment.
+                segment = self.segments.after(segment)
+        except CorruptBatch as error:
+            raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"{segment} is damaged: {error}") from error
         return None
 
     def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
@@ -357,7 +364,8 @@ class Log:
         while segment is not None and segment.file is not segment_range.file:
             segment = self.segments.after(segment)
         if segment is None:
-            return []
+            # Compaction has replaced it since.
+            return self.aborted_txns_between(offset, self.end_offset)
         upper_bound = segment.offset_index.upper_bound(segment_range.position + segment_range.length)
         if upper_bound is None:
             following = self.segments.after(segment)
@@ -367,10 +375,29 @@ class Log:
     def aborted_txns_between(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         found: list[AbortedTxn] = []
         for segment in self.segments.from_floor(start_offset):
-            if segment.txn_index.collect(start_offset, end_offset, found):
+            if not segment.txn_index.is_empty and self._collect_aborted(segment, start_offset, end_offset, found):
                 break
         found.sort(key=lambda txn: txn.first_offset)
         return found
+
+    def _collect_aborted(self, segment: Segment, start_offset: int, end_offset: int, found: list[AbortedTxn]) -> bool:
+        try:
+            return segment.txn_index.collect(start_offset, end_offset, found)
+        except CorruptIndex as error:
+            # Without it a reader of committed data would be shown what was aborted.
+            logger.warning("rebuilding the transaction index of %s: %s", segment.file.path, error)
+            rebuild_txn_index(segment, self._producers_at(segment.base_offset))
+            return segment.txn_index.collect(start_offset, end_offset, found)
+
+    def _producers_at(self, offset: int, now_ms: int = 0) -> Producers:
+        return load_producers(
+            self.segments,
+            self.snapshots,
+            self.producers.expiration_ms,
+            start_offset=self.start_offset,
+            end_offset=offset,
+            now_ms=now_ms,
+        )
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record that is not older than `timestamp`; control records count, as in Kafka."""
@@ -407,7 +434,8 @@ class Log:
     # Moving the ends
 
     def advance_high_watermark(self, offset: int) -> None:
-        self.high_watermark = min(offset, self.end_offset)
+        """May go back too, where a leader tells its follower so; within the log it always is."""
+        self.high_watermark = max(min(offset, self.end_offset), self.start_offset)
         self.producers.on_high_watermark(self.high_watermark)
 
     def advance_start(self, offset: int) -> None:
@@ -488,6 +516,12 @@ class Log:
         for segment in reversed(self.segments.from_floor(offset)):
             if segment.base_offset >= offset:
                 self._retire_segment(segment, now_ms)
+        self.truncations += 1
+        if before and before[-1].next_offset() > offset:
+            # Nor must a crash leave it beside a segment that begins within it, or with a hole behind it.
+            self.disk.sync_directory(self.directory)
+            before[-1].truncate_to(offset)
+            before[-1].file.sync()
         self.segments.add(self._create_segment(offset, now_ms))
         for segment in before:
             self._retire_segment(segment, now_ms)
@@ -502,19 +536,14 @@ class Log:
     def _set_end(self, offset: int) -> None:
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self._flushing_to = self.recovery_point
         self.high_watermark = min(self.high_watermark, offset)
         self._bound = None
 
     def reload_producers(self, now_ms: int) -> None:
         """Producer state as of the end of the log, from the last snapshot before it and the log since."""
-        self.producers = load_producers(
-            self.segments,
-            self.snapshots,
-            self.producers.expiration_ms,
-            start_offset=self.start_offset,
-            end_offset=self.end_offset,
-            now_ms=now_ms,
-        )
+        self.snapshots.trim(self.start_offset, self.end_offset)
+        self.producers = self._producers_at(self.end_offset, now_ms)
         self.producers.on_high_watermark(self.high_watermark)
 
     # Deleting

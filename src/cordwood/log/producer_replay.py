@@ -1,10 +1,20 @@
 """Producer state as of an offset: the last snapshot that is not past it, and the batches since."""
 
+import logging
+
+from cordwood.runtime.disk import Buffer
+from cordwood.wire.batch_header import BatchHeader
+from cordwood.wire.control import EndTxnMarker
+from cordwood.wire.record import CorruptBatch
+
 from . import batches
 from .markers import end_txn_of
 from .producers import Producers
+from .segment import Segment
 from .segments import Segments
 from .snapshots import ProducerSnapshots
+
+logger = logging.getLogger(__name__)
 
 
 def load_producers(
@@ -17,15 +27,11 @@ def load_producers(
     now_ms: int,
     clean: bool = False,
 ) -> Producers:
-    """Producer state as of `end_offset`: the last snapshot that is not past it, and the batches since."""
-    for offset in list(snapshots.offsets):
-        # What lies before the log's start says nothing of its records; the state at the very end is good all the same.
-        if offset > end_offset or (offset <= start_offset and offset != end_offset):
-            snapshots.remove(offset)
-    if clean and snapshots.latest is None:
+    """Producer state as of `end_offset`, which need not be the end of the log."""
+    if clean and not snapshots.offsets:
         # A clean stop leaves a snapshot wherever there is a producer.
         return Producers(expiration_ms, end_offset)
-    loaded = snapshots.load_latest()
+    loaded = snapshots.load_latest(start_offset, end_offset)
     if loaded is None:
         producers = Producers(expiration_ms, start_offset)
     else:
@@ -34,13 +40,48 @@ def load_producers(
     for segment in segments.from_floor(producers.end_offset) if len(segments) else []:
         if segment.base_offset >= end_offset:
             break
-        start = segment.locate(producers.end_offset)
-        if start is None:
-            continue
-        for _, header, data in batches.whole_batches(segment.file, start[0], segment.size):
-            if header.base_offset >= end_offset:
-                break
-            if header.magic >= 2 and header.has_producer_id:
-                producers.apply(header, end_txn_of(data, header))
+        try:
+            _replay_segment(segment, producers, end_offset)
+        except CorruptBatch as error:
+            # Flushed data that is damaged; the log opens all the same, and readers of these batches are told.
+            logger.error("%s is damaged, and what its producers wrote from there on is not known: %s", segment, error)
     producers.end_offset = end_offset
     return producers
+
+
+def _replay_segment(segment: Segment, producers: Producers, end_offset: int) -> None:
+    start = segment.locate(producers.end_offset)
+    if start is None:
+        return
+    for _, header, data in batches.whole_batches(segment.file, start[0], segment.size):
+        if header.base_offset >= end_offset:
+            break
+        if header.has_producer_id:
+            producers.apply(header, end_txn_of(data, header))
+
+
+def rebuild_txn_index(segment: Segment, producers: Producers) -> None:
+    """Notes the transactions that were aborted in a segment anew; `producers` are as of its start."""
+    aborted = []
+    for _, header, data in batches.whole_batches(segment.file, 0, segment.size):
+        if header.has_producer_id:
+            completed = producers.apply(header, end_txn_of(data, header))
+            if completed is not None and completed.is_aborted:
+                aborted.append((completed, producers.last_stable_offset_after(completed)))
+    segment.txn_index.clear()
+    for completed, stable in aborted:
+        segment.note_aborted(completed, stable)
+    segment.txn_index.seal()
+
+
+def replay(producers: Producers, segment: Segment, header: BatchHeader, data: Buffer) -> None:
+    """Takes note of a batch that the segment holds."""
+    if header.has_producer_id:
+        note_batch(producers, segment, header, end_txn_of(data, header))
+
+
+def note_batch(producers: Producers, segment: Segment, header: BatchHeader, marker: EndTxnMarker | None) -> None:
+    """Takes note of a producer's batch; a transaction that it aborts goes into the segment's index."""
+    completed = producers.apply(header, marker)
+    if completed is not None and completed.is_aborted:
+        segment.note_aborted(completed, producers.last_stable_offset_after(completed))

@@ -31,10 +31,9 @@ from .files import (
 )
 from .index import IndexCache
 from .log import Log
-from .markers import end_txn_of
 from .metrics import LogMetrics
 from .place import Place
-from .producer_replay import load_producers
+from .producer_replay import load_producers, replay
 from .producers import Producers
 from .segment import Segment
 from .segments import Segments
@@ -111,7 +110,15 @@ class _Opening:
         self.snapshots = self._load_snapshots(offsets)
 
         producers = self._recover(incomplete)
-        end_offset = self.segments.active.next_offset() if len(self.segments) else 0
+        try:
+            end_offset = self.segments.active.next_offset() if len(self.segments) else 0
+        except CorruptBatch as error:
+            damaged = self.segments.active
+            logger.error("%s has been damaged after a clean shutdown: %s", damaged, error)
+            incomplete.append(damaged)
+            producers = self._producers_before(damaged)
+            self._recover_segment(damaged, producers, None)
+            end_offset = damaged.next_offset()
         if not len(self.segments) or end_offset < self.options.start_offset:
             end_offset, producers = self._start_empty(end_offset), None
         start_offset = max(self.options.start_offset, self.segments.first.base_offset)
@@ -121,6 +128,7 @@ class _Opening:
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(self.options.start_offset)
         if producers is None:
+            self.snapshots.trim(start_offset, end_offset)
             producers = load_producers(
                 self.segments,
                 self.snapshots,
@@ -231,9 +239,12 @@ class _Opening:
         for segment in self.segments.from_floor(start_offset):
             if segment.base_offset >= end_offset:
                 break
-            for _, header in batches.headers(segment.file, 0, segment.size):
-                if start_offset <= header.last_offset and header.base_offset < end_offset:
-                    _assign_epoch(earlier, header)
+            try:
+                for _, header in batches.headers(segment.file, 0, segment.size):
+                    if start_offset <= header.last_offset and header.base_offset < end_offset:
+                        _assign_epoch(earlier, header)
+            except CorruptBatch as error:
+                logger.error("%s is damaged, and its leader epochs from there on are not known: %s", segment, error)
         self.epochs.prepend(earlier)
 
     def _load_snapshots(self, offsets: Iterable[int]) -> ProducerSnapshots:
@@ -253,6 +264,8 @@ class _Opening:
     def _recover(self, incomplete: list[Segment]) -> Producers | None:
         """Walks what may not have reached stable storage; the producer state at the end, if it was walked."""
         if self.options.clean:
+            if len(self.segments) and not self.segments.active.txn_index.is_sound():
+                incomplete.append(self.segments.active)
             for segment in incomplete:
                 logger.error("%s has lost an index after a clean shutdown: rebuilding it", segment)
                 self._rebuild(segment)
@@ -265,6 +278,8 @@ class _Opening:
         # but not where compaction was: it may have taken an epoch's first batches (and it only takes what was flushed).
         self.epochs.truncate_from_end(max(self.options.recovery_point, self.options.cleaned_to))
         suspects = self.segments.from_floor(self.options.recovery_point) if len(self.segments) else []
+        if suspects:
+            self.snapshots.trim(self.options.start_offset, suspects[0].base_offset)
         producers = None
         for number, segment in enumerate(suspects):
             if number and self._follows_a_loss(suspects[number - 1], segment):
@@ -282,9 +297,16 @@ class _Opening:
         """Indexes of a segment whose data is not in doubt, aborted transactions included."""
         segment.reset_indexes(with_txns=True)
         producers = self._producers_before(segment)
-        for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
-            segment.index_batch(header, position)
-            _replay(producers, header, data, segment)
+        position, next_offset = 0, segment.base_offset
+        try:
+            for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
+                segment.index_batch(header, position)
+                replay(producers, segment, header, data)
+                position += header.size
+                next_offset = header.next_offset
+        except CorruptBatch as error:
+            # As in Kafka the segments after it stay, which had been flushed too.
+            self._cut_damage(segment, position, f"offsets {next_offset} up to the next segment", str(error))
         segment.seal()
 
     def _producers_before(self, segment: Segment) -> Producers:
@@ -329,7 +351,7 @@ class _Opening:
                 segment.index_batch(header, position)
                 if header.magic >= 2:
                     _assign_epoch(self.epochs, header)
-                    _replay(producers, header, data, segment)
+                    replay(producers, segment, header, data)
                 if header.base_offset != next_offset or header.count != header.last_offset_delta + 1:
                     self._is_dense = False
                 next_offset = header.next_offset
@@ -358,34 +380,38 @@ class _Opening:
 
     def _cut(self, segment: Segment, position: int, next_offset: int, reason: str) -> bool:
         """Nothing goes silently: a torn write is told, and damage to flushed data is kept beside the segment."""
-        path, size = segment.file.path, segment.size - position
-        is_damage = next_offset < self.options.recovery_point
-        if is_damage:
-            kept = segment.keep_as_corrupt(position)
-            self.metrics.corrupt_bytes += size
-            logger.error(
-                "%s is damaged at position %d (%s): offsets %d up to the recovery point %d had been flushed "
-                "and are lost; cutting %d bytes there, which are kept as %s",
-                path,
-                position,
-                reason,
-                next_offset,
-                self.options.recovery_point,
-                size,
-                kept,
-            )
-        else:
-            self.metrics.torn_bytes += size
-            logger.warning(
-                "cutting %d bytes that were not completely written off %s at position %d, offset %d: %s",
-                size,
-                path,
-                position,
-                next_offset,
-                reason,
-            )
+        if next_offset < self.options.recovery_point:
+            lost = f"offsets {next_offset} up to the recovery point {self.options.recovery_point}"
+            self._cut_damage(segment, position, lost, reason)
+            return True
+        size = segment.size - position
+        self.metrics.torn_bytes += size
+        logger.warning(
+            "cutting %d bytes that were not completely written off %s at position %d, offset %d: %s",
+            size,
+            segment.file.path,
+            position,
+            next_offset,
+            reason,
+        )
         segment.file.truncate(position)
-        return is_damage
+        return False
+
+    def _cut_damage(self, segment: Segment, position: int, lost: str, reason: str) -> None:
+        kept = segment.keep_as_corrupt(position)
+        size = segment.size - position
+        self.metrics.corrupt_bytes += size
+        logger.error(
+            "%s is damaged at position %d (%s): %s had been flushed and are lost; cutting %d bytes there, "
+            "which are kept as %s",
+            segment.file.path,
+            position,
+            reason,
+            lost,
+            size,
+            kept,
+        )
+        segment.file.truncate(position)
 
     def _drop(self, segments: list[Segment], reason: str, *, keep: bool) -> None:
         for segment in reversed(segments):
@@ -439,15 +465,6 @@ def _check_recovered(segment: Segment, header: BatchHeader, data: memoryview, ne
         raise CorruptBatch(f"offset {header.base_offset} does not follow {next_offset - 1}")
     if not segment.accepts_offset(header.last_offset):
         raise CorruptBatch(f"offset {header.last_offset} is too far from the segment's first, {segment.base_offset}")
-
-
-def _replay(producers: Producers, header: BatchHeader, data: memoryview, segment: Segment) -> None:
-    if not header.has_producer_id:
-        return
-    completed = producers.apply(header, end_txn_of(data, header))
-    if completed is not None and completed.is_aborted:
-        stable = producers.last_stable_offset_after(completed)
-        segment.txn_index.append(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
 
 def _assign_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:

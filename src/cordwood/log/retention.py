@@ -21,8 +21,7 @@ def apply_retention(log: Log, now_ms: int) -> int:
 
 def _delete_by_size(log: Log, now_ms: int) -> int:
     limit = log.config.retention_bytes
-    excess = log.size - limit
-    if limit < 0 or excess <= 0:
+    if limit < 0 or (excess := log.size - limit) <= 0:
         return 0
 
     def is_excess(segment: Segment, _end_offset: int) -> bool:

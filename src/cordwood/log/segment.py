@@ -1,7 +1,9 @@
 """A segment: a stretch of the log in one file, with its indexes."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from cordwood.runtime.disk import Buffer, File, FileRange
@@ -13,9 +15,7 @@ from . import batches
 from .files import CORRUPT, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
 from .index import MAX_RELATIVE_OFFSET, CorruptIndex, Index, OffsetIndex, TimeIndex, TxnIndex
 from .place import Place
-
-# Positions in the offset index are signed 32-bit numbers.
-MAX_SEGMENT_BYTES = 2**31 - 1
+from .producers import CompletedTxn
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +136,9 @@ class Segment:
             self._bytes_since_index = 0
         self._bytes_since_index += header.size
 
+    def note_aborted(self, txn: CompletedTxn, last_stable_offset: int) -> None:
+        self.txn_index.append(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset)
+
     def accepts_offset(self, offset: int) -> bool:
         """Indexes hold offsets relative to the base, in 32 bits."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
@@ -189,9 +192,13 @@ class Segment:
     def close(self) -> None:
         self.file.close()
 
+    def discard(self) -> None:
+        """The files go away, or move with their directory: who still reads from them gets FileGone."""
+        self.file.discard()
+
     def remove(self) -> None:
         """The second step of deletion."""
-        self.file.close()
+        self.discard()
         for kind in SEGMENT_FILES:
             self._disk.remove(self.path(kind))
 
@@ -216,20 +223,30 @@ class Segment:
         """Position and header of the batch that holds `offset`, or the next one after it; None past the end."""
         try:
             return self._locate(offset)
-        except (CorruptIndex, CorruptBatch) as error:
-            # The log is the truth; only if it cannot be walked from its start either, it is the log that is damaged.
+        except CorruptIndex as error:
+            # The log is the truth; a CorruptBatch says that it is the log that is damaged.
             logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
             self.rebuild_indexes()
             return self._locate(offset)
 
     def _locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        indexed_offset, start = self.offset_index.at_or_below(offset)
-        for position, header in batches.headers(self.file, start, self.file.size):
-            if position == start and start and not self.base_offset <= header.last_offset <= indexed_offset:
-                raise CorruptIndex(f"offset {indexed_offset} is not at position {start}")
+        for position, header in self._headers_from(*self.offset_index.at_or_below(offset)):
             if header.last_offset >= offset:
                 return position, header
         return None
+
+    def _headers_from(self, indexed_offset: int, start: int) -> Iterator[tuple[int, BatchHeader]]:
+        """The batches from an index entry on; CorruptIndex if it does not lead to a batch that it may be of."""
+        headers = batches.headers(self.file, start, self.file.size)
+        if start == 0:
+            return headers
+        try:
+            position, first = next(headers, (start, None))
+        except CorruptBatch as error:
+            raise CorruptIndex(f"there is no batch at position {start}: {error}") from error
+        if first is None or not self.base_offset <= first.last_offset <= indexed_offset:
+            raise CorruptIndex(f"offset {indexed_offset} is not at position {start}")
+        return chain([(position, first)], headers)
 
     def range(self, position: int, length: int) -> FileRange:
         return FileRange(self.file, position, length)
@@ -238,10 +255,10 @@ class Segment:
         return self.file.read(position, header.size)
 
     def next_offset(self) -> int:
-        """The offset after the last whole batch, found from the last index entry on."""
+        """The offset after the last batch, found from the last index entry on."""
         try:
-            last = batches.last_header(self.file, self.offset_index.last_position, self.file.size)
-        except (CorruptIndex, CorruptBatch) as error:
+            last = _last_header(self._headers_from(*self.offset_index.last))
+        except CorruptIndex as error:
             logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
             last = self.rebuild_indexes()
         return self.base_offset if last is None else last.next_offset
@@ -285,11 +302,14 @@ class Segment:
     # Repairing
 
     def rebuild_indexes(self) -> BatchHeader | None:
-        """Makes the offset and time index anew from the headers; the last header."""
+        """Makes the offset and time index anew from the headers; the last header.
+
+        Where the log is damaged it raises CorruptBatch, and the indexes stay: they lead to what is good behind it.
+        """
+        last = _last_header(batches.headers(self.file, 0, self.file.size))
         self.reset_indexes()
-        last = None
-        for position, last in batches.headers(self.file, 0, self.file.size):
-            self.index_batch(last, position)
+        for position, header in batches.headers(self.file, 0, self.file.size):
+            self.index_batch(header, position)
         self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
         self.write_indexes()
         return last
@@ -328,3 +348,8 @@ class Segment:
             logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
             self.rebuild_indexes()
             return self.time_index.offset_at_or_below(timestamp)
+
+
+def _last_header(headers: Iterable[tuple[int, BatchHeader]]) -> BatchHeader | None:
+    last = deque(headers, maxlen=1)
+    return last[0][1] if last else None

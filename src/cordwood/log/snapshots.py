@@ -1,5 +1,6 @@
 """Producer snapshots: the state of `Producers` at an offset, in a file named after it."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 import crc32c
@@ -54,15 +55,22 @@ class ProducerSnapshots:
         self._unsynced.clear()
         return files
 
-    def load_latest(self) -> tuple[int, list[Producer]] | None:
-        """The youngest snapshot that can be read; those that cannot are removed."""
-        while self.offsets:
-            offset = self.offsets[-1]
+    def load_latest(self, start_offset: int, end_offset: int) -> tuple[int, list[Producer]] | None:
+        """The youngest snapshot of the log between two offsets that can be read; those that cannot are removed."""
+        for offset in reversed(self.offsets[: bisect_right(self.offsets, end_offset)]):
+            if not _is_of_use(offset, start_offset, end_offset):
+                break
             try:
                 return offset, decode_snapshot(self.path(offset), self._disk.read_file(self.path(offset)) or b"")
             except CorruptSnapshot:
                 self.remove(offset)
         return None
+
+    def trim(self, start_offset: int, end_offset: int) -> None:
+        """Removes what a log that reaches from one offset to the other has no use for."""
+        for offset in list(self.offsets):
+            if not _is_of_use(offset, start_offset, end_offset):
+                self.remove(offset)
 
     def remove(self, offset: int) -> None:
         self._disk.remove(self.path(offset))
@@ -79,6 +87,11 @@ class ProducerSnapshots:
 
     def path(self, offset: int) -> str:
         return f"{self._directory}/{file_name(offset, PRODUCER_SNAPSHOT)}"
+
+
+def _is_of_use(offset: int, start_offset: int, end_offset: int) -> bool:
+    """What lies before the log's start says nothing of its records; the state at the very end is good all the same."""
+    return start_offset < offset <= end_offset or offset == end_offset
 
 
 def encode_snapshot(producers: Iterable[Producer]) -> bytes:

@@ -1,0 +1,96 @@
+"""Flushing in a thread, while the log goes on: what the recovery point promises then, and what must not go wrong."""
+
+import random
+from pathlib import Path
+
+from support import NOW, batch, open_at, values
+from test_directory import TOPIC_ID, directory_at, fill
+
+from cordwood.log.log import Log
+from cordwood.log.producers import AppendOrigin
+from cordwood.runtime.disk import Disk
+from cordwood.sim.disk import SimDisk
+from cordwood.sim.file_system import CrashOdds
+from cordwood.wire.control import end_txn_marker
+
+
+def forgetful_disk() -> SimDisk:
+    """A crash takes all that was not synced."""
+    return SimDisk(random.Random(1), odds=CrashOdds(nothing=1.0, everything=0.0))
+
+
+def opened(disk: Disk) -> Log:
+    log = open_at(disk)
+    log.flush(NOW)
+    return log
+
+
+def append(log: Log, *texts: str, epoch: int = 0) -> None:
+    for text in texts:
+        log.append_as_leader(batch(text), epoch, NOW)
+
+
+def test_the_recovery_point_moves_to_where_the_log_ended_when_the_flush_began() -> None:
+    disk = forgetful_disk()
+    log = opened(disk)
+    append(log, "a", "b")
+    job = log.begin_flush(NOW)
+    append(log, "c")
+    job.run()
+    log.end_flush(job)
+    assert log.recovery_point == 2
+    assert values(open_at(disk.restart(), recovery_point=2)) == ["a", "b"]
+
+
+def test_what_was_written_after_a_truncation_is_not_taken_for_flushed() -> None:
+    disk = forgetful_disk()
+    log = opened(disk)
+    append(log, "a", "b", "c", "d")
+    job = log.begin_flush(NOW)
+    job.run()
+    log.truncate_to(1, NOW)
+    append(log, "B", "C", "D", epoch=1)
+    log.end_flush(job)
+    assert log.recovery_point <= 1
+    log.flush(NOW)
+    assert log.recovery_point == 4
+    assert values(open_at(disk.restart(), recovery_point=4)) == ["a", "B", "C", "D"]
+
+
+def test_nor_what_was_written_after_the_log_was_emptied() -> None:
+    log = opened(forgetful_disk())
+    append(log, "a", "b", "c", "d")
+    job = log.begin_flush(NOW)
+    job.run()
+    log.truncate_fully(0, NOW)
+    append(log, "A", "B", "C", "D", epoch=1)
+    log.end_flush(job)
+    assert log.recovery_point == 0
+
+
+def test_a_segment_that_is_sealed_during_a_flush_has_its_indexes_below_the_recovery_point() -> None:
+    """They are not rebuilt from there, and without them aborted data would be shown and old segments kept or lost."""
+    disk = forgetful_disk()
+    log = opened(disk)
+    log.append_as_leader(batch("x", producer_id=1, epoch=0, sequence=0, transactional=True), 0, NOW)
+    log.append_as_leader(end_txn_marker(0, NOW, 1, 0, False, 1, 0), 0, NOW, AppendOrigin.COORDINATOR)
+    job = log.begin_flush(NOW)
+    log.roll(NOW)
+    job.run()
+    log.end_flush(job)
+    disk.sync_directory("t-0")
+    again = open_at(disk.restart(), recovery_point=log.recovery_point)
+    assert again.recovery_point == 2
+    assert [txn.first_offset for txn in again.aborted_txns_between(0, 2)] == [0]
+    assert again.segments.first.max_timestamp == NOW
+
+
+def test_a_partition_that_is_deleted_during_its_flush_leaves_the_directory_online(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    directory.open()
+    fill(directory)
+    job = directory.logs["t", 0].begin_flush(NOW)
+    directory.delete("t", 0, NOW)
+    job.run()
+    assert not directory.is_offline
+    directory.create("t", 0, TOPIC_ID, NOW)
