@@ -94,3 +94,34 @@ def test_a_partition_that_is_deleted_during_its_flush_leaves_the_directory_onlin
     job.run()
     assert not directory.is_offline
     directory.create("t", 0, TOPIC_ID, NOW)
+
+
+def test_a_roll_makes_a_flush_due() -> None:
+    """As Kafka does; else only a clean stop would ever move the recovery point of a log with the default settings."""
+    log = opened(forgetful_disk())
+    append(log, "a")
+    assert not log.flush_due(NOW)
+    log.roll(NOW)
+    assert log.flush_due(NOW)
+    log.flush(NOW)
+    append(log, "b")
+    assert not log.flush_due(NOW)
+
+
+def test_however_many_segments_were_sealed_a_flush_takes_few_descriptors(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    for _ in range(100):
+        append(log, "a")
+        log.roll(NOW)
+    log.truncate_to(99, NOW)
+    append(log, "b")
+    points = []
+    while log.flush_due(NOW):
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        job = log.begin_flush(NOW)
+        assert len(list(Path("/proc/self/fd").iterdir())) - before < 100
+        job.run()
+        log.end_flush(job)
+        assert log.recovery_point == job.end_offset
+        points.append(log.recovery_point)
+    assert points == [16, 32, 48, 64, 80, 96, 100]

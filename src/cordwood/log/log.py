@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cordwood.runtime.disk import Buffer, File, FileRange
+from cordwood.runtime.disk import Buffer, FileRange
 from cordwood.runtime.randomness import Random
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc
 from cordwood.wire.control import EndTxnMarker
@@ -30,6 +30,9 @@ from .segments import Segments
 from .snapshots import ProducerSnapshots
 from .validation import accept_batch
 
+# A flush holds a descriptor of each of its files, so the segments that were sealed since the last one take several.
+_SEGMENTS_PER_FLUSH = 16
+
 logger = logging.getLogger(__name__)
 
 
@@ -45,7 +48,9 @@ class Appended(NamedTuple):
 class FlushJob:
     """Runs in any thread; `Log.end_flush` then takes note of it."""
 
+    # Where the recovery point will be: at the end of the log, unless there are too many segments for one flush.
     end_offset: int
+    is_whole: bool
     now_ms: int
     sealed: tuple[Segment, ...]
     truncations: int
@@ -256,25 +261,37 @@ class Log:
     # Flushing
 
     def flush_due(self, now_ms: int) -> bool:
+        """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that a crash of a log that nobody else
+        flushes does not cost a walk over all of it."""
         unflushed = self.end_offset - self.recovery_point
         if unflushed <= 0:
             return False
-        return unflushed >= self.config.flush_messages or now_ms - self.last_flush_ms >= self.config.flush_ms
+        if self._unsynced or unflushed >= self.config.flush_messages:
+            return True
+        return now_ms - self.last_flush_ms >= self.config.flush_ms
 
-    def flush(self, now_ms: int) -> None:
-        job = self.begin_flush(now_ms)
-        job.run()
-        self.end_flush(job)
+    def flush(self, now_ms: int, *, all_indexes: bool = False) -> None:
+        is_whole = False
+        while not is_whole:
+            job = self.begin_flush(now_ms, all_indexes=all_indexes)
+            job.run()
+            self.end_flush(job)
+            is_whole = job.is_whole
 
     def begin_flush(self, now_ms: int, *, all_indexes: bool = False) -> FlushJob:
-        """What must reach stable storage for the recovery point to move up to the end of the log.
+        """What must reach stable storage for the recovery point to move up to the end of the log, or part of the way.
 
         Everything that opening the log trusts below the recovery point goes along: indexes, snapshots, leader epochs.
         The active segment's indexes do not, since it is walked from its start after a crash.
         """
-        logs: list[File] = [self.active.file, *(segment.file for segment in self._unsynced)]
-        others = self.snapshots.unsynced_files()
-        for segment in [*self._unsynced, *([self.active] if all_indexes else [])]:
+        sealed = self._unsynced[:_SEGMENTS_PER_FLUSH]
+        is_whole = len(sealed) == len(self._unsynced)
+        end_offset = self.end_offset if is_whole else self._unsynced[len(sealed)].base_offset
+        logs = [segment.file for segment in sealed]
+        if is_whole:
+            logs.append(self.active.file)
+        others = self.snapshots.unsynced_files(end_offset)
+        for segment in [*sealed, *([self.active] if is_whole and all_indexes else [])]:
             others += segment.index_files()
         self.write_epochs()
         if self._is_new:
@@ -282,8 +299,8 @@ class Log:
         run = self.disk.sync_job([*logs, *others], [self.directory, ""] if self._is_new else [self.directory])
         for file in others:
             file.close()
-        self._flushing_to = self.end_offset
-        return FlushJob(self.end_offset, now_ms, tuple(self._unsynced), self.truncations, run)
+        self._flushing_to = max(self._flushing_to, end_offset)
+        return FlushJob(end_offset, is_whole, now_ms, tuple(sealed), self.truncations, run)
 
     def end_flush(self, job: FlushJob) -> None:
         self._is_new = False
@@ -291,8 +308,10 @@ class Log:
             # What the log holds by now at these offsets may have been written since.
             return
         self.recovery_point = max(self.recovery_point, job.end_offset)
-        self.last_flush_ms = job.now_ms
-        self._synced_truncations = max(self._synced_truncations, job.truncations)
+        if job.is_whole:
+            self.last_flush_ms = job.now_ms
+            # Only the active segment can be one that was truncated and not synced since.
+            self._synced_truncations = max(self._synced_truncations, job.truncations)
         self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
 
     def write_epochs(self) -> None:
@@ -303,9 +322,7 @@ class Log:
     def close(self, now_ms: int) -> None:
         """After this the log opens without recovery, provided that the directory's checkpoints are written too."""
         self.write_out()
-        job = self.begin_flush(now_ms, all_indexes=True)
-        job.run()
-        self.end_flush(job)
+        self.flush(now_ms, all_indexes=True)
         self.release()
 
     def write_out(self) -> None:

@@ -50,10 +50,11 @@ class ProducerSnapshots:
         self.offsets.append(offset)
         self._unsynced.append(offset)
 
-    def unsynced_files(self) -> list[File]:
-        files = [self._disk.open(self.path(offset)) for offset in self._unsynced if offset in self.offsets]
-        self._unsynced.clear()
-        return files
+    def unsynced_files(self, end_offset: int) -> list[File]:
+        """Of those up to an offset, to be synced now."""
+        due = [offset for offset in self._unsynced if offset <= end_offset]
+        self._unsynced = self._unsynced[len(due) :]
+        return [self._disk.open(self.path(offset)) for offset in due]
 
     def load_latest(self, start_offset: int, end_offset: int) -> tuple[int, list[Producer]] | None:
         """The youngest snapshot of the log between two offsets that can be read; those that cannot are removed."""
@@ -74,16 +75,21 @@ class ProducerSnapshots:
 
     def remove(self, offset: int) -> None:
         self._disk.remove(self.path(offset))
-        self.offsets.remove(offset)
+        self._forget(offset)
 
     def mark_deleted(self, offset: int) -> str | None:
         """The first of the two steps of deletion; the path to remove later, if there was a snapshot."""
         if offset not in self.offsets:
             return None
-        self.offsets.remove(offset)
+        self._forget(offset)
         path = self.path(offset) + DELETED
         self._disk.rename(self.path(offset), path)
         return path
+
+    def _forget(self, offset: int) -> None:
+        self.offsets.remove(offset)
+        if offset in self._unsynced:
+            self._unsynced.remove(offset)
 
     def path(self, offset: int) -> str:
         return f"{self._directory}/{file_name(offset, PRODUCER_SNAPSHOT)}"
