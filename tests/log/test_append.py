@@ -150,6 +150,13 @@ def test_a_producer_may_not_claim_log_append_time(tmp_path: Path) -> None:
     assert refusal_of(tmp_path, data, config).error is ErrorCode.INVALID_TIMESTAMP
 
 
+def test_a_claim_of_log_append_time_without_a_time_is_refused_by_any_topic(tmp_path: Path) -> None:
+    data = encode_batch([Record(index, -1, None, b"a", ()) for index in range(2)], log_append_time=-1)
+    refusal = refusal_of(tmp_path, data)
+    assert refusal.error is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in refusal.record_errors] == [0, 1]
+
+
 @pytest.mark.parametrize("target", ALL_CODECS, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("source", ALL_CODECS, ids=lambda codec: codec.name)
 def test_a_batch_is_stored_in_the_topics_codec(tmp_path: Path, source: Codec, target: Codec) -> None:

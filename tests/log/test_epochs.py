@@ -52,6 +52,12 @@ def test_the_same_epoch_keeps_its_earliest_start() -> None:
     assert not epochs.changed
 
 
+def test_a_batch_without_an_epoch_says_nothing_of_epochs() -> None:
+    epochs = epochs_of((0, 0), (2, 10))
+    epochs.assign(-1, 20)
+    assert epochs.entries == [(0, 0), (2, 10)]
+
+
 def test_an_offset_belongs_to_the_epoch_that_began_last_before_it() -> None:
     epochs = epochs_of((1, 5), (2, 10))
     assert [epochs.epoch_for(offset) for offset in (4, 5, 9, 10, 99)] == [-1, 1, 1, 2, 2]

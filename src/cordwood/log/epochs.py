@@ -33,7 +33,9 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The epoch's first offset is `start_offset`; what contradicts that is dropped."""
+        """The epoch's first offset is `start_offset`; what contradicts that is dropped. A batch may have no epoch."""
+        if epoch == UNDEFINED_EPOCH:
+            return
         entries = self._entries
         if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
             return

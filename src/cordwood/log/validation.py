@@ -3,7 +3,7 @@
 from cordwood.runtime.disk import Buffer
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.record import CorruptBatch, InvalidRecord, Record, RecordScan
+from cordwood.wire.record import NO_TIMESTAMP, CorruptBatch, InvalidRecord, Record, RecordScan
 from cordwood.wire.records import accept_plain, decode_batch, encode_batch, recompress, scan_records
 
 from .config import MAX_INT64, LogConfig
@@ -100,10 +100,12 @@ def _refuse_records(header: BatchHeader, scan: RecordScan, config: LogConfig, ea
     errors: list[tuple[int, str]] = [
         (index, "a record of a compacted topic needs a key") for index in scan.missing_keys
     ]
-    if config.uses_log_append_time:
-        bad_times = header.is_log_append_time
-        if bad_times:
-            errors.append((0, "a producer must not set the timestamp type to LogAppendTime"))
+    if header.is_log_append_time and (config.uses_log_append_time or scan.max_timestamp == NO_TIMESTAMP):
+        bad_times = True
+        reason = "a producer must not set the timestamp type to LogAppendTime"
+        errors += [(index, reason) for index in range(header.count)]
+    elif config.uses_log_append_time:
+        bad_times = False
     else:
         bad_times = bool(scan.bad_timestamps)
         errors += [
