@@ -4,12 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from support import NOW, batch, open_at, read_all, values
 
 from cordwood.log.config import MAX_INT64, LogConfig, TimestampType
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.refusal import Refusal
-from cordwood.wire.batch_header import batch_headers, check_crc, read_header
+from cordwood.wire.batch_header import BATCH_HEADER_SIZE, batch_headers, check_crc, read_header
 from cordwood.wire.compression import Codec
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
@@ -181,6 +182,19 @@ def test_markers_keep_uncompressed_whatever_the_topics_codec(tmp_path: Path) -> 
     found = log.read(0, 1 << 20, 1)
     assert found is not None
     assert read_header(found.read()).codec == Codec.NONE
+
+
+@pytest.mark.parametrize("target", [None, Codec.ZSTD], ids=["as sent", "recompressed"])
+def test_offsets_that_do_not_count_up_within_a_batch_are_given_anew(tmp_path: Path, target: Codec | None) -> None:
+    data = batch("a", "b", "c")
+    second = BATCH_HEADER_SIZE + 1 + data[BATCH_HEADER_SIZE] // 2
+    # Size, attributes, time delta, then the offset delta: 1, zigzag.
+    assert data[second + 3] == 2
+    data[second + 3] = 0
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+    log = open_at(tmp_path, LogConfig(compression_type=target))
+    log.append_as_leader(data, 0, NOW)
+    assert [record.offset for record in read_all(log)] == [0, 1, 2]
 
 
 def test_a_bomb_is_refused(tmp_path: Path) -> None:
