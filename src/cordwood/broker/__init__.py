@@ -1,0 +1,1 @@
+"""The node: handlers of requests, and what wires the parts together."""

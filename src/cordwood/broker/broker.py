@@ -1,0 +1,127 @@
+"""What handlers work on: the committed metadata, the configuration, the partitions, the controller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.errors import ConfigError
+from cordwood.config.topic import TopicConfigs
+from cordwood.metadata.controller.decision import ControllerDefaults
+from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.image import BROKER_DEFAULT, Endpoint, MetadataImage, ResourceType, broker_resource
+from cordwood.replica.partition import Partition
+from cordwood.replica.replicas import Replicas
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.randomness import Random
+from cordwood.wire.primitives import Uuid
+from cordwood.wire.schema import Versions
+
+from .controller import Controller
+
+_log = logging.getLogger(__name__)
+
+
+class Broker:
+    """`apply` is the one place where the state of a broker changes with the metadata."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topic_configs: TopicConfigs,
+        cluster_id: str,
+        replicas: Replicas,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self.id = config.node_id
+        self.cluster_id = cluster_id
+        # With what was set dynamically; replaced when that changes.
+        self.config = config
+        self.topic_configs = topic_configs
+        self.replicas = replicas
+        self.clock = clock
+        self.random = random
+        self.image = MetadataImage()
+        # Of this start of the node; -1 until it is registered.
+        self.epoch = -1
+        self.controller: Controller
+        # Which requests a listener serves, by API key.
+        self.served_versions: Callable[[str], Mapping[int, Versions]]
+        # Called with the new configuration when it has changed.
+        self.on_config: list[Callable[[BrokerConfig], None]] = []
+
+    # The metadata
+
+    def load(self, image: MetadataImage) -> None:
+        """At a start: all that is committed."""
+        self.image = image
+        self._configure(image)
+        for resource, settings in image.configs.items():
+            if resource.type == ResourceType.TOPIC:
+                self.topic_configs.set_topic(resource.name, settings)
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Acts on what a committed change is about. Configuration comes first: new partitions begin with it."""
+        self.image = image
+        for resource in delta.configs:
+            if resource.type == ResourceType.TOPIC:
+                self.topic_configs.set_topic(resource.name, image.config(resource))
+        if BROKER_DEFAULT in delta.configs or broker_resource(self.id) in delta.configs:
+            self._configure(image)
+            self.replicas.configure_all()
+        for resource in delta.configs:
+            if resource.type == ResourceType.TOPIC:
+                self.replicas.configure(resource.name)
+        self.replicas.apply(delta.topics.replica_changes(self.id))
+
+    def _configure(self, image: MetadataImage) -> None:
+        try:
+            config = self.config.with_dynamic(image.config(BROKER_DEFAULT), image.config(broker_resource(self.id)))
+        except ConfigError as error:
+            # It was checked before it was stored; by another release, perhaps.
+            _log.error("the dynamic configuration cannot stand and is not gone by: %s", error)
+            return
+        for problem in config.left_out:
+            _log.warning("a dynamic setting is not gone by: %s", problem)
+        self.config = config
+        self.topic_configs.set_broker(config)
+        for listener in self.on_config:
+            listener(config)
+
+    @property
+    def defaults(self) -> ControllerDefaults:
+        config = self.config
+        return ControllerDefaults(
+            num_partitions=config.integer("num.partitions"),
+            default_replication_factor=config.integer("default.replication.factor"),
+            min_insync_replicas=config.integer("min.insync.replicas"),
+            unclean_leader_election=config.flag("unclean.leader.election.enable"),
+        )
+
+    # Looking things up
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        topic = self.image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def topic_id(self, name: str) -> Uuid | None:
+        return self.image.topics.ids.get(name)
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        """A partition that this broker has a replica of."""
+        return self.replicas.get(topic, index)
+
+    def rack(self, broker_id: int) -> str | None:
+        broker = self.image.brokers.get(broker_id)
+        return None if broker is None else broker.rack
+
+    def endpoints(self, listener: str) -> dict[int, Endpoint]:
+        """Where clients of a listener reach each broker that is up; one without such a listener is left out."""
+        found = {}
+        for broker in self.image.brokers.values():
+            endpoint = None if broker.fenced else broker.endpoint(listener)
+            if endpoint is not None:
+                found[broker.id] = endpoint
+        return found

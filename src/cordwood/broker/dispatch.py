@@ -1,0 +1,62 @@
+"""From a frame to its handler and back: the one way that every request takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Coroutine, Iterable
+from typing import Any
+
+from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Reply
+from cordwood.runtime.network import Part
+from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
+from cordwood.wire.frames import decode_request, encode_response_parts
+from cordwood.wire.messages.api_versions import ApiVersionsRequest
+from cordwood.wire.schema import Response, Versions
+
+from .broker import Broker
+from .handlers.api_versions import refused_version
+from .registry import Call, Handler
+
+
+class Dispatch:
+    """The `net.serving.Handler` of a node's listeners."""
+
+    def __init__(self, broker: Broker, handlers: Iterable[Handler], controller_listeners: Collection[str]) -> None:
+        self._broker = broker
+        self._controller_listeners = frozenset(controller_listeners)
+        self._on_brokers = {handler.api_key: handler for handler in handlers if "broker" in handler.request.listeners}
+        self._on_controllers = {
+            handler.api_key: handler for handler in handlers if "controller" in handler.request.listeners
+        }
+
+    def served_versions(self, listener: str) -> dict[int, Versions]:
+        handlers = self._on_controllers if listener in self._controller_listeners else self._on_brokers
+        return {api_key: handler.advertised for api_key, handler in handlers.items()}
+
+    def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
+        try:
+            header, request = decode_request(frame)
+        except UnsupportedRequest as error:
+            if error.api_key == ApiVersionsRequest.api_key:
+                # The one request that a client sends before it knows our versions: answered in the first one.
+                return encode_response_parts(refused_version(), 0, error.correlation_id)
+            raise BadRequest(str(error)) from None
+        except DecodeError as error:
+            raise BadRequest(str(error)) from None
+        handlers = self._on_controllers if connection.listener in self._controller_listeners else self._on_brokers
+        handler = handlers.get(header.request_api_key)
+        if handler is None or header.request_api_version not in handler.advertised:
+            raise BadRequest(
+                f"{type(request).__name__} version {header.request_api_version} is not served on {connection.listener}"
+            )
+        call = Call(header, connection)
+        result = handler.handle(self._broker, request, call)
+        if isinstance(result, Response):
+            return call.parts(result)
+        if result is None or isinstance(result, Reply):
+            return result
+        return _encoded(call, result)
+
+
+async def _encoded(call: Call, result: Coroutine[Any, Any, Response | None]) -> list[Part] | None:
+    response = await result
+    return None if response is None else call.parts(response)

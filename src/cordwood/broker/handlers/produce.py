@@ -1,0 +1,231 @@
+"""Produce: batches are appended to the partitions that this broker leads.
+
+Each partition takes one batch per request and is answered by itself: where its batch begins, or why it was refused. With
+acks=0 there is no answer, and what is refused closes the connection so that the client learns of it. Otherwise the answer
+waits until every batch is acknowledged (see `replica.partition`), at most `timeout_ms`.
+
+Versions 0 to 2 had batches of before magic 2; they are advertised, since some clients take a missing 0 for a broken
+broker, and refused. Version 3 brings magic 2 and transactions, 7 zstd, 8 an error per record, 10 the leader that a client
+should turn to, 13 topic ids in place of names.
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle, get_running_loop
+from collections.abc import Callable
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.log.refusal import Refusal
+from cordwood.net.serving import BadRequest, Reply
+from cordwood.replica.partition import ACKS_ALL, Partition
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+_TOPIC_IDS_SINCE = 13
+_LEADERS_SINCE = 10
+_ACKS = (0, 1, ACKS_ALL)
+
+
+@handles(ProduceRequest, advertised_from=0)
+def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
+    if request.acks not in _ACKS:
+        return _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    acks = request.acks
+    now_ms = broker.clock.now_ms()
+    by_id = call.version >= _TOPIC_IDS_SINCE
+    response = ProduceResponse(responses=[])
+    waiting: list[tuple[Partition, int, PartitionProduceResponse]] = []
+    for topic in request.topic_data:
+        name = broker.topic_name(topic.topic_id) if by_id else topic.name
+        answers: list[PartitionProduceResponse] = []
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+        for data in topic.partition_data:
+            if name is None:
+                answers.append(_refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID, None))
+                continue
+            partition = broker.partition(name, data.index)
+            if partition is None:
+                answers.append(_refused_unknown(broker, name, data.index))
+                continue
+            answers.append(_append(broker, partition, data, acks, now_ms, waiting))
+    if call.version >= _LEADERS_SINCE:
+        _tell_leaders(broker, request, response, call)
+    if acks == 0:
+        _close_on_error(response)
+        return None
+    return _when_acknowledged(response, waiting, request.timeout_ms, call) if waiting else response
+
+
+def _append(
+    broker: Broker,
+    partition: Partition,
+    data: PartitionProduceData,
+    acks: int,
+    now_ms: int,
+    waiting: list[tuple[Partition, int, PartitionProduceResponse]],
+) -> PartitionProduceResponse:
+    records = data.records
+    if records is None or not len(records):
+        return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")
+    try:
+        appended = partition.append(records, acks, now_ms)
+    except Refusal as refusal:
+        return _refused_append(partition, data.index, refusal)
+    except DiskError as error:
+        broker.replicas.disk_failed(error)
+        return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    log = partition.log
+    assert log is not None
+    answer = PartitionProduceResponse(
+        index=data.index,
+        error_code=0,
+        base_offset=appended.first_offset,
+        log_append_time_ms=appended.log_append_time_ms,
+        log_start_offset=log.start_offset,
+    )
+    if appended.last_offset >= log.high_watermark:
+        waiting.append((partition, appended.last_offset, answer))
+    return answer
+
+
+# What is refused
+
+
+def _refuse_all(request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_refused(data.index, error, None) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _refused(index: int, error: ErrorCode, message: str | None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error, base_offset=-1, error_message=message)
+
+
+def _refused_unknown(broker: Broker, topic: str, index: int) -> PartitionProduceResponse:
+    if broker.image.topics.partition(topic, index) is None:
+        return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+    return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
+
+
+def _refused_append(partition: Partition, index: int, refusal: Refusal) -> PartitionProduceResponse:
+    answer = _refused(index, refusal.error, str(refusal))
+    answer.record_errors = [
+        BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
+        for number, message in refusal.record_errors
+    ]
+    if partition.log is not None and refusal.error in (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP):
+        answer.log_start_offset = partition.log.start_offset
+    return answer
+
+
+def _tell_leaders(broker: Broker, request: ProduceRequest, response: ProduceResponse, call: Call) -> None:
+    """KIP-951: whoever is not the leader says who is."""
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                name = topic.name or broker.topic_name(topic.topic_id) or ""
+                state = broker.image.topics.partition(name, answer.index)
+                if state is not None:
+                    answer.current_leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+                    leaders.add(state.leader)
+    if leaders:
+        endpoints = broker.endpoints(call.connection.listener)
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node, host=endpoints[node].host, port=endpoints[node].port, rack=broker.rack(node))
+            for node in sorted(leaders)
+            if node in endpoints
+        ]
+
+
+def _close_on_error(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                raise BadRequest(
+                    f"a Produce with acks=0 was refused: {ErrorCode(answer.error_code).name} for "
+                    f"{topic.name}-{answer.index}: {answer.error_message}"
+                )
+
+
+# Waiting for acknowledgements
+
+
+def _when_acknowledged(
+    response: ProduceResponse,
+    waiting: list[tuple[Partition, int, PartitionProduceResponse]],
+    timeout_ms: int,
+    call: Call,
+) -> Reply | ProduceResponse:
+    pending = _PendingProduce(response, call)
+    for partition, offset, answer in waiting:
+        if not partition.acknowledge(offset, pending.acknowledged(answer)):
+            pending.outstanding[id(answer)] = answer
+    if not pending.outstanding:
+        return response
+    pending.expire_after(timeout_ms)
+    return pending.reply
+
+
+class _PendingProduce:
+    """A response that is whole but for what is not acknowledged yet."""
+
+    __slots__ = ("_call", "_response", "_timer", "outstanding", "reply")
+
+    def __init__(self, response: ProduceResponse, call: Call) -> None:
+        self.reply = Reply()
+        self.outstanding: dict[int, PartitionProduceResponse] = {}
+        self._response = response
+        self._call = call
+        self._timer: TimerHandle | None = None
+
+    def expire_after(self, timeout_ms: int) -> None:
+        self._timer = get_running_loop().call_later(max(0, timeout_ms) / 1000, self._expired)
+
+    def acknowledged(self, answer: PartitionProduceResponse) -> Callable[[ErrorCode], None]:
+        def acknowledge(error: ErrorCode) -> None:
+            if self.outstanding.pop(id(answer), None) is not None:
+                if error:
+                    _withdraw(answer, error)
+                if not self.outstanding:
+                    self._answer()
+
+        return acknowledge
+
+    def _expired(self) -> None:
+        for answer in self.outstanding.values():
+            _withdraw(answer, ErrorCode.REQUEST_TIMED_OUT)
+        self.outstanding.clear()
+        self._answer()
+
+    def _answer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.reply.answer(self._call.parts(self._response))
+
+
+def _withdraw(answer: PartitionProduceResponse, error: ErrorCode) -> None:
+    answer.error_code = error
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1

@@ -1,0 +1,72 @@
+"""What a handler is, and how it says which API it serves.
+
+    @handles(ListOffsetsRequest)
+    def list_offsets(broker: Broker, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse: ...
+
+A handler returns its response; or None where the protocol has no response; or a `Reply` that it answers later with
+`call.parts(response)`; or it is a coroutine function that returns the response. An error that a client is to see is in
+the response; an exception is our bug. All handlers are listed in `handlers`, from which ApiVersions, the dispatch table
+and docs/compatibility.md are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.runtime.network import Part
+from cordwood.wire.frames import encode_response_parts
+from cordwood.wire.messages.headers import RequestHeader
+from cordwood.wire.schema import Request, Response, Versions
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+RequestT = TypeVar("RequestT", bound=Request[Any])
+Result = Response | None | Reply | Coroutine[Any, Any, Response | None]
+
+
+class Call:
+    """One request on its way: who asks, in which version, and how to answer."""
+
+    __slots__ = ("connection", "header", "version")
+
+    def __init__(self, header: RequestHeader, connection: ConnectionInfo) -> None:
+        self.header = header
+        self.connection = connection
+        self.version: int = header.request_api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    def parts(self, response: Response) -> list[Part]:
+        """The whole answer as it goes out; file ranges in it are not read."""
+        return encode_response_parts(response, self.version, self.header.correlation_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    request: type[Request[Any]]
+    # What ApiVersions says; versions of it that the schema does not have are refused.
+    advertised: Versions
+    handle: Callable[[Broker, Any, Call], Result]
+
+    @property
+    def api_key(self) -> int:
+        return self.request.api_key
+
+
+def handles(
+    request: type[RequestT], *, advertised_from: int | None = None
+) -> Callable[[Callable[[Broker, RequestT, Call], Result]], Handler]:
+    """Serves all stable versions of the request. `advertised_from`: a lower one to be advertised all the same."""
+    stable = request.stable_versions
+    advertised = stable if advertised_from is None else Versions(advertised_from, stable.high)
+
+    def declare(handle: Callable[[Broker, RequestT, Call], Result]) -> Handler:
+        return Handler(request, advertised, handle)
+
+    return declare

@@ -1,0 +1,73 @@
+"""Group commit: partitions whose logs are to be flushed, in rounds. What is asked for during a round joins the next."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from cordwood.log.directory import LogDirectories
+from cordwood.log.log import FlushJob, Log
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import DiskError
+
+from .partition import Partition
+
+_log = logging.getLogger(__name__)
+
+
+class Flusher:
+    """The fsyncs of a round run in a thread, one after the other; appends go on meanwhile."""
+
+    def __init__(self, clock: Clock, disk_failed: Callable[[DiskError], None]) -> None:
+        self._clock = clock
+        self._disk_failed = disk_failed
+        self._due: dict[Partition, None] = {}
+        self._round: asyncio.Task[None] | None = None
+
+    def request(self, partition: Partition) -> None:
+        self._due[partition] = None
+        if self._round is None:
+            self._round = asyncio.get_running_loop().create_task(self._rounds())
+
+    async def finish(self) -> None:
+        """Returns when nothing is under way."""
+        while self._round is not None:
+            await asyncio.shield(self._round)
+
+    async def _rounds(self) -> None:
+        try:
+            while self._due:
+                due, self._due = list(self._due), {}
+                await self._flush(due)
+        finally:
+            self._round = None
+
+    async def _flush(self, partitions: list[Partition]) -> None:
+        begun: list[tuple[Partition, Log, FlushJob]] = []
+        for partition in partitions:
+            log = partition.log
+            if log is not None:
+                try:
+                    begun.append((partition, log, log.begin_flush(self._clock.now_ms())))
+                except DiskError as error:
+                    self._disk_failed(error)
+        loop = asyncio.get_running_loop()
+        errors = await loop.run_in_executor(None, _run_all, [job for _, _, job in begun])
+        for (partition, log, job), error in zip(begun, errors, strict=True):
+            if error is not None:
+                self._disk_failed(error)
+            elif partition.log is log:
+                log.end_flush(job)
+                partition.flushed()
+                if not job.is_whole:
+                    self._due[partition] = None
+
+
+def _run_all(jobs: list[FlushJob]) -> list[DiskError | None]:
+    errors: list[DiskError | None] = []
+    for job in jobs:
+        try:
+            job.run()
+            errors.append(None)
+        except DiskError as error:
+            errors.append(error)
+    return errors

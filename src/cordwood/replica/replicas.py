@@ -1,0 +1,136 @@
+"""All partitions of this broker: made, changed and removed as the metadata says, and taken offline with their disks."""
+
+import logging
+from collections.abc import Callable, Iterator
+
+from cordwood.config.topic import TopicConfigs
+from cordwood.log.directory import LogDirectories, LogDirectory, TopicPartition
+from cordwood.log.log import Log
+from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.topics_delta import ReplicaChanges
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.primitives import Uuid
+
+from .flusher import Flusher
+from .partition import Partition
+
+_log = logging.getLogger(__name__)
+
+
+class Replicas:
+    def __init__(
+        self,
+        broker_id: int,
+        directories: LogDirectories,
+        configs: TopicConfigs,
+        clock: Clock,
+    ) -> None:
+        self.directories = directories
+        self.flusher = Flusher(clock, self.disk_failed)
+        # What else is to happen when a directory goes offline.
+        self.on_offline: Callable[[LogDirectory], None] = lambda _directory: None
+        self._broker_id = broker_id
+        self._configs = configs
+        self._clock = clock
+        self._partitions: dict[TopicPartition, Partition] = {}
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._partitions.values())
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._partitions.get((topic, index))
+
+    # Following the metadata
+
+    def load(self, image: MetadataImage) -> None:
+        """At a start: what the metadata has for this broker, against what lies in its directories."""
+        for directory in self.directories.online:
+            for topic, index in list(directory.logs):
+                state = image.topics.partition(topic, index)
+                topic_id = image.topics.ids.get(topic)
+                is_mine = state is not None and self._broker_id in state.replicas
+                if not is_mine or directory.topic_ids.get((topic, index), topic_id) != topic_id:
+                    # Deleted, or deleted and made again, while this broker was not there.
+                    _log.info(
+                        "%s-%d in %s is not in the metadata any more: deleting it", topic, index, directory.disk.root
+                    )
+                    self._guarded(directory, lambda d=directory, t=topic, i=index: d.delete(t, i, self._clock.now_ms()))  # type: ignore[misc]
+        for topic in image.topics:
+            for index, state in topic.partitions.items():
+                if self._broker_id in state.replicas:
+                    self._place(topic.name, index, topic.id, state)
+
+    def apply(self, changes: ReplicaChanges) -> None:
+        for topic, index in changes.deleted:
+            self._remove(topic, index)
+        for (topic, index), change in (*changes.leading.items(), *changes.following.items()):
+            partition = self._partitions.get((topic, index))
+            if partition is None or partition.topic_id != change.topic_id:
+                self._place(topic, index, change.topic_id, change.after)
+            else:
+                partition.update(change.after, self._configs.of(topic))
+
+    def _place(self, topic: str, index: int, topic_id: Uuid, state: PartitionState) -> None:
+        log = self._find_or_create(topic, index, topic_id, state)
+        partition = Partition(
+            topic, index, topic_id, self._broker_id, state, log, self._configs.of(topic), self.flusher.request
+        )
+        self._partitions[topic, index] = partition
+        if log is not None and partition.is_leader:
+            partition.flushed()
+
+    def _find_or_create(self, topic: str, index: int, topic_id: Uuid, state: PartitionState) -> Log | None:
+        log = self.directories.log(topic, index)
+        if log is not None:
+            return log
+        if any(directory.is_offline for directory in self.directories.directories) and state.leader_epoch > 0:
+            # It may lie in the directory that is offline: an empty one in its place would be a loss.
+            return None
+        try:
+            return self.directories.create(topic, index, topic_id, self._clock.now_ms())
+        except DiskError as error:
+            self.disk_failed(error)
+            return None
+
+    def _remove(self, topic: str, index: int) -> None:
+        partition = self._partitions.pop((topic, index), None)
+        if partition is not None:
+            partition.removed()
+        directory = self.directories.directory_of(topic, index)
+        if directory is not None:
+            self._guarded(directory, lambda: directory.delete(topic, index, self._clock.now_ms()))
+
+    def configure(self, topic: str) -> None:
+        """The configuration of a topic has changed."""
+        config = self._configs.of(topic)
+        index = 0
+        while (partition := self._partitions.get((topic, index))) is not None:
+            partition.configure(config)
+            index += 1
+
+    def configure_all(self) -> None:
+        for partition in self:
+            partition.configure(self._configs.of(partition.topic))
+
+    # Disks that fail
+
+    def _guarded(self, directory: LogDirectory, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except DiskError as error:
+            self.disk_failed(error)
+
+    def disk_failed(self, error: DiskError) -> None:
+        """Takes the directory offline that an error came from; once is enough."""
+        for directory in self.directories.directories:
+            if directory.disk.root == error.root and directory.logs:
+                lost = [self._partitions[key] for key in directory.logs if key in self._partitions]
+                self.directories.take_offline(directory, error)
+                for partition in lost:
+                    partition.go_offline()
+                self.on_offline(directory)
