@@ -8,10 +8,17 @@ from pathlib import Path
 from cordwood import __version__
 from cordwood.wire.records import COMPILED
 
+# These take the rest of the command line themselves.
+WITH_OPTIONS = ("node",)
+
 
 def main() -> None:
     names = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
     wanted = sys.argv[1:] or names
+    if wanted[0] in WITH_OPTIONS:
+        print(machine())
+        import_module(f"bench.{wanted[0]}").main(wanted[1:])
+        return
     unknown = [name for name in wanted if name not in names]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(names)}")

@@ -1,0 +1,1 @@
+"""Whole brokers, measured from outside: how they are started, loaded and compared (`python -m bench node`)."""

@@ -1,0 +1,122 @@
+"""Rows about the disk: fetching from a large log, and acknowledgements that wait for it."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+from bench.nodes import replay
+from bench.nodes.brokers import Broker
+from bench.nodes.replay import Load
+from bench.nodes.table import Bench, Measure, Row
+from bench.nodes.wire_client import connect
+
+LOG_BATCH_RECORDS = 1_000
+LOG_VALUE_BYTES = 1_000
+FETCHES = 400
+FETCH_BYTES = 64 << 10
+FETCH_ROUNDS = 5
+PRODUCERS = 64
+FSYNC_S = 3.0
+
+
+def fetch_positions(bench: Bench, broker: Broker) -> tuple[float, ...]:
+    """Milliseconds of a fetch at the first, the middle and the last offset; the best of rounds that alternate."""
+    load = Load(bench.topic("large"), 1, 0, LOG_BATCH_RECORDS, LOG_VALUE_BYTES)
+    load.requests = bench.log_bytes // len(replay.batch_of(load))
+    with broker.client() as client:
+        client.create_topic(load.topic, 1)
+        replay.produce(broker.address, load, 4)
+        offsets = (0, load.records // 2, load.records - LOG_BATCH_RECORDS)
+        costs: list[list[float]] = [[], [], []]
+        with connect(broker.address) as connection:
+            for _ in range(FETCH_ROUNDS):
+                for place, offset in enumerate(offsets):
+                    requests = [replay.fetch_request(load.topic, 0, offset, FETCH_BYTES)] * FETCHES
+                    begun = time.perf_counter()
+                    replay.fetch_all(connection, requests, 1)
+                    costs[place].append((time.perf_counter() - begun) / FETCHES * 1e3)
+        client.delete_topic(load.topic)
+    best = [min(values) for values in costs]
+    return *best, max(best) / min(best)
+
+
+def group_commit(bench: Bench, broker: Broker) -> tuple[float, ...]:
+    """Requests a second with flush.messages=1: of 64 producers, of one; and what one fsync for each would allow."""
+    topic = bench.topic("flushed")
+    with broker.client() as client:
+        client.create_topic(topic, 1, {"flush.messages": "1"})
+    many = lockstep(broker.address, topic, PRODUCERS)
+    one = lockstep(broker.address, topic, 1)
+    fsyncs = fsyncs_per_s(broker.folder)
+    with broker.client() as client:
+        client.delete_topic(topic)
+    return many, one, fsyncs, many / min(one, fsyncs)
+
+
+def lockstep(address: tuple[str, int], topic: str, producers: int) -> float:
+    """Requests a second of so many connections that each wait for the answer before they send again."""
+    request = replay.produce_request(topic, 0, replay.batch_of(Load(topic, 1, 1, 1, 100)), -1)
+    selector = selectors.DefaultSelector()
+    connections = [connect(address) for _ in range(producers)]
+    for connection in connections:
+        selector.register(connection, selectors.EVENT_READ)
+        connection.sendall(request)
+    answered = 0
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < FSYNC_S:
+        for key, _ in selector.select():
+            assert isinstance(key.fileobj, socket.socket)
+            response = key.fileobj.recv(4096)
+            replay.check_produced(response[4:])
+            answered += 1
+            key.fileobj.sendall(request)
+    elapsed_s = time.perf_counter() - begun
+    for connection in connections:
+        connection.close()
+    return answered / elapsed_s
+
+
+def fsyncs_per_s(folder: Path) -> float:
+    """Of a file that grows by a record each time, on the broker's file system."""
+    with tempfile.TemporaryFile(dir=folder if folder.is_dir() else None) as file:
+        count = 0
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < FSYNC_S:
+            os.write(file.fileno(), struct.pack(">q", count) * 20)
+            os.fsync(file.fileno())
+            count += 1
+        return count / (time.perf_counter() - begun)
+
+
+ROWS = (
+    Row(
+        "positions",
+        "fetch of 64 KiB from a large log",
+        (
+            Measure("first offset", "ms"),
+            Measure("middle", "ms"),
+            Measure("last", "ms"),
+            Measure("dearest / cheapest", "", limit=1.5),
+        ),
+        fetch_positions,
+        rounds=1,
+    ),
+    Row(
+        "group-commit",
+        "flush.messages=1",
+        (
+            Measure("64 producers", "/s", higher_is_better=True),
+            Measure("1 producer", "/s", higher_is_better=True),
+            Measure("fsyncs of a file", "/s", higher_is_better=True),
+            Measure("64 / one fsync each", "", higher_is_better=True, limit=10),
+        ),
+        group_commit,
+        rounds=2,
+    ),
+)
