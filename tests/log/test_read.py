@@ -57,10 +57,13 @@ def test_at_least_one_batch_comes_whole_however_small_the_limit(log: Log) -> Non
     assert [header.base_offset for _, header in batch_headers(found.read())] == [3]
 
 
-def test_without_that_promise_the_limit_holds(log: Log) -> None:
-    found = log.read(4, 10, 30, min_one_batch=False)
+def test_without_that_promise_a_batch_that_does_not_fit_is_not_begun(log: Log) -> None:
+    whole = log.read(4, 1, 30)
+    assert whole is not None
+    assert log.read(4, len(whole) - 1, 30, min_one_batch=False) is None
+    found = log.read(4, len(whole) + 10, 30, min_one_batch=False)
     assert found is not None
-    assert len(found) == 10
+    assert len(found) == len(whole) + 10
 
 
 def test_nothing_at_or_past_the_bound_is_read(log: Log) -> None:

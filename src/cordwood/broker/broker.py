@@ -19,6 +19,7 @@ from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Versions
 
 from .controller import Controller
+from .fetch_sessions import FetchSessions
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Broker:
         self.clock = clock
         self.random = random
         self.image = MetadataImage()
+        self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
         # Of this start of the node; -1 until it is registered.
         self.epoch = -1
         self.controller: Controller
@@ -116,6 +118,11 @@ class Broker:
     def rack(self, broker_id: int) -> str | None:
         broker = self.image.brokers.get(broker_id)
         return None if broker is None else broker.rack
+
+    def any_broker(self, listener: str) -> int:
+        """The id of a broker that clients of a listener can reach; -1 if there is none."""
+        endpoints = list(self.endpoints(listener))
+        return endpoints[self.random.below(len(endpoints))] if endpoints else -1
 
     def endpoints(self, listener: str) -> dict[int, Endpoint]:
         """Where clients of a listener reach each broker that is up; one without such a listener is left out."""

@@ -354,8 +354,8 @@ class Log:
         """Batches from the one that holds `offset` on, below `max_offset`; None when there is nothing to read. Refusal
         if `offset` is out of range, or where the log is damaged.
 
-        The last batch may be cut short by `max_bytes`, as clients expect of Kafka; the first is whole if
-        `min_one_batch`.
+        The last batch may be cut short by `max_bytes`, as clients expect of Kafka; the first never is: if it is larger,
+        it comes whole with `min_one_batch`, and nothing comes without.
         """
         self._check_readable(offset)
         if offset >= max_offset:
@@ -366,8 +366,11 @@ class Log:
                 found = segment.locate(offset)
                 if found is not None:
                     position, header = found
-                    limit = self._bound_position(segment, max_offset) - position
-                    length = min(limit, max(max_bytes, header.size) if min_one_batch else max_bytes)
+                    if header.size > max_bytes:
+                        if not min_one_batch:
+                            return None
+                        max_bytes = header.size
+                    length = min(self._bound_position(segment, max_offset) - position, max_bytes)
                     return segment.range(position, length) if length > 0 else None
                 # Compaction or a gap emptied the rest of this segment.
                 segment = self.segments.after(segment)

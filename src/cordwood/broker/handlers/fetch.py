@@ -1,0 +1,143 @@
+"""Fetch: batches from an offset on, of the partitions that this broker leads.
+
+What is sent is what is acknowledged: up to the high watermark, or for read_committed up to the last stable offset, with
+the aborted transactions that a reader has to skip. The first batch comes whole even where it is larger than every
+limit; the last one may be cut short. With fewer than `min_bytes` to send the answer waits for more, at most
+`max_wait_ms` (`parked_fetch`). Records go from file to socket and are not looked at here.
+
+Version 7 brings sessions (`fetch_sessions`), 9 the leader epoch that a client believes in, 10 zstd, 12 the epoch of
+what was fetched last and where its log parts from ours, 13 topic ids in place of names, 15 moves the replica id, 16
+tells the leader that a client should turn to (KIP-951), 17 the directory of a replica, 18 its high watermark.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.fetch_read import FetchRead, error_answer
+from cordwood.broker.fetch_sessions import Answers, Fetching, PartitionKey, WantedPartition
+from cordwood.broker.parked_fetch import ParkedFetch
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.runtime.network import Part
+from cordwood.wire.compression import Codec
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from cordwood.wire.primitives import ZERO_UUID
+
+_STORAGE_ERROR_SINCE = 6
+_ZSTD_SINCE = 10
+_TOPIC_IDS_SINCE = 13
+_REPLICA_STATE_SINCE = 15
+_LEADERS_SINCE = 16
+
+
+@handles(FetchRequest)
+def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
+    replica_id = request.replica_state.replica_id if call.version >= _REPLICA_STATE_SINCE else request.replica_id
+    fetching = _begin(broker, request, call, replica_id)
+    if isinstance(fetching, ErrorCode):
+        return FetchResponse(error_code=fetching)
+    max_bytes = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
+    read = FetchRead(broker, fetching.partitions, replica_id, request.isolation_level, max_bytes)
+    answers, found_bytes, is_urgent = read.all()
+    min_bytes = min(request.min_bytes, max_bytes)
+    if found_bytes >= min_bytes or is_urgent or request.max_wait_ms <= 0 or not answers:
+        return _response(broker, fetching, answers, call)
+
+    def answer() -> list[Part]:
+        return call.parts(_response(broker, fetching, read.all()[0], call))
+
+    parked = ParkedFetch(read, min_bytes, request.max_wait_ms, answer)
+    if parked.is_satisfied():
+        parked.stop()
+        return _response(broker, fetching, answers, call)
+    return parked.reply
+
+
+def _begin(broker: Broker, request: FetchRequest, call: Call, replica_id: int) -> Fetching | ErrorCode:
+    by_id = call.version >= _TOPIC_IDS_SINCE
+    wanted: dict[PartitionKey, WantedPartition] = {}
+    for topic in request.topics:
+        topic_key = topic.topic_id if by_id else topic.topic
+        name = broker.topic_name(topic.topic_id) if by_id else topic.topic
+        for partition in topic.partitions:
+            # Asked for twice, the latter counts, in the place of the former.
+            wanted[topic_key, partition.partition] = WantedPartition(
+                name,
+                topic.topic_id if by_id else ZERO_UUID,
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                partition.current_leader_epoch,
+                partition.last_fetched_epoch,
+            )
+    forgotten: list[PartitionKey] = [
+        (topic.topic_id if by_id else topic.topic, partition)
+        for topic in request.forgotten_topics_data
+        for partition in topic.partitions
+    ]
+    return broker.fetch_sessions.begin(
+        request.session_id,
+        request.session_epoch,
+        by_id,
+        wanted,
+        forgotten,
+        broker.clock.now_ms(),
+        privileged=replica_id >= 0,
+    )
+
+
+def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call) -> FetchResponse:
+    if call.version < _ZSTD_SINCE:
+        answers = _for_old_versions(broker, answers, call.version)
+    error, session_id, answers = fetching.conclude(answers, broker.clock.now_ms())
+    response = FetchResponse(error_code=error, session_id=session_id)
+    topics = response.responses
+    leaders: set[int] = set()
+    last: WantedPartition | None = None
+    for wanted, answer in answers:
+        if last is None or last.topic_id != wanted.topic_id or last.topic != wanted.topic:
+            topics.append(FetchableTopicResponse(topic=wanted.topic or "", topic_id=wanted.topic_id))
+        topics[-1].partitions.append(answer)
+        last = wanted
+        if answer.error_code and call.version >= _LEADERS_SINCE:
+            leaders.update(_tell_leader(broker, wanted, answer))
+    if leaders:
+        endpoints = broker.endpoints(call.connection.listener)
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node, host=endpoints[node].host, port=endpoints[node].port, rack=broker.rack(node))
+            for node in sorted(leaders)
+            if node in endpoints
+        ]
+    return response
+
+
+def _tell_leader(broker: Broker, wanted: WantedPartition, answer: PartitionData) -> tuple[int, ...]:
+    """KIP-951: whoever is not the leader, or not of the epoch that a client believes in, says who is."""
+    if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        return ()
+    state = broker.image.topics.partition(wanted.topic or "", wanted.index)
+    if state is None:
+        return ()
+    answer.current_leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+    return (state.leader,)
+
+
+def _for_old_versions(broker: Broker, answers: Answers, version: int) -> Answers:
+    """What clients of before zstd, and of before KAFKA_STORAGE_ERROR, cannot make anything of."""
+    suited: Answers = []
+    for wanted, answer in answers:
+        partition = broker.partition(wanted.topic or "", wanted.index)
+        if partition is not None and partition.config.log.compression_type is Codec.ZSTD:
+            suited.append((wanted, error_answer(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)))
+            continue
+        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_SINCE:
+            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        suited.append((wanted, answer))
+    return suited
