@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from cordwood.log.directory import LogDirectories
 from cordwood.log.log import FlushJob, Log
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
@@ -52,9 +51,9 @@ class Flusher:
                     self._disk_failed(error)
         loop = asyncio.get_running_loop()
         errors = await loop.run_in_executor(None, _run_all, [job for _, _, job in begun])
-        for (partition, log, job), error in zip(begun, errors, strict=True):
-            if error is not None:
-                self._disk_failed(error)
+        for (partition, log, job), failure in zip(begun, errors, strict=True):
+            if failure is not None:
+                self._disk_failed(failure)
             elif partition.log is log:
                 log.end_flush(job)
                 partition.flushed()

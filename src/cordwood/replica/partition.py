@@ -31,8 +31,8 @@ class Partition:
     """`state` is what the metadata says of it. Its log is None while its directory is offline."""
 
     __slots__ = (
-        "_active",
         "_acknowledgements",
+        "_active",
         "_request_flush",
         "_watchers",
         "broker_id",

@@ -51,19 +51,19 @@ class Replicas:
         """At a start: what the metadata has for this broker, against what lies in its directories."""
         for directory in self.directories.online:
             for topic, index in list(directory.logs):
-                state = image.topics.partition(topic, index)
+                mine = image.topics.partition(topic, index)
                 topic_id = image.topics.ids.get(topic)
-                is_mine = state is not None and self._broker_id in state.replicas
+                is_mine = mine is not None and self._broker_id in mine.replicas
                 if not is_mine or directory.topic_ids.get((topic, index), topic_id) != topic_id:
                     # Deleted, or deleted and made again, while this broker was not there.
                     _log.info(
                         "%s-%d in %s is not in the metadata any more: deleting it", topic, index, directory.disk.root
                     )
-                    self._guarded(directory, lambda d=directory, t=topic, i=index: d.delete(t, i, self._clock.now_ms()))  # type: ignore[misc]
-        for topic in image.topics:
-            for index, state in topic.partitions.items():
+                    self._delete(directory, topic, index)
+        for known in image.topics:
+            for index, state in known.partitions.items():
                 if self._broker_id in state.replicas:
-                    self._place(topic.name, index, topic.id, state)
+                    self._place(known.name, index, known.id, state)
 
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
@@ -103,7 +103,13 @@ class Replicas:
             partition.removed()
         directory = self.directories.directory_of(topic, index)
         if directory is not None:
-            self._guarded(directory, lambda: directory.delete(topic, index, self._clock.now_ms()))
+            self._delete(directory, topic, index)
+
+    def _delete(self, directory: LogDirectory, topic: str, index: int) -> None:
+        try:
+            directory.delete(topic, index, self._clock.now_ms())
+        except DiskError as error:
+            self.disk_failed(error)
 
     def configure(self, topic: str) -> None:
         """The configuration of a topic has changed."""
@@ -118,12 +124,6 @@ class Replicas:
             partition.configure(self._configs.of(partition.topic))
 
     # Disks that fail
-
-    def _guarded(self, directory: LogDirectory, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except DiskError as error:
-            self.disk_failed(error)
 
     def disk_failed(self, error: DiskError) -> None:
         """Takes the directory offline that an error came from; once is enough."""

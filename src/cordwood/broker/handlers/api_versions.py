@@ -1,8 +1,8 @@
 """ApiVersions: which requests are served here, in which versions, and which features are in force.
 
 Everything is derived from the handlers' own declarations, so what is not handled is not advertised. Finalized features
-decide what newer Java clients use; they are answered from version 3 on. An unknown version is answered in version 0 with
-UNSUPPORTED_VERSION and the range of ApiVersions itself (KIP-511): `dispatch` does that.
+decide what newer Java clients use; they are answered from version 3 on. An unknown version is answered in version 0
+with UNSUPPORTED_VERSION and the range of ApiVersions itself (KIP-511): `dispatch` does that.
 Version 3 added the client's name and version; a client may send any text that a name may have.
 Version 4 fixed supported features whose least level is 0, which older clients reject: they are left out below it.
 """

@@ -1,12 +1,12 @@
 """Produce: batches are appended to the partitions that this broker leads.
 
-Each partition takes one batch per request and is answered by itself: where its batch begins, or why it was refused. With
-acks=0 there is no answer, and what is refused closes the connection so that the client learns of it. Otherwise the answer
-waits until every batch is acknowledged (see `replica.partition`), at most `timeout_ms`.
+Each partition takes one batch per request and is answered by itself: where its batch begins, or why it was refused.
+With acks=0 there is no answer, and what is refused closes the connection so that the client learns of it. Otherwise the
+answer waits until every batch is acknowledged (see `replica.partition`), at most `timeout_ms`.
 
 Versions 0 to 2 had batches of before magic 2; they are advertised, since some clients take a missing 0 for a broken
-broker, and refused. Version 3 brings magic 2 and transactions, 7 zstd, 8 an error per record, 10 the leader that a client
-should turn to, 13 topic ids in place of names.
+broker, and refused. Version 3 brings magic 2 and transactions, 7 zstd, 8 an error per record, 10 the leader that a
+client should turn to, 13 topic ids in place of names.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _append(
     waiting: list[tuple[Partition, int, PartitionProduceResponse]],
 ) -> PartitionProduceResponse:
     records = data.records
-    if records is None or not len(records):
+    if not isinstance(records, bytes | bytearray | memoryview) or not len(records):
         return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")
     try:
         appended = partition.append(records, acks, now_ms)

@@ -1,0 +1,181 @@
+"""Metadata: where the brokers are, which topics there are, who leads their partitions.
+
+A null list of topics means all (so does an empty one in version 0), an empty one none. A topic that is asked for by
+name, does not exist and may be created is created with the defaults, if `auto.create.topics.enable` is on, and answered
+as it is then (Kafka answers UNKNOWN_TOPIC_OR_PARTITION until it is there). Version 4 lets the client forbid that;
+version 10 brings topic ids, version 12 asking by them; version 13 an error for the whole (KIP-1102).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.broker.topic_creation import create_missing
+from cordwood.metadata.controller.decision import Refused
+from cordwood.metadata.controller.topics import check_topic_name
+from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition, Topic
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from cordwood.wire.primitives import Uuid
+
+_NULL_MEANS_ALL_SINCE = 1
+_UNAVAILABLE_LEADER_LISTED_SINCE = 6
+_NAME_MAY_BE_NULL_SINCE = 12
+_NO_ID: Uuid = bytes(16)
+# There are no ACLs: everything that Kafka's AclOperation knows of a topic and of a cluster is allowed, a bit each.
+_ALL_ON_TOPIC = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+_ALL_ON_CLUSTER = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@handles(MetadataRequest)
+def metadata(broker: Broker, request: MetadataRequest, call: Call) -> Result:
+    asked = request.topics
+    if asked is None or (not asked and call.version < _NULL_MEANS_ALL_SINCE):
+        return _response(broker, request, call, [_Found(topic) for topic in broker.image.topics])
+    bad = _bad_request(asked, call.version)
+    if bad is not None:
+        return _response(broker, request, call, bad)
+    names = [topic.name for topic in asked if topic.name is not None and topic.topic_id == _NO_ID]
+    missing = [name for name in dict.fromkeys(names) if name not in broker.image.topics]
+    if missing and request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable"):
+        return _create_and_answer(broker, request, call, missing)
+    return _response(broker, request, call, _find_all(broker.image, asked, {}))
+
+
+async def _create_and_answer(
+    broker: Broker, request: MetadataRequest, call: Call, missing: list[str]
+) -> MetadataResponse:
+    errors = await create_missing(broker, missing)
+    return _response(broker, request, call, _find_all(broker.image, request.topics or [], errors))
+
+
+# Finding the topics
+
+
+class _Found:
+    """A topic that is asked for: as it is, or why it is not."""
+
+    __slots__ = ("error", "name", "topic", "topic_id")
+
+    def __init__(
+        self, topic: Topic | None, error: ErrorCode = ErrorCode.NONE, name: str | None = None, topic_id: Uuid = _NO_ID
+    ) -> None:
+        self.topic = topic
+        self.error = error
+        self.name = name
+        self.topic_id = topic_id
+
+
+def _bad_request(asked: list[MetadataRequestTopic], version: int) -> list[_Found] | None:
+    """Before version 12 topics have names; whoever asks by id leaves the name out."""
+    if any(topic.name is None and version < _NAME_MAY_BE_NULL_SINCE for topic in asked) or any(
+        topic.topic_id != _NO_ID and version < _NAME_MAY_BE_NULL_SINCE for topic in asked
+    ):
+        return [_Found(None, ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in asked]
+    return None
+
+
+def _find_all(image: MetadataImage, asked: list[MetadataRequestTopic], errors: dict[str, ErrorCode]) -> list[_Found]:
+    found: dict[str | Uuid, _Found] = {}
+    for topic in asked:
+        if topic.topic_id != _NO_ID:
+            found[topic.topic_id] = _find_by_id(image, topic.topic_id)
+        elif topic.name is not None:
+            found[topic.name] = _find_by_name(image, topic.name, errors)
+    return list(found.values())
+
+
+def _find_by_id(image: MetadataImage, topic_id: Uuid) -> _Found:
+    topic = image.topics.by_id.get(topic_id)
+    return _Found(topic) if topic is not None else _Found(None, ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+
+
+def _find_by_name(image: MetadataImage, name: str, errors: dict[str, ErrorCode]) -> _Found:
+    if name in errors:
+        return _Found(None, errors[name], name)
+    topic = image.topics.get(name)
+    if topic is not None:
+        return _Found(topic)
+    try:
+        check_topic_name(name)
+    except Refused as refused:
+        return _Found(None, refused.error.code, name)
+    return _Found(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+
+
+# The answer
+
+
+def _response(broker: Broker, request: MetadataRequest, call: Call, topics: Iterable[_Found]) -> MetadataResponse:
+    image = broker.image
+    endpoints = broker.endpoints(call.connection.listener)
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node, host=end.host, port=end.port, rack=broker.rack(node))
+            for node, end in endpoints.items()
+        ],
+        cluster_id=broker.cluster_id,
+        # Any broker takes what is the controller's, so one that can be reached is named.
+        controller_id=broker.any_broker(call.connection.listener),
+        topics=[_topic(image, found, request, call, frozenset(endpoints)) for found in topics],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = _ALL_ON_CLUSTER
+    return response
+
+
+def _topic(
+    image: MetadataImage, found: _Found, request: MetadataRequest, call: Call, reachable: frozenset[int]
+) -> MetadataResponseTopic:
+    topic = found.topic
+    if topic is None:
+        name = found.name if found.name is not None or call.version >= _NAME_MAY_BE_NULL_SINCE else ""
+        return MetadataResponseTopic(error_code=found.error, name=name, topic_id=found.topic_id, partitions=[])
+    answer = MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(image, index, state, call.version, reachable)
+            for index, state in sorted(topic.partitions.items())
+        ],
+    )
+    if request.include_topic_authorized_operations:
+        answer.topic_authorized_operations = _ALL_ON_TOPIC
+    return answer
+
+
+def _partition(
+    image: MetadataImage, index: int, state: Partition, version: int, reachable: frozenset[int]
+) -> MetadataResponsePartition:
+    error = ErrorCode.NONE
+    if state.leader == NO_LEADER or state.leader not in image.brokers:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    elif state.leader not in reachable:
+        has_listener_error = version >= _UNAVAILABLE_LEADER_LISTED_SINCE
+        error = ErrorCode.LISTENER_NOT_FOUND if has_listener_error else ErrorCode.LEADER_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=NO_LEADER if error else state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=[replica for replica in state.replicas if not _is_online(image, replica, state)],
+    )
+
+
+def _is_online(image: MetadataImage, replica: int, state: Partition) -> bool:
+    broker = image.brokers.get(replica)
+    return broker is not None and not broker.fenced and broker.has_online_directory(state.directory_of(replica))

@@ -1,0 +1,327 @@
+"""A node: a broker and a controller in one process, from its configuration to a clean stop.
+
+    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)
+    await node.start()
+    node.bootstrap                      # "127.0.0.1:9092"
+    await node.stopped.wait()           # only if a disk fails that it cannot be without: `failure` says which
+    await node.stop()
+
+Everything that it touches of the world is handed in: the simulator runs this very code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.listeners import Endpoint as ConfiguredEndpoint
+from cordwood.config.listeners import SecurityProtocol
+from cordwood.config.topic import TopicConfigs
+from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
+from cordwood.log.directory import LogDirectories, LogDirectory
+from cordwood.metadata.bootstrap import activation_records, bootstrap_version, format_directory, read_bootstrap
+from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker
+from cordwood.metadata.controller.decision import new_uuid
+from cordwood.metadata.features import SUPPORTED
+from cordwood.metadata.image import Endpoint
+from cordwood.metadata.log import METADATA_DIRECTORY, MetadataLogConfig, SingleNodeLog, load
+from cordwood.net.server import Server
+from cordwood.net.serving import Limits
+from cordwood.replica.replicas import Replicas
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import Disk, DiskError
+from cordwood.runtime.network import Address, Network, SocketOptions
+from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from cordwood.wire.primitives import uuid_from_text, uuid_text
+
+from .broker import Broker
+from .controller import Controller
+from .dispatch import Dispatch
+from .handlers import HANDLERS
+from .listener_tls import server_tls
+
+_log = logging.getLogger(__name__)
+
+# How long requests in work may take at a stop.
+_STOP_GRACE_S = 10.0
+
+
+class CannotStart(Exception):
+    """The node cannot start; the text says why, for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirs:
+    """The node's directories that can be used, and who they say the node is."""
+
+    cluster_id: str
+    # In the order of `log.dirs`.
+    disks: tuple[Disk, ...]
+    ids: Mapping[str, bytes]
+    # The one of them that holds the metadata log.
+    metadata: Disk
+
+
+class Node:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        network: Network,
+        clock: Clock,
+        random: Random,
+        open_disk: Callable[[str], Disk],
+    ) -> None:
+        self.config = config
+        self.failure: DiskError | None = None
+        # Set when the node cannot go on.
+        self.stopped = asyncio.Event()
+        # Where each listener is reached, by its name.
+        self.addresses: dict[str, Address] = {}
+        self._network = network
+        self._clock = clock
+        self._random = random
+        self._open_disk = open_disk
+        self.broker: Broker
+        self.server: Server
+        self._metadata_log: SingleNodeLog
+        self._directories: LogDirectories
+
+    @property
+    def bootstrap(self) -> str:
+        """For clients: where the first listener is reached."""
+        name = self.config.listeners.broker_endpoints[0].listener
+        return str(self.addresses[name])
+
+    # Starting
+
+    async def start(self) -> None:
+        """Raises `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. After it the node takes requests."""
+        dirs = self._take_directories()
+        now_ms = self._clock.now_ms()
+        self._metadata_log = SingleNodeLog.open(
+            dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
+        )
+        self._activate(dirs.metadata)
+        image = load(self._metadata_log).image
+
+        topic_configs = TopicConfigs(self.config)
+        self._directories = LogDirectories(
+            [
+                LogDirectory(
+                    disk,
+                    lambda topic: topic_configs.of(topic).log,
+                    self._clock,
+                    self._random,
+                    producer_expiration_ms=self.config.integer("producer.id.expiration.ms"),
+                )
+                for disk in dirs.disks
+            ]
+        )
+        replicas = Replicas(self.config.node_id, self._directories, topic_configs, self._clock)
+        broker = self.broker = Broker(self.config, topic_configs, dirs.cluster_id, replicas, self._clock, self._random)
+        broker.load(image)
+        self._directories.open()
+        replicas.load(image)
+        broker.controller = Controller(self._metadata_log, image, self._clock, broker.apply, self._fail)
+
+        dispatch = Dispatch(broker, HANDLERS, self.config.listeners.controllers)
+        broker.served_versions = dispatch.served_versions
+        self.server = Server(self._network, dispatch, limits_of(broker.config))
+        broker.on_config.append(self._set_limits)
+        await self._listen()
+        try:
+            await self._join(dirs)
+        except BaseException:
+            await self.server.stop(0)
+            raise
+
+    def _take_directories(self) -> LogDirs:
+        """Locks, formats what is new, and checks that all belong together."""
+        roots = self.config.log_dirs
+        metadata_root = self.config["metadata.log.dir"] or roots[0]
+        disks = {root: self._open_disk(root) for root in dict.fromkeys([*roots, str(metadata_root)])}
+        for root, disk in disks.items():
+            if not disk.lock():
+                raise CannotStart(
+                    f"{root} is in use by another process: stop it, or give this one a directory of its own "
+                    "(--data, or log.dirs)"
+                )
+        metadata = disks[str(metadata_root)]
+        known = {root: self._read_meta(root, disk) for root, disk in disks.items()}
+        self._check_meta(known)
+        cluster_id = next((meta.cluster_id for meta in known.values() if meta is not None), None)
+        if cluster_id is None:
+            cluster_id = uuid_text(new_uuid(self._random))
+        ids = {}
+        # The metadata's directory last: it is what says that the node is formatted.
+        for root, disk in sorted(disks.items(), key=lambda entry: entry[1] is metadata):
+            meta = known[root]
+            ids[root] = self._format(disk, cluster_id, disk is metadata) if meta is None else _directory_id(meta)
+        return LogDirs(cluster_id, tuple(disks[root] for root in dict.fromkeys(roots)), ids, metadata)
+
+    def _read_meta(self, root: str, disk: Disk) -> MetaProperties | None:
+        data = disk.read_file(META_PROPERTIES)
+        return None if data is None else MetaProperties.decode(f"{root}/{META_PROPERTIES}", data)
+
+    def _check_meta(self, known: Mapping[str, MetaProperties | None]) -> None:
+        clusters: dict[str, str] = {}
+        for root, meta in known.items():
+            if meta is None:
+                continue
+            if meta.node_id != self.config.node_id:
+                raise CannotStart(
+                    f"{root} belongs to node {meta.node_id}, and this node's node.id is {self.config.node_id}"
+                )
+            clusters.setdefault(meta.cluster_id, root)
+        if len(clusters) > 1:
+            told = ", ".join(f"{root} is of cluster {cluster}" for cluster, root in clusters.items())
+            raise CannotStart(f"the log directories do not belong together: {told}")
+
+    def _format(self, disk: Disk, cluster_id: str, holds_metadata: bool) -> bytes:
+        directory_id = new_uuid(self._random)
+        now_ms = self._clock.now_ms()
+        if holds_metadata and not disk.exists(METADATA_DIRECTORY):
+            format_directory(disk, self.config.node_id, directory_id, self._controller_endpoints(), now_ms=now_ms)
+        meta = MetaProperties(cluster_id, self.config.node_id, uuid_text(directory_id))
+        disk.write_file(META_PROPERTIES, meta.encode(now_ms))
+        return directory_id
+
+    def _controller_endpoints(self) -> list[Endpoint]:
+        return [
+            _wire_endpoint(end, Address(end.host or "localhost", end.port))
+            for end in self.config.listeners.advertised_controllers
+        ]
+
+    def _metadata_config(self) -> MetadataLogConfig:
+        config = self.config
+        return MetadataLogConfig(
+            segment_bytes=config.integer("metadata.log.segment.bytes"),
+            segment_ms=config.integer("metadata.log.segment.ms"),
+            max_record_bytes_between_snapshots=config.integer("metadata.log.max.record.bytes.between.snapshots"),
+            max_snapshot_interval_ms=config.integer("metadata.log.max.snapshot.interval.ms"),
+            max_retention_bytes=config.integer("metadata.max.retention.bytes"),
+            max_retention_ms=config.integer("metadata.max.retention.ms"),
+        )
+
+    def _activate(self, disk: Disk) -> None:
+        """The first controller of a cluster writes what the cluster begins with."""
+        log = self._metadata_log
+        if load(log).image.features:
+            return
+        bootstrap = read_bootstrap(disk)
+        now_ms = self._clock.now_ms()
+        records = activation_records(bootstrap, self.config.integer("min.insync.replicas"))
+        log.append(records, bootstrap_version(bootstrap), now_ms)
+        log.commit(now_ms)
+
+    async def _listen(self) -> None:
+        options = SocketOptions(
+            send_buffer_bytes=self.config.integer("socket.send.buffer.bytes"),
+            receive_buffer_bytes=self.config.integer("socket.receive.buffer.bytes"),
+            listen_backlog=self.config.integer("socket.listen.backlog.size"),
+        )
+        advertised = {end.listener: end for end in self.config.listeners.advertised}
+        for endpoint in self.config.listeners.bound:
+            tls = server_tls(self.config, endpoint)
+            bound = await self.server.listen(endpoint.listener, endpoint.host or "", endpoint.port, tls, options)
+            told = advertised.get(endpoint.listener, endpoint)
+            self.addresses[endpoint.listener] = Address(told.host or "localhost", told.port or bound.port)
+
+    async def _join(self, dirs: LogDirs) -> None:
+        """Registers this incarnation of the broker and unfences it: from here on it leads its partitions."""
+        broker = self.broker
+        clean_epochs = {directory.last_broker_epoch for directory in self._directories.online}
+        registration = BrokerRegistrationRequest(
+            broker_id=broker.id,
+            cluster_id=dirs.cluster_id,
+            incarnation_id=new_uuid(self._random),
+            listeners=[
+                Listener(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+                for end in (
+                    _wire_endpoint(end, self.addresses[end.listener])
+                    for end in self.config.listeners.advertised_brokers
+                )
+            ],
+            features=[
+                Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
+                for name, levels in SUPPORTED.items()
+            ],
+            rack=self._rack(),
+            log_dirs=[dirs.ids[root] for root in dict.fromkeys(self.config.log_dirs)],
+            # Only if all of them were stopped by the same, clean stop.
+            previous_broker_epoch=clean_epochs.pop() if len(clean_epochs) == 1 else -1,
+        )
+        controller = broker.controller
+        registered = await controller.decide(
+            lambda image: register_broker(
+                image,
+                registration,
+                broker.defaults,
+                cluster_id=dirs.cluster_id,
+                next_offset=controller.log.end_offset,
+            )
+        )
+        if registered.error_code:
+            raise CannotStart(f"the broker was not registered: {ErrorCode(registered.error_code).name}")
+        broker.epoch = registered.broker_epoch
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=broker.id,
+            broker_epoch=broker.epoch,
+            current_metadata_offset=controller.log.end_offset,
+            want_fence=False,
+        )
+        await controller.decide(lambda image: broker_heartbeat(image, heartbeat, broker.defaults))
+
+    def _rack(self) -> str | None:
+        rack = self.config["broker.rack"]
+        return None if rack is None else str(rack)
+
+    # While it runs
+
+    def _set_limits(self, config: BrokerConfig) -> None:
+        self.server.limits = limits_of(config)
+
+    def _fail(self, error: DiskError) -> None:
+        """A node without its metadata log cannot go on."""
+        if self.failure is None:
+            self.failure = error
+            _log.critical("the metadata log cannot be written, so this node stops: %s", error)
+            self.stopped.set()
+
+    # Stopping
+
+    async def stop(self) -> None:
+        """Finishes what is in work, flushes, and writes what makes the next start quick."""
+        await self.server.stop(_STOP_GRACE_S)
+        await self.broker.replicas.flusher.finish()
+        await self.broker.controller.finish()
+        self._directories.close(self.broker.epoch)
+        if self.failure is None:
+            self._metadata_log.close(self._clock.now_ms())
+
+
+def limits_of(config: BrokerConfig) -> Limits:
+    overrides = [entry.rpartition(":") for entry in config.text("max.connections.per.ip.overrides").split(",") if entry]
+    return Limits(
+        request_max_bytes=config.integer("socket.request.max.bytes"),
+        max_requests_in_work=config.integer("queued.max.requests"),
+        idle_ms=config.integer("connections.max.idle.ms"),
+        max_connections=config.integer("max.connections"),
+        max_connections_per_ip=config.integer("max.connections.per.ip"),
+        max_connections_per_ip_overrides={host.strip(): int(count) for host, _, count in overrides},
+    )
+
+
+def _directory_id(meta: MetaProperties) -> bytes:
+    return uuid_from_text(meta.directory_id)
+
+
+def _wire_endpoint(endpoint: ConfiguredEndpoint, address: Address) -> Endpoint:
+    return Endpoint(endpoint.listener, address.host, address.port, SecurityProtocol(endpoint.protocol).value)

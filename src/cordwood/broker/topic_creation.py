@@ -1,0 +1,36 @@
+"""Topics that come to be because somebody asked for them (`auto.create.topics.enable`)."""
+
+from __future__ import annotations
+
+from cordwood.metadata.controller.topics import create_topics
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+from .broker import Broker
+from .config_schema import config_schema
+
+_DEFAULT = -1
+
+
+async def create_missing(broker: Broker, names: list[str]) -> dict[str, ErrorCode]:
+    """Creates topics with the defaults; what a client is to be told of those that are not there now."""
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT, assignments=[], configs=[])
+            for name in names
+        ],
+        timeout_ms=0,
+    )
+    response = await broker.controller.decide(
+        lambda image: create_topics(image, request, broker.random, broker.defaults, config_schema(broker))
+    )
+    errors: dict[str, ErrorCode] = {}
+    for topic in response.topics:
+        match ErrorCode(topic.error_code):
+            case ErrorCode.NONE | ErrorCode.TOPIC_ALREADY_EXISTS:
+                pass
+            case ErrorCode.INVALID_REPLICATION_FACTOR | ErrorCode.INVALID_TOPIC_EXCEPTION as error:
+                errors[topic.name] = error
+            case _:
+                errors[topic.name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return errors

@@ -1,0 +1,152 @@
+"""`cordwood up`: a node in the foreground, until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from cordwood import __version__
+from cordwood.broker.node import CannotStart, Node
+from cordwood.broker.standalone import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT, standalone_config
+from cordwood.cli.log_lines import JsonLines, TextLines
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.errors import BadConfiguration, ConfigError
+from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.event_loop import run
+from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.network import CannotListen
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import TlsError
+
+# Variables that are the command line's and no broker's.
+_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP",)
+
+
+class LogFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def up(
+    port: Annotated[
+        int | None, typer.Option(help=f"Port for clients; 0 takes a free one.  [default: {DEFAULT_PORT}]")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on and to tell clients: 0.0.0.0 needs advertised.listeners too.")
+    ] = DEFAULT_HOST,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help=f"Where the data lies.  [default: {DEFAULT_DATA}]")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A server.properties, with Kafka's names.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One of Kafka's broker settings; may be repeated."),
+    ] = None,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep the data in a temporary directory that goes with the node.")
+    ] = False,
+    log_format: Annotated[LogFormat, typer.Option(help="How log lines are written to stderr.")] = LogFormat.TEXT,
+    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "WARNING",
+    metrics_port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics at this port; off unless given.")
+    ] = None,
+) -> None:
+    """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
+
+    Settings come from --config, then variables CORDWOOD_..., then --set and the options: the later wins. With
+    CORDWOOD_LOG_RETENTION_HOURS=24 in the environment, log.retention.hours is 24.
+
+    Examples:
+
+      cordwood up
+
+      cordwood up --port 0 --ephemeral --set auto.create.topics.enable=false
+
+      cordwood up --config server.properties --data /var/lib/cordwood --log-format json
+    """
+    _set_up_logging(log_format, log_level)
+    if ephemeral and data is not None:
+        _give_up("--ephemeral keeps no data: leave out --data, or leave out --ephemeral")
+    with _data_directory(data, ephemeral) as directory:
+        try:
+            broker_config = _read_config(config, settings or [], host, port, directory)
+            code = run(_serve(broker_config, metrics_port))
+        except BadConfiguration as error:
+            _give_up("\n".join(error.problems))
+        except (ConfigError, CannotStart, TlsError, DiskError) as error:
+            _give_up(str(error))
+        except CannotListen as error:
+            _give_up(f"{error}\nIs another node running? Choose another port with --port, or --port 0 for a free one.")
+    raise typer.Exit(code)
+
+
+def _read_config(
+    file: Path | None, assignments: list[str], host: str, port: int | None, directory: str | None
+) -> BrokerConfig:
+    layers = []
+    if file is not None:
+        try:
+            layers.append(file_layer(file.read_text(), str(file)))
+        except OSError as error:
+            raise ConfigError(f"--config {file}: {error.strerror}") from error
+    layers.append(environment_layer(os.environ, _OTHER_VARIABLES))
+    said = command_line_layer(assignments)
+    layers.append(said)
+    if directory is not None:
+        layers.append(Layer("--data", {"log.dirs": directory}))
+    if port is not None and any("listeners" in layer.settings for layer in layers):
+        raise ConfigError("--port and listeners both say where to listen: give one of them")
+    return standalone_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
+
+
+@contextmanager
+def _data_directory(data: str | None, ephemeral: bool) -> Iterator[str | None]:
+    if not ephemeral:
+        yield data
+        return
+    with tempfile.TemporaryDirectory(prefix="cordwood-", ignore_cleanup_errors=True) as directory:
+        yield directory
+
+
+async def _serve(config: BrokerConfig, metrics_port: int | None) -> int:
+    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)
+    await node.start()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, node.stopped.set)
+    print(
+        f"Cordwood {__version__} is ready: bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}", flush=True
+    )
+    await node.stopped.wait()
+    await node.stop()
+    return 0 if node.failure is None else 1
+
+
+def _set_up_logging(log_format: LogFormat, level: str) -> None:
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        _give_up(f"--log-level {level}: allowed are DEBUG, INFO, WARNING, ERROR")
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else TextLines())
+    logging.basicConfig(level=number, handlers=[handler])
+
+
+def _give_up(message: str) -> typer.Exit:
+    print(f"cordwood up: {message}", file=sys.stderr)
+    raise typer.Exit(2)
