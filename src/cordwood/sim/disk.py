@@ -18,7 +18,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from cordwood.runtime.disk import Buffer, DiskError, Entry, File, FileGone, Usage
 
@@ -33,6 +33,15 @@ class SimulatedCrash(BaseException):
     """The power is gone. Not an Exception: no handler of the code under test may survive it."""
 
 
+class DiskWatcher(Protocol):
+    """Who wants to know what happens on a disk, when it happens."""
+
+    def disk_stepped(self, root: str, operation: str, path: str) -> None: ...
+
+    def disk_crashed(self, root: str) -> None:
+        """At the step of `crash_at`, before whoever made it hears of it."""
+
+
 class SimDisk:
     """See `Disk`."""
 
@@ -43,9 +52,10 @@ class SimDisk:
         root: str = "/sim",
         odds: CrashOdds | None = None,
         now_ms: Callable[[], int] = lambda: 0,
+        watcher: "DiskWatcher | None" = None,
     ) -> None:
         self.root = root
-        self._machine = _Machine(FileSystem(now_ms), source, odds or CrashOdds())
+        self._machine = _Machine(FileSystem(now_ms), source, odds or CrashOdds(), watcher)
 
     # Faults
 
@@ -69,7 +79,7 @@ class SimDisk:
         machine = self._machine
         machine.crashed = True
         files = machine.files.after_power_loss(machine.source, machine.odds) if power_lost else machine.files
-        return self._on(_Machine(files, machine.source, machine.odds))
+        return self._on(_Machine(files, machine.source, machine.odds, machine.watcher))
 
     def fail_next(self, operation: str, error: int = errno.EIO, *, after: int = 0) -> None:
         """The next such operation (not counting the first `after`) fails and takes the disk offline.
@@ -256,6 +266,8 @@ class SimDisk:
         machine = self._machine
         with self._guard(operation, path, part):
             machine.steps += 1
+            if machine.watcher is not None:
+                machine.watcher.disk_stepped(self.root, operation, path)
             if machine.steps != machine.crash_step:
                 return change()
             machine.crashed = True
@@ -264,6 +276,8 @@ class SimDisk:
                     part()
                 elif machine.source.random() < 0.5:
                     change()
+            if machine.watcher is not None:
+                machine.watcher.disk_crashed(self.root)
             raise SimulatedCrash(f"{self.root}: step {machine.steps}: {operation} {path or '.'}")
 
     @contextmanager
@@ -288,8 +302,11 @@ class SimDisk:
 class _Machine:
     """What the disk and `another()` of the same directory share."""
 
-    def __init__(self, files: FileSystem, source: random.Random, odds: CrashOdds) -> None:
+    def __init__(
+        self, files: FileSystem, source: random.Random, odds: CrashOdds, watcher: "DiskWatcher | None"
+    ) -> None:
         self.files = files
+        self.watcher = watcher
         self.source = source
         self.odds = odds
         self.steps = 0

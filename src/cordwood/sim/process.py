@@ -1,0 +1,77 @@
+"""A simulated process: what was begun in it ends with it, at once and in the middle of anything.
+
+    process = Process("broker", loop)
+    task = process.start(main())
+    process.kill()            # no callback, timer, task or thread job of its will ever run again
+
+A process is a context variable: whatever its code schedules carries it, as it carries any other, so the loop knows
+whose a callback is. Things outside (its connections, its disk) are told with `when_killed`.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from .disk import SimulatedCrash
+
+T = TypeVar("T")
+
+_current: "contextvars.ContextVar[Process | None]" = contextvars.ContextVar("process", default=None)
+
+# How often a coroutine of a dead process may answer its end with another await.
+_CLOSE_ATTEMPTS = 100
+
+
+def process_of(context: contextvars.Context | None = None) -> "Process | None":
+    """Whose code runs now, or would run in `context`; None for that of the simulation itself."""
+    return _current.get() if context is None else context.get(_current)
+
+
+class Process:
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.name = name
+        self.alive = True
+        self._loop = loop
+        self._context = contextvars.copy_context()
+        self._context.run(_current.set, self)
+        self._when_killed: list[Callable[[], None]] = []
+        # Strong references: those of a dead process must not end by garbage collection, in whatever context that runs.
+        self._tasks: dict[asyncio.Task[Any], contextvars.Context] = {}
+
+    def start(self, main: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        return self._loop.create_task(main, name=self.name, context=self._context.copy())
+
+    def when_killed(self, callback: Callable[[], None]) -> None:
+        self._when_killed.append(callback)
+
+    def kill(self) -> None:
+        """May be called from within its own code, which goes on until it returns to the loop, without any effect."""
+        if not self.alive:
+            return
+        self.alive = False
+        for callback in self._when_killed:
+            callback()
+        # Not now: one of its coroutines may be running.
+        contextvars.Context().run(self._loop.call_soon, self.bury)
+
+    def adopt(self, task: asyncio.Task[Any], context: contextvars.Context) -> None:
+        self._tasks[task] = context
+        task.add_done_callback(self._forget, context=contextvars.Context())
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+
+    def bury(self) -> None:
+        """Closes its coroutines, so that their end is quiet and happens here; what they do then has no effect."""
+        for task, context in self._tasks.items():
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine: Any = task.get_coro()
+            for _ in range(_CLOSE_ATTEMPTS):
+                if coroutine.cr_frame is None:
+                    break
+                try:
+                    context.run(coroutine.close)
+                except (SimulatedCrash, Exception):  # noqa: BLE001  # nobody is left to hear of it
+                    continue
+        self._tasks.clear()

@@ -1,0 +1,41 @@
+"""What happened in a run, in order, as one hash: two runs that agree in it took the same course.
+
+The last events are kept as they are, for a failure message.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable
+from zlib import crc32
+
+_KEPT = 400
+
+
+class Trace:
+    def __init__(self, kept: int = _KEPT) -> None:
+        self.events = 0
+        # Set by the loop whose time it shows.
+        self.clock: Callable[[], float] = lambda: 0.0
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._last: deque[tuple[float, str, tuple[object, ...]]] = deque(maxlen=kept)
+
+    def note(self, kind: str, *details: str | int | None) -> None:
+        now = self.clock()
+        self.events += 1
+        self._hash.update(repr((now, kind, details)).encode())
+        self._last.append((now, kind, details))
+
+    def note_bytes(self, kind: str, data: bytes | bytearray | memoryview, *details: str | int | None) -> None:
+        """Bytes are shown as their number and checksum."""
+        self.note(kind, *details, f"{len(data)} bytes", f"{crc32(data):08x}")
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def tail(self, count: int = 60) -> str:
+        shown = list(self._last)[-count:]
+        lines = [f"{now:12.6f}  {kind:<10} {' '.join(map(str, details))}" for now, kind, details in shown]
+        if self.events > len(shown):
+            lines.insert(0, f"… {self.events - len(shown)} events before")
+        return "\n".join(lines)

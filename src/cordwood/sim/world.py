@@ -1,0 +1,56 @@
+"""Everything that one seed decides: time, the network, the threads, the disks, and what a workload draws.
+
+world = World(seed)
+result = world.run(main(world))
+world.trace.digest
+"""
+
+import random
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from .clock import SimClock
+from .connection import NetworkOdds
+from .loop import SimLoop
+from .network import SimNetwork
+from .process import Process
+from .trace import Trace
+
+T = TypeVar("T")
+
+
+class UnhandledErrors(Exception):
+    """Callbacks or tasks failed and nobody took notice."""
+
+
+class World:
+    def __init__(self, seed: int, *, odds: NetworkOdds | None = None, limit_s: float = float("inf")) -> None:
+        self.seed = seed
+        self.trace = Trace()
+        self.loop = SimLoop(self.random("threads"), self.trace, limit_s=limit_s)
+        self.clock = SimClock(self.loop)
+        self.network = SimNetwork(self.loop, self.random("network"), self.trace, odds)
+        self._processes: list[Process] = []
+
+    def random(self, name: str) -> random.Random:
+        """A source of its own for each purpose, so that one more draw for one leaves the others as they were."""
+        return random.Random(f"{self.seed}/{name}")
+
+    def process(self, name: str) -> Process:
+        process = Process(name, self.loop)
+        self._processes.append(process)
+        return process
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Everything that is left ends with `main`."""
+        try:
+            result = self.loop.run_until_complete(self.process("main").start(main))
+        finally:
+            for process in self._processes:
+                process.kill()
+                process.bury()
+            self.loop.close()
+        if self.loop.unhandled:
+            message, error = self.loop.unhandled[0]
+            raise UnhandledErrors(f"{len(self.loop.unhandled)} times, first: {message}: {error!r}") from error
+        return result
