@@ -1,0 +1,39 @@
+"""Bootstrap addresses as people write them: "localhost:9092", "[::1]:9092", several with commas between."""
+
+from cordwood.client.errors import BadSetting
+from cordwood.runtime.network import Address
+
+DEFAULT_PORT = 9092
+
+
+def parse_bootstrap(text: str) -> tuple[Address, ...]:
+    """Raises `BadSetting`. An address without a port has Kafka's, 9092."""
+    addresses = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
+    if not addresses:
+        raise BadSetting("there is no bootstrap address; expected host:port, or several with commas between")
+    return addresses
+
+
+def _parse(text: str) -> Address:
+    if text.startswith("["):
+        host, closed, rest = text[1:].partition("]")
+        if not closed or (rest and not rest.startswith(":")):
+            raise _refusal(text)
+        port = rest[1:] if rest else None
+    elif text.count(":") > 1:
+        # More than one colon and no brackets: an IPv6 address by itself.
+        host, port = text, None
+    else:
+        host, colon, rest = text.partition(":")
+        port = rest if colon else None
+    if not host:
+        raise _refusal(text)
+    if port is None:
+        return Address(host, DEFAULT_PORT)
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise _refusal(text)
+    return Address(host, int(port))
+
+
+def _refusal(text: str) -> BadSetting:
+    return BadSetting(f"{text!r} is no bootstrap address; expected host:port with a port of 1 to 65535")

@@ -1,0 +1,211 @@
+"""The client: requests to any broker, to one, to a partition's leader or to the controller, with retries.
+
+async with await Client.connect(parse_bootstrap("localhost:9092"), network=SocketNetwork()) as client:
+    topics = await client.topics(["orders"])
+    response = await client.ask_any(DescribeClusterRequest())
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from itertools import count
+from types import TracebackType
+from typing import TypeVar
+
+from cordwood.client.backoff import Backoff
+from cordwood.client.cluster import Cluster, Topic
+from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.errors import BrokerError, CannotReachCluster, ClientError, GaveUp, NetworkFailed
+from cordwood.client.settings import Settings
+from cordwood.runtime.network import Address, Network
+from cordwood.runtime.randomness import Random, SeededRandom
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from cordwood.wire.schema import Request, ResponseT
+
+T = TypeVar("T")
+
+# A topic that was created a moment ago may not be known to every broker yet.
+_UNKNOWN_TOPIC_PATIENCE_S = 0.5
+
+
+class Client:
+    """Belongs to one event loop. `cluster` is what it knows; calls raise a `ClientError` and nothing else."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], settings: Settings, *, network: Network, random: Random | None = None
+    ) -> None:
+        self.settings = settings
+        self.cluster = Cluster()
+        self._bootstrap = bootstrap
+        self._random = random if random is not None else SeededRandom()
+        self._loop = asyncio.get_running_loop()
+        self._connections = Connections(network, settings, self._random)
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, self._random)
+
+    @classmethod
+    async def connect(
+        cls,
+        bootstrap: Sequence[Address],
+        settings: Settings | None = None,
+        *,
+        network: Network,
+        random: Random | None = None,
+    ) -> "Client":
+        """Tries each address once. Raises `CannotReachCluster` when none of them answers."""
+        client = cls(bootstrap, settings if settings is not None else Settings(), network=network, random=random)
+        try:
+            await client._fetch_metadata(())
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- one try
+
+    async def broker(self, broker_id: int) -> BrokerConnection:
+        """The connection to a broker of the cluster, for who sends to it directly. One try."""
+        broker = self.cluster.brokers.get(broker_id)
+        if broker is None:
+            raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster now")
+        return await self._connections.to(broker.address)
+
+    async def any_broker(self) -> BrokerConnection:
+        """The one with the least in flight, or the first that can be reached: of the cluster, else by bootstrap."""
+        opened = [connection for address in self._addresses() if (connection := self._connections.opened(address))]
+        if opened:
+            return min(opened, key=lambda connection: connection.in_flight)
+        failures = []
+        for address in self._addresses():
+            try:
+                return await self._connections.to(address)
+            except ClientError as error:
+                failures.append(str(error))
+        raise CannotReachCluster("; ".join(failures))
+
+    def _addresses(self) -> Iterator[Address]:
+        """All we know, each once: brokers from a random one on, so that clients spread; then how we began."""
+        known = [broker.address for broker in self.cluster.brokers.values()]
+        start = self._random.below(len(known)) if known else 0
+        yield from dict.fromkeys([*known[start:], *known[:start], *self._bootstrap])
+
+    # ---- with retries
+
+    async def ask_any(self, request: Request[ResponseT], *, at_least: int = 0) -> ResponseT:
+        async def attempt() -> ResponseT:
+            return await (await self.any_broker()).ask(request, at_least=at_least)
+
+        return await self.retrying(attempt)
+
+    async def ask_broker(self, broker_id: int, request: Request[ResponseT]) -> ResponseT:
+        async def attempt() -> ResponseT:
+            return await (await self.broker(broker_id)).ask(request)
+
+        return await self.retrying(attempt)
+
+    async def ask_controller(
+        self, request: Request[ResponseT], errors: Callable[[ResponseT], Collection[int]]
+    ) -> ResponseT:
+        """`errors` reads the error codes of a response: NOT_CONTROLLER among them sends us to the new one.
+
+        In KRaft any broker passes such requests on; before that only the controller took them.
+        """
+
+        async def attempt() -> ResponseT:
+            if self.cluster.controller in self.cluster.brokers:
+                connection = await self.broker(self.cluster.controller)
+            else:
+                connection = await self.any_broker()
+            response = await connection.ask(request)
+            if ErrorCode.NOT_CONTROLLER in errors(response):
+                raise BrokerError(ErrorCode.NOT_CONTROLLER)
+            return response
+
+        return await self.retrying(attempt)
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]], timeout_s: float | None = None) -> T:
+        """Calls `attempt` until it succeeds, with a pause after each retriable error and fresh metadata after some.
+
+        Raises its error if that is not retriable, and `GaveUp` once the time (`default_api_timeout_ms`) is over.
+        """
+        timeout_s = self.settings.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
+        deadline = self._loop.time() + timeout_s
+        for failures in count(1):
+            try:
+                return await attempt()
+            except ClientError as error:
+                if not error.retriable:
+                    raise
+                pause_s = self._backoff.pause_s(failures)
+                if self._loop.time() + pause_s >= deadline:
+                    raise GaveUp(error, timeout_s) from error
+                refresh = isinstance(error, NetworkFailed) or (
+                    isinstance(error, BrokerError) and error.is_stale_metadata
+                )
+            await asyncio.sleep(pause_s)
+            if refresh:
+                await self.refresh()
+        raise AssertionError("unreachable")
+
+    async def pause_after(self, failures: int) -> None:
+        """The pause between two tries, for who retries by itself."""
+        await asyncio.sleep(self._backoff.pause_s(failures))
+
+    # ---- metadata
+
+    async def refresh(self) -> bool:
+        """Asks for the topics we know again; False if nobody can be reached now, which the next try will meet, too."""
+        try:
+            await self._fetch_metadata(tuple(self.cluster.topics))
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            return False
+        return True
+
+    async def topics(self, names: Collection[str], *, create: bool = False) -> dict[str, Topic]:
+        """Raises a `BrokerError` for one that is not there. `create` lets the broker create those, if it does that."""
+        if not names:
+            return {}
+        unknown_until = self._loop.time() + _UNKNOWN_TOPIC_PATIENCE_S
+
+        async def attempt() -> dict[str, Topic]:
+            response = await self._fetch_metadata(names, create=create)
+            for told in response.topics:
+                if told.error_code == ErrorCode.NONE:
+                    continue
+                error = BrokerError(told.error_code, subject=f"topic {told.name}")
+                if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not create:
+                    error.retriable = self._loop.time() < unknown_until
+                raise error
+            return {name: self.cluster.topics[name] for name in names}
+
+        return await self.retrying(attempt)
+
+    async def all_topics(self) -> dict[str, Topic]:
+        async def attempt() -> dict[str, Topic]:
+            await self._fetch_metadata(None)
+            return dict(sorted(self.cluster.topics.items()))
+
+        return await self.retrying(attempt)
+
+    async def _fetch_metadata(self, names: Collection[str] | None, *, create: bool = False) -> MetadataResponse:
+        """One try. None asks for all topics."""
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        connection = await self.any_broker()
+        # Version 4 is the first that can tell a broker not to create topics.
+        response = await connection.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=create), at_least=4)
+        if response.error_code != ErrorCode.NONE:
+            raise BrokerError(response.error_code)
+        self.cluster = self.cluster.updated(response, has_all_topics=names is None)
+        return response

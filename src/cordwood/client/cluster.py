@@ -1,0 +1,121 @@
+"""What a client knows of a cluster: brokers, topics, leaders. A value; each Metadata response gives a new one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from cordwood.client.errors import BrokerError
+from cordwood.runtime.network import Address
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from cordwood.wire.primitives import Uuid
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    id: int
+    address: Address
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    index: int
+    leader: int
+    """-1 when there is none."""
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    id: Uuid
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+    """By index, without a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    id: str | None = None
+    controller: int = -1
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Raises a retriable `BrokerError` when it is not known, or there is none."""
+        leader = self.partition(partition).leader
+        if leader not in self.brokers:
+            raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=str(partition))
+        return leader
+
+    def partition(self, partition: TopicPartition) -> Partition:
+        topic = self.topics.get(partition.topic)
+        if topic is None or not 0 <= partition.partition < len(topic.partitions):
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
+        return topic.partitions[partition.partition]
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        return next((topic.name for topic in self.topics.values() if topic.id == topic_id), None)
+
+    def updated(self, response: MetadataResponse, *, has_all_topics: bool = False) -> "Cluster":
+        """Topics that the response says are not there go; those that it does not speak of, if it should have all."""
+        topics = {} if has_all_topics else dict(self.topics)
+        for told in response.topics:
+            if told.name is None:
+                continue
+            if told.error_code == ErrorCode.NONE:
+                topics[told.name] = _topic(told, self.topics.get(told.name))
+            elif told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                topics.pop(told.name, None)
+        brokers = {
+            broker.node_id: Broker(broker.node_id, Address(broker.host, broker.port), broker.rack)
+            for broker in response.brokers
+        }
+        return replace(
+            self,
+            id=response.cluster_id if response.cluster_id is not None else self.id,
+            controller=response.controller_id,
+            # A broker that has just started may list none; what we know is better than nothing.
+            brokers=brokers or self.brokers,
+            topics=topics,
+        )
+
+
+def _topic(told: MetadataResponseTopic, known: Topic | None) -> Topic:
+    assert told.name is not None
+    before = known.partitions if known is not None and known.id == told.topic_id else ()
+    partitions = tuple(
+        _newer(_partition(partition), before)
+        for partition in sorted(told.partitions, key=lambda partition: partition.partition_index)
+    )
+    return Topic(told.name, told.topic_id, told.is_internal, partitions)
+
+
+def _newer(told: Partition, before: tuple[Partition, ...]) -> Partition:
+    """A broker that lags behind must not lead us back to an old leader (KIP-320)."""
+    if told.index < len(before) and 0 <= told.leader_epoch < before[told.index].leader_epoch:
+        return before[told.index]
+    return told
+
+
+def _partition(told: MetadataResponsePartition) -> Partition:
+    return Partition(
+        told.partition_index,
+        told.leader_id,
+        told.leader_epoch,
+        tuple(told.replica_nodes),
+        tuple(told.isr_nodes),
+        tuple(told.offline_replicas),
+    )

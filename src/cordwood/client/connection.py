@@ -1,0 +1,178 @@
+"""A connection to one broker whose versions are known, and the set of them that a client holds."""
+
+import asyncio
+from typing import Any
+
+from cordwood import __version__
+from cordwood.client.backoff import Backoff
+from cordwood.client.errors import BadAnswer, ClientError, NetworkFailed, UnsupportedByBroker
+from cordwood.client.settings import Settings
+from cordwood.client.versions import BrokerVersions, read_api_versions
+from cordwood.net.channel import Channel
+from cordwood.runtime.network import Address, CannotConnect, Network, NetworkError
+from cordwood.runtime.randomness import Random
+from cordwood.wire.exceptions import DecodeError, UnsupportedVersion
+from cordwood.wire.frames import encode_request_parts
+from cordwood.wire.messages.api_versions import ApiVersionsRequest
+from cordwood.wire.schema import Request, ResponseT
+
+_SOFTWARE = "cordwood"
+
+
+class BrokerConnection:
+    """`open` makes it. Any number of requests may be in flight; their responses come in their order."""
+
+    def __init__(self, channel: Channel, versions: BrokerVersions, settings: Settings) -> None:
+        self.versions = versions
+        self._channel = channel
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._muted_until = 0.0
+
+    @classmethod
+    async def open(cls, network: Network, address: Address, settings: Settings) -> "BrokerConnection":
+        """Connects and learns the broker's versions. Raises `NetworkFailed`, or what is wrong with its answer."""
+        setup_s = settings.socket_connection_setup_timeout_ms / 1000
+        try:
+            channel = await Channel.open(
+                network,
+                address.host,
+                address.port,
+                client_id=settings.client_id,
+                tls=settings.tls,
+                timeout_s=setup_s,
+            )
+        except CannotConnect as error:
+            raise NetworkFailed(str(error)) from error
+        try:
+            versions = await _learn_versions(channel, settings)
+        except NetworkError as error:
+            channel.abort()
+            hint = " (is it a TLS listener?)" if settings.tls is None else ""
+            raise NetworkFailed(f"{address} does not answer as a Kafka broker: {error}{hint}") from error
+        except BaseException:
+            channel.abort()
+            raise
+        return cls(channel, versions, settings)
+
+    @property
+    def is_lost(self) -> bool:
+        return self._channel.lost_error is not None
+
+    @property
+    def in_flight(self) -> int:
+        return self._channel.in_flight
+
+    async def ask(
+        self,
+        request: Request[ResponseT],
+        *,
+        at_least: int = 0,
+        at_most: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> ResponseT:
+        """In the newest version both sides have. Raises `NetworkFailed`, `UnsupportedByBroker`, `BadAnswer`."""
+        version = self.versions.best(type(request), at_least=at_least, at_most=at_most)
+        await self._wait_while_muted()
+        timeout_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            response = await self._channel.request(request, version, timeout_ms / 1000)
+        except NetworkError as error:
+            raise NetworkFailed(str(error)) from error
+        except DecodeError as error:
+            raise BadAnswer(f"{self._channel.peer}: {error}") from error
+        except UnsupportedVersion as error:
+            raise UnsupportedByBroker(f"the broker's version {version} cannot say this: {error}") from error
+        self._mute(getattr(response, "throttle_time_ms", 0))
+        return response
+
+    async def tell(self, request: Request[Any]) -> None:
+        """Sends what is not answered: Produce with acks=0."""
+        version = self.versions.best(type(request))
+        await self._wait_while_muted()
+        try:
+            await self._channel.send_only(request, version)
+        except NetworkError as error:
+            raise NetworkFailed(str(error)) from error
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _mute(self, throttle_time_ms: int) -> None:
+        """A broker that is over its quota asks us to hold back (KIP-219)."""
+        if throttle_time_ms > 0:
+            self._muted_until = max(self._muted_until, self._loop.time() + throttle_time_ms / 1000)
+
+    async def _wait_while_muted(self) -> None:
+        while (pause_s := self._muted_until - self._loop.time()) > 0:
+            await asyncio.sleep(pause_s)
+
+
+async def _learn_versions(channel: Channel, settings: Settings) -> BrokerVersions:
+    request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__)
+    version = ApiVersionsRequest.stable_versions.high
+    while True:
+        # The answer to a version that the broker lacks is in version 0, so it is taken apart here.
+        correlation_id = version
+        parts = encode_request_parts(request, version, correlation_id, settings.client_id)
+        answer = read_api_versions(await channel.exchange(parts, correlation_id), version)
+        if isinstance(answer, BrokerVersions):
+            return answer
+        version = answer
+
+
+class Connections:
+    """One connection to an address, opened when it is first asked for, and again after it was lost."""
+
+    def __init__(self, network: Network, settings: Settings, random: Random) -> None:
+        self._network = network
+        self._settings = settings
+        self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, random)
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[Address, BrokerConnection] = {}
+        self._opening: dict[Address, asyncio.Task[BrokerConnection]] = {}
+        # How often in a row an address failed, and when it may be tried again.
+        self._failed: dict[Address, tuple[int, float]] = {}
+
+    def opened(self, address: Address) -> BrokerConnection | None:
+        connection = self._open.get(address)
+        return None if connection is None or connection.is_lost else connection
+
+    async def to(self, address: Address) -> BrokerConnection:
+        """Raises what `BrokerConnection.open` does; after a failure it waits before it tries again."""
+        connection = self.opened(address)
+        if connection is not None:
+            return connection
+        opening = self._opening.get(address)
+        if opening is None:
+            opening = self._opening[address] = self._loop.create_task(self._dial(address))
+            opening.add_done_callback(lambda task: self._finish(address, task))
+        # Several may wait for it; that one of them gives up is no matter to the others.
+        return await asyncio.shield(opening)
+
+    async def close(self) -> None:
+        for opening in list(self._opening.values()):
+            opening.cancel()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    async def _dial(self, address: Address) -> BrokerConnection:
+        failures, not_before = self._failed.get(address, (0, 0.0))
+        await asyncio.sleep(max(0.0, not_before - self._loop.time()))
+        try:
+            connection = await BrokerConnection.open(self._network, address, self._settings)
+        except ClientError:
+            failures += 1
+            self._failed[address] = (failures, self._loop.time() + self._backoff.pause_s(failures))
+            raise
+        self._failed.pop(address, None)
+        self._open[address] = connection
+        return connection
+
+    def _finish(self, address: Address, opening: asyncio.Task[BrokerConnection]) -> None:
+        del self._opening[address]
+        if not opening.cancelled():
+            # Whoever waited has been told; if nobody is left, it is no matter.
+            opening.exception()
