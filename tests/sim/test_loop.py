@@ -263,7 +263,7 @@ def test_a_process_that_kills_itself_starts_nothing_more() -> None:
     async def victim() -> None:
         process.kill()
         with pytest.raises(SimulatedCrash):
-            asyncio.ensure_future(job())
+            await asyncio.ensure_future(job())
         with pytest.raises(SimulatedCrash):
             asyncio.get_running_loop().run_in_executor(None, seen.append, "never")
         await asyncio.sleep(0)

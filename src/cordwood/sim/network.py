@@ -67,7 +67,7 @@ class SimNetwork:
     # ---- what hosts ask
 
     def find(self, name: str, asking: "SimHost") -> "SimHost | None":
-        return asking if name in _LOOPBACK else self._hosts.get(name)
+        return self._hosts.get(name, asking if name in _LOOPBACK else None)
 
     async def until_joined(self, one: Address, other: Address) -> None:
         while self.separates(one, other):
