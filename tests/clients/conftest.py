@@ -1,0 +1,132 @@
+"""The node that real clients are tested against, and those clients.
+
+`CORDWOOD_TEST_KAFKA=host:port` puts a running Apache Kafka in the node's place, to see that the tests ask for nothing
+that Kafka does not do. Tests that start, stop or configure a node are skipped then.
+"""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from aiokafka_client import AiokafkaClient
+from kafka_client import Address, Admin, Client, IncrementalAdmin
+from kafka_python_client import KafkaPythonClient
+from kcat_client import KCAT, KcatClient
+from librdkafka_client import LibrdkafkaClient
+from node_process import NodeProcess
+
+# Certificates are made as for the tests of the network.
+sys.path.append(str(Path(__file__).parent.parent / "net"))
+
+KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
+
+CLIENTS: dict[str, type[Client]] = {
+    "librdkafka": LibrdkafkaClient,
+    "kafka-python": KafkaPythonClient,
+    "aiokafka": AiokafkaClient,
+    "kcat": KcatClient,
+}
+ADMINS = ("librdkafka", "kafka-python", "aiokafka")
+INCREMENTAL_ADMINS = ("librdkafka", "kafka-python")
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess | None]:
+    """The node that most tests share; None where Kafka stands in."""
+    if KAFKA is not None:
+        yield None
+        return
+    _skip_without_up()
+    process = NodeProcess(tmp_path_factory.mktemp("node"))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="session")
+def address(node: NodeProcess | None) -> Address:
+    if node is None:
+        assert KAFKA is not None
+        return Address(KAFKA)
+    return Address(node.bootstrap)
+
+
+@pytest.fixture
+def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
+    """Starts a node that is the test's alone."""
+    if KAFKA is not None:
+        pytest.skip("needs a node of its own; Kafka stands in for the node")
+    _skip_without_up()
+    started: list[NodeProcess] = []
+
+    def start(settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> NodeProcess:
+        process = NodeProcess(tmp_path / f"node-{len(started)}", settings, port=port)
+        started.append(process)
+        return process.start()
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test has."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[str, Address], Client]]:
+    """Opens a client by its name."""
+    opened: list[Client] = []
+
+    def open_client(name: str, address: Address) -> Client:
+        if name == "kcat" and KCAT is None:
+            pytest.skip("kcat is not installed")
+        client = CLIENTS[name](address)
+        opened.append(client)
+        return client
+
+    yield open_client
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest, connect: Callable[[str, Address], Client], address: Address) -> Client:
+    """Each client in turn."""
+    return connect(request.param, address)
+
+
+@pytest.fixture(params=ADMINS)
+def admin(request: pytest.FixtureRequest, connect: Callable[[str, Address], Admin], address: Address) -> Admin:
+    """Each client that can administer, in turn."""
+    return connect(request.param, address)
+
+
+@pytest.fixture(params=INCREMENTAL_ADMINS)
+def incremental_admin(
+    request: pytest.FixtureRequest, connect: Callable[[str, Address], IncrementalAdmin], address: Address
+) -> IncrementalAdmin:
+    return connect(request.param, address)
+
+
+@pytest.fixture
+def librdkafka(connect: Callable[[str, Address], LibrdkafkaClient], address: Address) -> LibrdkafkaClient:
+    """Whom a test asks for what it does not test."""
+    return connect("librdkafka", address)
+
+
+_up_exists: list[bool] = []
+
+
+def _skip_without_up() -> None:
+    if not _up_exists:
+        asked = subprocess.run([sys.executable, "-m", "cordwood", "up", "--help"], capture_output=True)
+        _up_exists.append(asked.returncode == 0)
+    if not _up_exists[0]:
+        pytest.skip("`cordwood up` is not there yet")
