@@ -10,8 +10,10 @@ import pytest
 from net_support import client_of, echo, frame, serving, until
 
 from cordwood.net.framing import SCRATCH_BYTES
+from cordwood.net.server import Server
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Limits, Reply
 from cordwood.runtime.network import Part, SocketOptions
+from cordwood.runtime.sockets import SocketNetwork
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -524,3 +526,20 @@ def test_a_stop_cuts_what_does_not_end(run: Run, caplog: pytest.LogCaptureFixtur
 
     run(main())
     assert "1 connections had work after 0.01 s and were cut" in caplog.messages
+
+
+def test_a_server_that_holds_lets_its_peers_wait_until_it_accepts(run: Run) -> None:
+    async def main() -> None:
+        server = Server(SocketNetwork(), echo)
+        server.hold()
+        address = await server.listen("TEST", "127.0.0.1", 0)
+        async with client_of(address) as client:
+            await client.send(frame(b"early"))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert len(server) == 0
+            server.accept()
+            assert await client.receive_frame() == b"early"
+        await server.stop(1)
+
+    run(main())

@@ -26,7 +26,7 @@ from cordwood.metadata.bootstrap import activation_records, bootstrap_version, f
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.features import SUPPORTED
-from cordwood.metadata.image import Endpoint
+from cordwood.metadata.image import Endpoint, MetadataImage
 from cordwood.metadata.log import METADATA_DIRECTORY, MetadataLogConfig, SingleNodeLog, load
 from cordwood.net.server import Server
 from cordwood.net.serving import Limits
@@ -108,8 +108,7 @@ class Node:
         self._metadata_log = SingleNodeLog.open(
             dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
         )
-        self._activate(dirs.metadata)
-        image = load(self._metadata_log).image
+        image = self._load_metadata(dirs.metadata)
 
         topic_configs = TopicConfigs(self.config)
         self._directories = LogDirectories(
@@ -135,12 +134,15 @@ class Node:
         broker.served_versions = dispatch.served_versions
         self.server = Server(self._network, dispatch, limits_of(broker.config))
         broker.on_config.append(self._set_limits)
+        # The port is needed to join, and clients are not to find a broker that has not joined.
+        self.server.hold()
         await self._listen()
         try:
             await self._join(dirs)
         except BaseException:
             await self.server.stop(0)
             raise
+        self.server.accept()
 
     def _take_directories(self) -> LogDirs:
         """Locks, formats what is new, and checks that all belong together."""
@@ -210,16 +212,18 @@ class Node:
             max_retention_ms=config.integer("metadata.max.retention.ms"),
         )
 
-    def _activate(self, disk: Disk) -> None:
-        """The first controller of a cluster writes what the cluster begins with."""
+    def _load_metadata(self, disk: Disk) -> MetadataImage:
+        """All that is committed. The first controller of a cluster writes what the cluster begins with."""
         log = self._metadata_log
-        if load(log).image.features:
-            return
+        image = load(log).image
+        if image.features:
+            return image
         bootstrap = read_bootstrap(disk)
         now_ms = self._clock.now_ms()
         records = activation_records(bootstrap, self.config.integer("min.insync.replicas"))
         log.append(records, bootstrap_version(bootstrap), now_ms)
         log.commit(now_ms)
+        return load(log).image
 
     async def _listen(self) -> None:
         options = SocketOptions(

@@ -37,7 +37,9 @@ class Server:
         self._connections: dict[int, ServedConnection] = {}
         self._per_ip: Counter[str] = Counter()
         self._number = 0
+        # No new peers for now: there are too many, or `accept` has not been called.
         self._full = False
+        self._accepting = True
         self._stopping = False
         self._all_gone: asyncio.Event = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -51,10 +53,20 @@ class Server:
             host, port, lambda connection: self._welcome(connection, name), tls, options
         )
         self._listeners.append(listener)
-        if self._full:
+        if self._full or not self._accepting:
             listener.pause()
         self._schedule_sweep()
         return listener.address
+
+    def hold(self) -> None:
+        """Listens, but lets peers wait in the listeners' queues until `accept`: for a start that is not over."""
+        self._accepting = False
+
+    def accept(self) -> None:
+        self._accepting = True
+        if not self._full:
+            for listener in self._listeners:
+                listener.resume()
 
     @property
     def limits(self) -> Limits:
@@ -143,7 +155,7 @@ class Server:
         for listener in self._listeners:
             if full:
                 listener.pause()
-            else:
+            elif self._accepting:
                 listener.resume()
         if full:
             _log.warning("%d connections are all there may be; new ones wait", len(self._connections))
