@@ -303,7 +303,12 @@ class Node:
 
     async def stop(self) -> None:
         """Finishes what is in work, flushes, and writes what makes the next start quick."""
-        await self.server.stop(_STOP_GRACE_S)
+        stopping = asyncio.get_running_loop().create_task(self.server.stop(_STOP_GRACE_S))
+        # Once nothing new is begun, readers that wait for more need wait no longer.
+        await asyncio.sleep(0)
+        for partition in self.broker.replicas:
+            partition.expire_watchers()
+        await stopping
         await self.broker.replicas.flusher.finish()
         await self.broker.controller.finish()
         self._directories.close(self.broker.epoch)

@@ -63,6 +63,10 @@ class ParkedFetch:
             partition.unwatch(self)
         self._waiting = {}
 
+    def expire(self) -> None:
+        if self._waiting:
+            self._finish()
+
     def woken(self, partition: Partition) -> None:
         self._woken[partition] = None
         if not self._is_due:

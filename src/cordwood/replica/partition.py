@@ -26,6 +26,9 @@ class Watcher(Protocol):
     def woken(self, partition: "Partition") -> None:
         """The high watermark or the leader has changed. It must not append to the partition."""
 
+    def expire(self) -> None:
+        """The node stops: it is to be answered with what there is."""
+
 
 class Partition:
     """`state` is what the metadata says of it. Its log is None while its directory is offline."""
@@ -95,6 +98,24 @@ class Partition:
         if self.log is None:
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {self} is offline")
         return self.log
+
+    # Its leader epochs: one that nothing was written in yet begins at the end of the log. The log itself takes note of
+    # an epoch with its first batch, so that a new leader costs no write for each of its partitions.
+
+    def leader_epoch_start(self, log: Log) -> int:
+        """Where the present epoch begins."""
+        if log.epochs.latest < self.state.leader_epoch:
+            return log.end_offset
+        return log.epochs.entries[-1].start_offset
+
+    def end_offset_for_epoch(self, log: Log, epoch: int) -> tuple[int, int]:
+        """(the largest epoch not above the one asked for, its end offset); both -1 when that is not known."""
+        latest, current = log.epochs.latest, self.state.leader_epoch
+        if not latest < current or not latest <= epoch <= current or epoch < 0:
+            return log.end_offset_for_epoch(epoch)
+        if epoch == current or latest < 0:
+            return epoch, log.end_offset
+        return latest, log.end_offset
 
     # Appending
 
@@ -194,6 +215,10 @@ class Partition:
 
     def unwatch(self, watcher: Watcher) -> None:
         self._watchers.pop(watcher, None)
+
+    def expire_watchers(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher.expire()
 
     def _wake(self) -> None:
         for watcher in tuple(self._watchers):
