@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.errors import ConfigError
 from cordwood.config.topic import TopicConfigs
+from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import ControllerDefaults
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import BROKER_DEFAULT, Endpoint, MetadataImage, ResourceType, broker_resource
@@ -15,11 +16,13 @@ from cordwood.replica.partition import Partition
 from cordwood.replica.replicas import Replicas
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Versions
 
 from .controller import Controller
 from .fetch_sessions import FetchSessions
+from .producer_ids import ProducerIds
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class Broker:
         self.random = random
         self.image = MetadataImage()
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
+        self.producer_ids = ProducerIds(self)
         # Of this start of the node; -1 until it is registered.
         self.epoch = -1
         self.controller: Controller
@@ -114,6 +118,15 @@ class Broker:
     def partition(self, topic: str, index: int) -> Partition | None:
         """A partition that this broker has a replica of."""
         return self.replicas.get(topic, index)
+
+    def hosted(self, topic: str, index: int) -> Partition:
+        """As `partition`; Refusal that says why there is none."""
+        partition = self.replicas.get(topic, index)
+        if partition is None:
+            if self.image.topics.partition(topic, index) is None:
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}")
+            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not on broker {self.id}")
+        return partition
 
     def rack(self, broker_id: int) -> str | None:
         broker = self.image.brokers.get(broker_id)

@@ -60,7 +60,7 @@ class FetchRead:
 
     def available(self, wanted: WantedPartition) -> int:
         """How many bytes there are to read; Refusal where it is time to say why there are none."""
-        log = self.log(wanted)
+        _, log = self._led(wanted)
         found = self._find(log, wanted, wanted.max_bytes, min_one_batch=True)
         if found is None:
             return 0
@@ -76,17 +76,13 @@ class FetchRead:
             topic = wanted.topic = broker.topic_name(wanted.topic_id)
             if topic is None:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic of this id")
-        partition = broker.partition(topic, wanted.index)
-        if partition is None:
-            if broker.image.topics.partition(topic, wanted.index) is None:
-                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{wanted.index}")
-            raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{wanted.index} is not on this broker")
+        partition = broker.hosted(topic, wanted.index)
         if wanted.topic_id not in (partition.topic_id, ZERO_UUID):
             # The topic was deleted and made again.
             raise Refusal(ErrorCode.INCONSISTENT_TOPIC_ID, f"{topic} has another id by now")
         return partition
 
-    def log(self, wanted: WantedPartition) -> Log:
+    def _led(self, wanted: WantedPartition) -> tuple[Partition, Log]:
         partition = self.partition(wanted)
         log = partition.leader_log(wanted.current_leader_epoch)
         if self.replica_id >= 0 and (
@@ -99,7 +95,7 @@ class FetchRead:
                 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self.replica_id} is no replica of {partition}",
             )
-        return log
+        return partition, log
 
     def _max_offset(self, log: Log) -> int:
         if self.replica_id != CONSUMER_REPLICA_ID:
@@ -107,7 +103,7 @@ class FetchRead:
         return log.last_stable_offset if self.isolation_level == READ_COMMITTED else log.high_watermark
 
     def _read(self, wanted: WantedPartition, limit: int, min_one_batch: bool) -> PartitionData:
-        log = self.log(wanted)
+        partition, log = self._led(wanted)
         answer = PartitionData(
             partition_index=wanted.index,
             high_watermark=log.high_watermark,
@@ -115,7 +111,7 @@ class FetchRead:
             log_start_offset=log.start_offset,
             records=b"",
         )
-        if wanted.last_fetched_epoch >= 0 and self._diverges(log, wanted, answer):
+        if wanted.last_fetched_epoch >= 0 and _diverges(partition, log, wanted, answer):
             return answer
         is_committed = self.isolation_level == READ_COMMITTED and self.replica_id == CONSUMER_REPLICA_ID
         if is_committed:
@@ -142,17 +138,18 @@ class FetchRead:
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return [AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in aborted]
 
-    def _diverges(self, log: Log, wanted: WantedPartition, answer: PartitionData) -> bool:
-        """KIP-595: whether the fetcher's log has parted from ours, which it is told instead of being sent records."""
-        epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-        if end_offset < 0 or wanted.fetch_offset < log.start_offset:
-            raise Refusal(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"nothing is known of epoch {wanted.last_fetched_epoch} of {log}"
-            )
-        if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
-            return False
-        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-        return True
+
+def _diverges(partition: Partition, log: Log, wanted: WantedPartition, answer: PartitionData) -> bool:
+    """KIP-595: whether the fetcher's log has parted from ours, which it is told instead of being sent records."""
+    epoch, end_offset = partition.end_offset_for_epoch(log, wanted.last_fetched_epoch)
+    if end_offset < 0:
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"nothing is known of epoch {wanted.last_fetched_epoch}")
+    if wanted.fetch_offset < log.start_offset:
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{log} begins after {wanted.fetch_offset}")
+    if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
+        return False
+    answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return True
 
 
 def is_known(broker: Broker, wanted: WantedPartition) -> bool:

@@ -1,0 +1,87 @@
+"""DeleteRecords: the records before an offset are not read any more, and their segments go with the next retention.
+
+-1 is the high watermark: all that there is. An offset before the start changes nothing. Only topics whose cleanup
+policy has `delete` let records go that way. The answer is the low watermark: where the log begins on every replica that
+is alive, which is this one. The new start is on stable storage before it is answered, so that no crash brings anything
+back.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, handles
+from cordwood.log.refusal import Refusal
+from cordwood.replica.partition import Partition
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+_HIGH_WATERMARK = -1
+_NO_LOW_WATERMARK = -1
+# Their coordinators are the ones who delete there.
+_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@handles(DeleteRecordsRequest)
+def delete_records(broker: Broker, request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+    # Asked for twice, the latter counts.
+    wanted = {
+        (topic.name, partition.partition_index): partition.offset
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    results = {key: _result(broker, *key, offset) for key, offset in wanted.items()}
+    moved = [key for key, result in results.items() if not result.error_code]
+    for key, error in _checkpoint(broker, moved).items():
+        results[key] = _refused(key[1], error)
+    topics: dict[str, DeleteRecordsTopicResult] = {}
+    for (name, _), result in results.items():
+        topics.setdefault(name, DeleteRecordsTopicResult(name=name)).partitions.append(result)
+    return DeleteRecordsResponse(topics=list(topics.values()))
+
+
+def _result(broker: Broker, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    try:
+        low_watermark = _delete(broker.hosted(topic, index), offset)
+    except Refusal as refusal:
+        return _refused(index, refusal.error)
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+
+
+def _refused(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_LOW_WATERMARK, error_code=error)
+
+
+def _delete(partition: Partition, offset: int) -> int:
+    """The low watermark that it gives."""
+    if partition.topic in _INTERNAL_TOPICS:
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {partition.topic} cannot be deleted")
+    log = partition.leader_log()
+    if not log.config.delete:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"{partition} has a cleanup policy without `delete`")
+    start = log.high_watermark if offset == _HIGH_WATERMARK else offset
+    if start < 0:
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{start} is no offset")
+    log.advance_start(start)
+    return log.start_offset
+
+
+def _checkpoint(broker: Broker, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], ErrorCode]:
+    """Makes the starts durable; what went wrong with that."""
+    directories = broker.replicas.directories
+    errors: dict[tuple[str, int], ErrorCode] = {}
+    for directory in {directories.directory_of(*key) for key in partitions}:
+        if directory is not None:
+            try:
+                directory.checkpoint_starts()
+            except DiskError as error:
+                broker.replicas.disk_failed(error)
+    for key in partitions:
+        if directories.directory_of(*key) is None:
+            errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
+    return errors

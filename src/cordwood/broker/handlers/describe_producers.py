@@ -1,0 +1,56 @@
+"""DescribeProducers: which producers a partition knows, with their last sequence and open transaction (KIP-664)."""
+
+from __future__ import annotations
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, handles
+from cordwood.log.refusal import Refusal
+from cordwood.metadata.controller.decision import Refused
+from cordwood.metadata.controller.topics import check_topic_name
+from cordwood.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+@handles(DescribeProducersRequest)
+def describe_producers(broker: Broker, request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(broker, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
+    try:
+        check_topic_name(topic)
+    except Refused as refused:
+        return PartitionResponse(
+            partition_index=index, error_code=refused.error.code, error_message=refused.error.message
+        )
+    try:
+        log = broker.hosted(topic, index).leader_log()
+    except Refusal as refusal:
+        return PartitionResponse(partition_index=index, error_code=refusal.error)
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.txn_first_offset,
+            )
+            for producer in log.producers.by_id.values()
+        ],
+    )

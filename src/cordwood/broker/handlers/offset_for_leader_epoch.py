@@ -1,0 +1,43 @@
+"""OffsetForLeaderEpoch: where a leader epoch ends in our log. A consumer or a follower learns from it whether what it
+has read was truncated since (KIP-101, KIP-320).
+
+The answer names the largest epoch not above the one asked for, and -1 where nothing is known of it.
+Version 3 adds the replica that asks, which changes nothing here.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, handles
+from cordwood.log.refusal import Refusal
+from cordwood.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+@handles(OffsetForLeaderEpochRequest)
+def offset_for_leader_epoch(
+    broker: Broker, request: OffsetForLeaderEpochRequest, call: Call
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_end_offset(broker, topic.topic, asked) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_offset(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.hosted(topic, asked.partition)
+        log = partition.leader_log(asked.current_leader_epoch)
+    except Refusal as refusal:
+        return EpochEndOffset(partition=asked.partition, error_code=refusal.error)
+    epoch, end_offset = partition.end_offset_for_epoch(log, asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

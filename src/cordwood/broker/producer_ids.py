@@ -1,0 +1,76 @@
+"""Producer ids: taken one by one from blocks that the controller hands out. A block is the cluster's before any of it
+is given away, so that no id is ever given out twice, whatever crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from cordwood.metadata.controller.producer_ids import allocate_producer_ids
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+_log = logging.getLogger(__name__)
+
+# When so much of a block is left, the next one is asked for.
+_AHEAD = 0.1
+
+
+class NoProducerIds(Exception):
+    """The controller gives none now."""
+
+
+class ProducerIds:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._block = range(0)
+        self._next_block = range(0)
+        self._ahead = 0
+        self._allocation: asyncio.Task[None] | None = None
+
+    def take(self) -> int | None:
+        """An id; None if there is none without waiting."""
+        if not self._block:
+            self._block, self._next_block = self._next_block, range(0)
+            if not self._block:
+                return None
+            self._ahead = int(len(self._block) * _AHEAD)
+        producer_id = self._block[0]
+        self._block = self._block[1:]
+        if len(self._block) <= self._ahead and not self._next_block:
+            self._allocate()
+        return producer_id
+
+    async def wait(self) -> int:
+        """An id, when the controller has given a block. Raises `NoProducerIds`."""
+        while (producer_id := self.take()) is None:
+            await asyncio.shield(self._allocate())
+            if not self._next_block and not self._block:
+                raise NoProducerIds
+        return producer_id
+
+    def _allocate(self) -> asyncio.Task[None]:
+        if self._allocation is None:
+            self._allocation = asyncio.get_running_loop().create_task(self._fetch_block())
+        return self._allocation
+
+    async def _fetch_block(self) -> None:
+        broker = self._broker
+        request = AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)
+        try:
+            response = await broker.controller.decide(lambda image: allocate_producer_ids(image, request))
+        except DiskError as error:
+            _log.warning("no producer ids: %s", error)
+        else:
+            if response.error_code:
+                _log.warning("no producer ids: %s", ErrorCode(response.error_code).name)
+            else:
+                first = response.producer_id_start
+                self._next_block = range(first, first + response.producer_id_len)
+        finally:
+            self._allocation = None
