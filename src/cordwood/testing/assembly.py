@@ -1,0 +1,26 @@
+"""A node made of the real parts, from what a test says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cordwood.broker.node import CannotStart, Node
+from cordwood.broker.standalone import standalone_config
+from cordwood.config.errors import ConfigError
+from cordwood.config.layers import Layer
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.network import NetworkError
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import TlsError
+
+# What keeps a node from starting that is not our bug.
+START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
+
+
+def new_node(settings: Mapping[str, str], data: str, port: int) -> Node:
+    """On the running event loop. Raises `ConfigError`."""
+    config = standalone_config(Layer("data", {"log.dirs": data}), Layer("settings", settings), port=port)
+    return Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)

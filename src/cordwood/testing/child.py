@@ -1,0 +1,60 @@
+"""The process of a `ProcessNode`: takes its setup as a line of JSON on stdin and says where it listens on stdout.
+
+It stops at SIGTERM, and at the end of stdin, which comes when the process of the tests is gone, however that ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from typing import Any
+
+from cordwood.runtime.event_loop import run
+from cordwood.testing.assembly import START_ERRORS, new_node
+
+_STDIN = 0
+
+
+def main() -> None:
+    setup = json.loads(_read_line())
+    logging.basicConfig(
+        level=setup["log_level"].upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    try:
+        sys.exit(run(_serve(setup)))
+    except START_ERRORS as error:
+        _say({"error": str(error)})
+        sys.exit(1)
+
+
+async def _serve(setup: dict[str, Any]) -> int:
+    node = new_node(setup["settings"], setup["data"], setup["port"])
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, node.stopped.set)
+    await node.start()
+    loop.add_reader(_STDIN, node.stopped.set)
+    _say({"bootstrap": node.bootstrap})
+    await node.stopped.wait()
+    loop.remove_reader(_STDIN)
+    await node.stop()
+    return 0 if node.failure is None else 1
+
+
+def _read_line() -> bytes:
+    """Byte by byte: what a buffered reader takes beyond the line, the loop would not see."""
+    line = bytearray()
+    while (byte := os.read(_STDIN, 1)) not in (b"", b"\n"):
+        line += byte
+    return bytes(line)
+
+
+def _say(what: dict[str, str]) -> None:
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A node within the process of the tests, on a thread and an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from cordwood.runtime.event_loop import loop_factory
+from cordwood.testing import NodeError
+from cordwood.testing.assembly import START_ERRORS, new_node
+from cordwood.testing.local_node import LocalNode, Setup
+
+_numbers = itertools.count(1)
+_LOG_LINES = 10_000
+_LOGGER = logging.getLogger("cordwood")
+
+
+class EmbeddedNode(LocalNode):
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._name = f"cordwood-node-{next(_numbers)}"
+        self._lines = _LogLines(self._name)
+        self._level_before = logging.NOTSET
+        self._ended: Future[None] = Future()
+        self._end: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
+
+    @property
+    def log(self) -> str:
+        return "".join(f"{line}\n" for line in tuple(self._lines.kept))
+
+    def kill(self) -> None:
+        raise NodeError("a node cannot be killed without the process that it runs in: use node(subprocess=True)")
+
+    def _start(self) -> str:
+        self._listen_to_logs()
+        ready: Future[str] = Future()
+        self._ended = Future()
+        threading.Thread(target=self._run, args=(ready, self._ended), name=self._name, daemon=True).start()
+        try:
+            return ready.result()
+        except START_ERRORS as error:
+            self._leave_logs()
+            raise NodeError(f"the node did not start: {error}") from error
+
+    def _stop(self) -> None:
+        try:
+            if not self._ended.done():
+                self._loop.call_soon_threadsafe(self._end.set)
+            self._ended.result()
+        finally:
+            self._leave_logs()
+
+    # On the node's thread
+
+    def _run(self, ready: Future[str], ended: Future[None]) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve(ready))
+        except BaseException as error:  # noqa: BLE001  # raised where the node was started or is stopped
+            (ended if ready.done() else ready).set_exception(error)
+        else:
+            ended.set_result(None)
+
+    async def _serve(self, ready: Future[str]) -> None:
+        self._loop = asyncio.get_running_loop()
+        # Its threads are told by their names, for `log`.
+        self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self._name))
+        node = new_node(self.settings, str(self.data), self._port)
+        self._end = node.stopped
+        await node.start()
+        ready.set_result(node.bootstrap)
+        await node.stopped.wait()
+        await node.stop()
+        if node.failure is not None:
+            raise NodeError(f"the node had stopped by itself: {node.failure}")
+
+    # What it logs
+
+    def _listen_to_logs(self) -> None:
+        _LOGGER.addHandler(self._lines)
+        if self._log_level is not None:
+            self._level_before = _LOGGER.level
+            _LOGGER.setLevel(self._log_level.upper())
+
+    def _leave_logs(self) -> None:
+        _LOGGER.removeHandler(self._lines)
+        if self._log_level is not None:
+            _LOGGER.setLevel(self._level_before)
+
+
+class _LogLines(logging.Handler):
+    """The last lines of one node of several in this process."""
+
+    def __init__(self, thread_prefix: str) -> None:
+        super().__init__()
+        self.kept: deque[str] = deque(maxlen=_LOG_LINES)
+        self._thread_prefix = thread_prefix
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        thread = record.threadName or ""
+        if thread == self._thread_prefix or thread.startswith(f"{self._thread_prefix}_"):
+            self.kept.append(self.format(record))
