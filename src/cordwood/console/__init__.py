@@ -1,0 +1,1 @@
+"""What people and their tools see of a running node: metrics."""
