@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import ssl
 import struct
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -309,6 +310,22 @@ def test_a_key_and_its_certificate_may_share_a_file_and_the_key_may_have_a_passw
     both = tmp_path / "both.pem"
     both.write_text(Path(keys.key_file).read_text() + Path(keys.certificate_file).read_text())
     ServerTls(KeyPair(str(both), key_password="secret"))
+
+
+def test_what_would_be_in_the_files_may_be_given_in_their_place(ours: Authority) -> None:
+    keys = ours.issue("node", password="secret")
+    assert keys.key_file is not None
+    texts = KeyPair(Path(keys.certificate_file).read_text(), Path(keys.key_file).read_text(), "secret")
+    context = ServerTls(texts, ClientAuth.REQUIRED, Path(ours.ca_file).read_text()).context
+    assert [authority["subject"] for authority in context.get_ca_certs()] == [((("commonName", "our-authority"),),)]
+
+
+def test_only_the_enabled_protocols_are_spoken(ours: Authority) -> None:
+    keys = ours.issue("node")
+    context = ServerTls(keys, protocols=["TLSv1.2"]).context
+    assert (context.minimum_version, context.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
+    with pytest.raises(TlsError, match=r"TLSv1.1 is not offered; allowed are TLSv1.2, TLSv1.3"):
+        ServerTls(keys, protocols=["TLSv1.1", "TLSv1.2"])
 
 
 def test_files_that_will_not_do_are_refused_with_their_name_and_the_reason(

@@ -26,20 +26,22 @@ def server_tls(config: BrokerConfig, endpoint: Endpoint) -> ServerTls | None:
                 f"listener {endpoint.listener}: ssl.{store}.type={kind}: Cordwood reads PEM files; "
                 f"convert {location} and set ssl.{store}.type=PEM"
             )
-    keystore = text("ssl.keystore.location")
-    if keystore is None:
+    certificates = text("ssl.keystore.certificate.chain") or text("ssl.keystore.location")
+    if certificates is None:
         raise TlsError(
             f"listener {endpoint.listener} is {endpoint.protocol.name}: set ssl.keystore.type=PEM and "
-            "ssl.keystore.location to a PEM file with the key and the certificate chain"
+            "ssl.keystore.location to a PEM file with the key and the certificate chain (or ssl.keystore.key and "
+            "ssl.keystore.certificate.chain to what would be in it)"
         )
     return ServerTls(
-        KeyPair(keystore, None, text("ssl.key.password")),
+        KeyPair(certificates, text("ssl.keystore.key"), text("ssl.key.password")),
         ClientAuth(text("ssl.client.auth") or "none"),
-        text("ssl.truststore.location"),
-        _ciphers(config, endpoint),
+        text("ssl.truststore.certificates") or text("ssl.truststore.location"),
+        ":".join(_items(config, endpoint, "ssl.cipher.suites")),
+        _items(config, endpoint, "ssl.enabled.protocols"),
     )
 
 
-def _ciphers(config: BrokerConfig, endpoint: Endpoint) -> str:
-    names = config.for_listener(endpoint.listener, "ssl.cipher.suites")
-    return ":".join(names) if isinstance(names, tuple) else ""
+def _items(config: BrokerConfig, endpoint: Endpoint, name: str) -> tuple[str, ...]:
+    value = config.for_listener(endpoint.listener, name)
+    return value if isinstance(value, tuple) else ()

@@ -21,7 +21,9 @@ from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT, standalone_config
 from cordwood.cli.log_lines import JsonLines, TextLines
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.effects import Effect, effect_on_broker
 from cordwood.config.errors import BadConfiguration, ConfigError
+from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
@@ -31,6 +33,8 @@ from cordwood.runtime.network import CannotListen
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
+
+_log = logging.getLogger(__name__)
 
 # Variables that are the command line's and no broker's.
 _OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP",)
@@ -106,13 +110,14 @@ def _read_config(
         except OSError as error:
             raise ConfigError(f"--config {file}: {error.strerror}") from error
     layers.append(environment_layer(os.environ, _OTHER_VARIABLES))
-    said = command_line_layer(assignments)
-    layers.append(said)
+    layers.append(command_line_layer(assignments))
     if directory is not None:
         layers.append(Layer("--data", {"log.dirs": directory}))
     if port is not None and any("listeners" in layer.settings for layer in layers):
         raise ConfigError("--port and listeners both say where to listen: give one of them")
-    return standalone_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
+    config = standalone_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
+    _tell_what_does_nothing(layers)
+    return config
 
 
 @contextmanager
@@ -122,6 +127,17 @@ def _data_directory(data: str | None, ephemeral: bool) -> Iterator[str | None]:
         return
     with tempfile.TemporaryDirectory(prefix="cordwood-", ignore_cleanup_errors=True) as directory:
         yield directory
+
+
+def _tell_what_does_nothing(layers: list[Layer]) -> None:
+    """Nothing is silently ignored: a key that was set and has no effect here is named."""
+    for name in dict.fromkeys(name for layer in layers for name in layer.settings):
+        if definition_of(name) is None:
+            continue
+        rule = effect_on_broker(base_of(name) or name)
+        if rule.effect is not Effect.WORKS:
+            why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
+            _log.warning("%s is set and has no effect %s", name, why)
 
 
 async def _serve(config: BrokerConfig, metrics_port: int | None) -> int:
@@ -147,6 +163,6 @@ def _set_up_logging(log_format: LogFormat, level: str) -> None:
     logging.basicConfig(level=number, handlers=[handler])
 
 
-def _give_up(message: str) -> typer.Exit:
+def _give_up(message: str) -> NoReturn:
     print(f"cordwood up: {message}", file=sys.stderr)
     raise typer.Exit(2)

@@ -1,6 +1,9 @@
 """TLS settings: PEM files become contexts, and a file that will not do is refused with its name and the reason."""
 
 import ssl
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,7 +29,8 @@ _VERIFY_MODES = {
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """PEM: the certificate chain, own certificate first; the key may stand in the same file."""
+    """PEM: the certificate chain, own certificate first; the key may stand in the same file. In place of a file's path
+    there may be what would be in it."""
 
     certificate_file: str
     key_file: str | None = None
@@ -34,13 +38,20 @@ class KeyPair:
 
 
 class ServerTls:
-    """`ca_file` holds the certificates that clients' are verified against. Raises `TlsError`."""
+    """`ca_file` holds the certificates that clients' are verified against; or it is these. `protocols` are Java's names:
+    TLSv1.2, TLSv1.3. Raises `TlsError`."""
 
     def __init__(
-        self, keys: KeyPair, client_auth: ClientAuth = ClientAuth.NONE, ca_file: str | None = None, ciphers: str = ""
+        self,
+        keys: KeyPair,
+        client_auth: ClientAuth = ClientAuth.NONE,
+        ca_file: str | None = None,
+        ciphers: str = "",
+        protocols: Sequence[str] = (),
     ) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _set_protocols(context, protocols)
         _load_keys(context, keys)
         if client_auth is not ClientAuth.NONE:
             if ca_file is None:
@@ -78,7 +89,41 @@ class ClientTls:
         self.context = context
 
 
+_PROTOCOLS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def _set_protocols(context: ssl.SSLContext, protocols: Sequence[str]) -> None:
+    if not protocols:
+        return
+    unknown = [name for name in protocols if name not in _PROTOCOLS]
+    if unknown:
+        raise TlsError(f"ssl.enabled.protocols: {unknown[0]} is not offered; allowed are {', '.join(_PROTOCOLS)}")
+    context.minimum_version = min(_PROTOCOLS[name] for name in protocols)
+    context.maximum_version = max(_PROTOCOLS[name] for name in protocols)
+
+
+_PEM_MARK = "-----BEGIN "
+
+
+@contextmanager
+def _as_file(source: str) -> Iterator[str]:
+    """OpenSSL reads keys from files: PEM that was given as such stands in one, for its owner only, as long as it takes.
+    The text of an error names that file."""
+    if _PEM_MARK not in source:
+        yield source
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="pem-", suffix=".pem") as file:
+        file.write(source)
+        file.flush()
+        yield file.name
+
+
 def _load_keys(context: ssl.SSLContext, keys: KeyPair) -> None:
+    with _as_file(keys.certificate_file) as certificates, _as_file(keys.key_file or keys.certificate_file) as key:
+        _load_key_files(context, KeyPair(certificates, key, keys.key_password))
+
+
+def _load_key_files(context: ssl.SSLContext, keys: KeyPair) -> None:
     key_file = keys.key_file or keys.certificate_file
     _check_pem(keys.certificate_file, "certificate", "CERTIFICATE-----")
     _check_pem(key_file, "private key", "PRIVATE KEY-----")
@@ -97,7 +142,12 @@ def _load_keys(context: ssl.SSLContext, keys: KeyPair) -> None:
         ) from error
 
 
-def _load_authorities(context: ssl.SSLContext, ca_file: str) -> None:
+def _load_authorities(context: ssl.SSLContext, source: str) -> None:
+    with _as_file(source) as ca_file:
+        _load_authority_file(context, ca_file)
+
+
+def _load_authority_file(context: ssl.SSLContext, ca_file: str) -> None:
     _check_pem(ca_file, "trusted certificate", "CERTIFICATE-----")
     try:
         context.load_verify_locations(ca_file)
