@@ -1,0 +1,161 @@
+"""How a command reaches a cluster: the options that all of them share, and running their work.
+
+@reaching_cluster
+def describe(access: Access, name: ...) -> None:
+    run(access, partial(_describe, name=name))
+"""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, TypeVar, get_type_hints
+
+import typer
+
+from cordwood.cli.output import quietly_to_pipes
+from cordwood.client.addresses import parse_bootstrap
+from cordwood.client.client import Client
+from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
+from cordwood.client.settings import Settings
+from cordwood.runtime import event_loop
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import ClientTls, KeyPair, TlsError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_UNREACHABLE = 3
+EXIT_INTERRUPTED = 130
+
+_PANEL = "Connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    bootstrap: str
+    timeout_s: float
+    tls: bool
+    tls_ca: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    tls_key_password: str | None
+    tls_any_host: bool
+
+    def settings(self) -> Settings:
+        """Raises `BadSetting` or `TlsError`."""
+        if self.tls_key is not None and self.tls_cert is None:
+            raise BadSetting("--tls-key needs --tls-cert")
+        return Settings(
+            client_id="cordwood-cli",
+            tls=self._client_tls(),
+            default_api_timeout_ms=round(self.timeout_s * 1000),
+            request_timeout_ms=round(min(self.timeout_s, 30) * 1000),
+            socket_connection_setup_timeout_ms=round(min(self.timeout_s, 10) * 1000),
+        )
+
+    def _client_tls(self) -> ClientTls | None:
+        if not self.tls and self.tls_ca is None and self.tls_cert is None and not self.tls_any_host:
+            return None
+        keys = None if self.tls_cert is None else KeyPair(self.tls_cert, self.tls_key, self.tls_key_password)
+        return ClientTls(self.tls_ca, keys, check_hostname=not self.tls_any_host)
+
+
+def _options(
+    *,
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap",
+            "-b",
+            metavar="HOST:PORT",
+            envvar="CORDWOOD_BOOTSTRAP",
+            help="Brokers to begin with, with commas between.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = "127.0.0.1:9092",
+    timeout_s: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0.1,
+            help="How long to go on trying while brokers fail to answer.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 30.0,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Connect with TLS; the other --tls options imply it.", rich_help_panel=_PANEL)
+    ] = False,
+    tls_ca: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Certificates to trust (PEM), instead of the system's.", rich_help_panel=_PANEL
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Our own certificate (PEM).", rich_help_panel=_PANEL)
+    ] = None,
+    tls_key: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Its key (PEM), if it is in another file.", rich_help_panel=_PANEL),
+    ] = None,
+    tls_key_password: Annotated[
+        str | None, typer.Option(metavar="PASSWORD", help="What the key is encrypted with.", rich_help_panel=_PANEL)
+    ] = None,
+    tls_any_host: Annotated[
+        bool,
+        typer.Option(
+            "--tls-any-host", help="Do not ask for the host's name in a broker's certificate.", rich_help_panel=_PANEL
+        ),
+    ] = False,
+) -> None:
+    """The options of `Access`, as typer reads them."""
+
+
+def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callable[..., None]:
+    """Gives a command the options of `Access` behind its own."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = list(inspect.signature(_options).parameters.values())
+    names = [parameter.name for parameter in shared]
+
+    @functools.wraps(function)
+    def command(**given: Any) -> None:
+        access = Access(**{name: given.pop(name) for name in names})
+        with quietly_to_pipes():
+            function(access, **given)  # type: ignore[call-arg]  # typer calls by name
+
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own + shared]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    hints = get_type_hints(function, include_extras=True) | get_type_hints(_options, include_extras=True)
+    command.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
+    return command
+
+
+def run(access: Access, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """Runs `work` with a client. An error becomes one line and an exit code; Ctrl-C and a closed pipe end quietly."""
+
+    async def main() -> T:
+        addresses = parse_bootstrap(access.bootstrap)
+        settings = access.settings()
+        async with await Client.connect(addresses, settings, network=SocketNetwork()) as client:
+            return await work(client)
+
+    try:
+        return event_loop.run(main())
+    except CannotReachCluster as error:
+        fail(f"{error} (is a node running there? cordwood up starts one)", EXIT_UNREACHABLE)
+    except (BadSetting, TlsError) as error:
+        fail(str(error), EXIT_BAD_INPUT)
+    except ClientError as error:
+        fail(str(error), EXIT_FAILED)
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:
+    print(f"cordwood: {reason}", file=sys.stderr)
+    raise typer.Exit(exit_code)

@@ -1,0 +1,173 @@
+"""`cordwood config`: describe, set and unset configurations."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from cordwood.cli.access import Access, reaching_cluster, run
+from cordwood.cli.assignments import parse_changes
+from cordwood.cli.output import print_json, print_table
+from cordwood.client.admin.configs import (
+    AlterOperation,
+    ConfigChange,
+    ConfigEntry,
+    Resource,
+    ResourceType,
+    alter_config,
+    describe_config,
+    list_config_resources,
+)
+
+app = typer.Typer(
+    help="Describe and change configurations of topics, brokers, groups, loggers and client metrics.",
+    no_args_is_help=True,
+)
+
+
+class Kind(StrEnum):
+    TOPIC = "topic"
+    BROKER = "broker"
+    BROKER_DEFAULT = "broker-default"
+    GROUP = "group"
+    LOGGER = "logger"
+    CLIENT_METRICS = "client-metrics"
+
+
+_TYPES = {
+    Kind.TOPIC: ResourceType.TOPIC,
+    Kind.BROKER: ResourceType.BROKER,
+    Kind.BROKER_DEFAULT: ResourceType.BROKER,
+    Kind.GROUP: ResourceType.GROUP,
+    Kind.LOGGER: ResourceType.BROKER_LOGGER,
+    Kind.CLIENT_METRICS: ResourceType.CLIENT_METRICS,
+}
+_KINDS = {kind_type: kind for kind, kind_type in _TYPES.items() if kind is not Kind.BROKER_DEFAULT}
+
+KindArgument = Annotated[Kind, typer.Argument(metavar="KIND", help=f"{', '.join(kind.value for kind in Kind)}.")]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="A topic, the id of a broker (also for its loggers), a group; none for broker-default. Then the settings.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood config describe topic orders\n\n"
+    "cordwood config describe topic orders retention.ms --all\n\n"
+    "cordwood config describe broker 1 --all --json\n\n"
+    "cordwood config describe broker-default"
+)
+@reaching_cluster
+def describe(
+    access: Access,
+    kind: KindArgument,
+    words: Words = None,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also what has its default value.")] = False,
+    documentation: Annotated[bool, typer.Option("--docs", help="With what each setting means (--json only).")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show settings: those that were changed, or all; or only those that are named."""
+    resource, names = _split(kind, words or [])
+    entries = run(
+        access,
+        partial(describe_config, resource=resource, names=names or None, documentation=documentation),
+    )
+    unknown = sorted(set(names) - {entry.name for entry in entries})
+    if unknown and kind is not Kind.BROKER_DEFAULT:
+        raise typer.BadParameter(f"{resource} has no setting {unknown[0]!r}", param_hint="NAME ...")
+    if not show_all and not names:
+        entries = [entry for entry in entries if not entry.is_default]
+    if as_json:
+        print_json([_as_json(entry, documentation) for entry in entries])
+    else:
+        print_table(
+            ("name", "value", "source"),
+            [(entry.name, "(sensitive)" if entry.sensitive else entry.value, entry.source.name) for entry in entries],
+        )
+
+
+@app.command(
+    "set",
+    epilog="Examples:\n\n"
+    "cordwood config set topic orders retention.ms=3600000 cleanup.policy+=compact\n\n"
+    "cordwood config set broker-default log.retention.ms=86400000\n\n"
+    "cordwood config set logger 1 root=DEBUG",
+)
+@reaching_cluster
+def set_config(access: Access, kind: KindArgument, words: Words = None, dry_run: DryRun = False) -> None:
+    """Set: NAME=VALUE; NAME+=ITEM and NAME-=ITEM add to and take from a list. All of them or none."""
+    resource, rest = _split(kind, words or [])
+    changes = parse_changes(rest, "NAME=VALUE...")
+    if not changes:
+        raise typer.BadParameter("nothing to set: give NAME=VALUE", param_hint="NAME=VALUE...")
+    run(access, partial(alter_config, resource=resource, changes=changes, validate_only=dry_run))
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood config unset topic orders retention.ms\n\n"
+    "cordwood config unset broker-default log.retention.ms"
+)
+@reaching_cluster
+def unset(access: Access, kind: KindArgument, words: Words = None, dry_run: DryRun = False) -> None:
+    """Remove what was set, so that the default holds again."""
+    resource, names = _split(kind, words or [])
+    if not names:
+        raise typer.BadParameter("nothing to unset: give the names of settings", param_hint="NAME ...")
+    changes = [ConfigChange(name, AlterOperation.DELETE) for name in names]
+    run(access, partial(alter_config, resource=resource, changes=changes, validate_only=dry_run))
+
+
+@app.command("list", epilog="Examples:\n\ncordwood config list\n\ncordwood config list group --json")
+@reaching_cluster
+def list_resources(
+    access: Access,
+    kind: Annotated[
+        Kind | None, typer.Argument(metavar="KIND", help=f"{', '.join(kind.value for kind in Kind)}.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what can have, or has, a configuration: topics, brokers, groups, client metrics."""
+    types = [] if kind is None else [_TYPES[kind]]
+    resources = run(access, partial(list_config_resources, types=types))
+    if as_json:
+        print_json([{"kind": _KINDS[resource.type].value, "name": resource.name} for resource in resources])
+    else:
+        print_table(("kind", "name"), [(_KINDS[resource.type].value, resource.name) for resource in resources])
+
+
+def _split(kind: Kind, words: Sequence[str]) -> tuple[Resource, list[str]]:
+    """The resource and what follows it."""
+    if kind is Kind.BROKER_DEFAULT:
+        return Resource(ResourceType.BROKER, ""), list(words)
+    if not words:
+        raise typer.BadParameter(f"which {kind.value}?", param_hint="NAME ...")
+    if kind in (Kind.BROKER, Kind.LOGGER) and not words[0].isdecimal():
+        raise typer.BadParameter(
+            f"{words[0]!r} is not the id of a broker (broker-default is what holds for all)", param_hint="NAME ..."
+        )
+    return Resource(_TYPES[kind], words[0]), list(words[1:])
+
+
+def _as_json(entry: ConfigEntry, documentation: bool) -> dict[str, Any]:
+    described = {
+        "name": entry.name,
+        "value": entry.value,
+        "source": entry.source.name,
+        "type": entry.type.name,
+        "readOnly": entry.read_only,
+        "sensitive": entry.sensitive,
+        "synonyms": [
+            {"name": synonym.name, "value": synonym.value, "source": synonym.source.name} for synonym in entry.synonyms
+        ],
+    }
+    return described | {"documentation": entry.documentation} if documentation else described

@@ -1,0 +1,210 @@
+"""`cordwood consume`: a topic's records, to its end or following it."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+import typer
+
+from cordwood.cli.access import Access, reaching_cluster, run
+from cordwood.cli.output import warn
+from cordwood.cli.progress import Update, progress
+from cordwood.cli.reading import Offsets, bounds, resolve
+from cordwood.cli.record_format import (
+    BadFormat,
+    Formatter,
+    json_format,
+    key_value_format,
+    parse_format,
+    unescape,
+    value_format,
+)
+from cordwood.cli.spots import Earliest, Latest, Spot, parse_spots
+from cordwood.client.client import Client
+from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.errors import BadSetting, BrokerError, ClientError
+from cordwood.client.fetch_plan import Fetched, FetchLimits, FetchPlan
+from cordwood.client.fetcher import Fetcher
+from cordwood.runtime.clock import SystemClock
+from cordwood.wire.errors import ErrorCode
+
+T = TypeVar("T")
+
+_FIELDS_HELP = "{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers} {key_size} {value_size}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What to read."""
+
+    partitions: Sequence[int]
+    """Empty: all."""
+    start: Sequence[str]
+    until: Sequence[str]
+    follow: bool
+    count: int | None
+    read_committed: bool
+
+
+@reaching_cluster
+def consume(
+    access: Access,
+    topic: Annotated[str, typer.Argument(help="The topic to read.", show_default=False)],
+    start: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            "-o",
+            metavar="SPOT",
+            help="Where to begin: earliest, latest, an offset, -N (the last N of each partition), @TIME, @-1h; "
+            "for one partition: 0=SPOT. May be repeated. Default: earliest.",
+            show_default=False,
+        ),
+    ] = None,
+    until: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--until", metavar="SPOT", help="Where to stop, before that record; as --from.", show_default=False
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is written later; so does --from latest.")
+    ] = False,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after so many records.")] = None,
+    partitions: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated.")
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys", "-k", help="Print key, separator and value.")] = False,
+    key_separator: Annotated[
+        str, typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value.")
+    ] = r"\t",
+    text_format: Annotated[
+        str | None, typer.Option("--format", "-F", metavar="FORMAT", help=f"Fields: {_FIELDS_HELP}.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object a line; bytes that are not text are base64.")
+    ] = False,
+    delimiter: Annotated[
+        str, typer.Option("--delimiter", "-D", metavar="TEXT", help="What ends a record; not for --json or --format.")
+    ] = r"\n",
+    null: Annotated[
+        str, typer.Option("--null", metavar="TEXT", help="What is printed for a key or value that is null.")
+    ] = "",
+    read_committed: Annotated[
+        bool, typer.Option("--read-committed", help="Leave out transactions that are open or aborted.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Print a topic's records, as cat does, or as tail -f does with --follow. Ctrl-C ends it."""
+    formatter = _formatter(keys, key_separator, text_format, as_json, delimiter, null)
+    if follow and until:
+        raise typer.BadParameter("goes with --until no better than an end with no end", param_hint="--follow")
+    # From the end on there is nothing to read but what is written later.
+    follow = follow or (not until and _is_latest(start or []))
+    selection = _Selection(partitions or [], start or [], until or [], follow, count, read_committed)
+
+    async def work(client: Client) -> None:
+        plan = await _plan(client, topic, selection)
+        total = None if follow else sum(plan.ends[p] - plan.positions[p] for p in plan.left) if plan.ends else 0
+        # Where records go to the terminal, they are progress enough.
+        wanted = not quiet and not follow and count is None and not sys.stdout.isatty()
+        with progress(topic, total, wanted=wanted) as update:
+            await _print_records(client, plan, formatter, count, update)
+
+    run(access, work)
+
+
+async def _plan(client: Client, topic: str, selection: _Selection) -> FetchPlan:
+    partitions = _chosen(await _known_topic(client, topic), selection.partitions)
+    committed = selection.read_committed
+    starts, ends = await bounds(client, partitions, read_committed=committed)
+    positions = await resolve(
+        client, _spots(partitions, selection.start, Earliest()), starts, ends, read_committed=committed
+    )
+    stops: Offsets | None = None
+    if not selection.follow:
+        stops = await resolve(
+            client, _spots(partitions, selection.until, Latest()), starts, ends, read_committed=committed
+        )
+    # Few records are wanted: no need for a broker to send many.
+    limits = FetchLimits(partition_max_bytes=64 * 1024) if (selection.count or 1000) < 1000 else FetchLimits()
+    return FetchPlan(positions, stops, limits=limits, read_committed=committed)
+
+
+async def _print_records(
+    client: Client, plan: FetchPlan, formatter: Formatter, count: int | None, update: Update
+) -> None:
+    printed = 0
+    begun = dict(plan.positions)
+    if count == 0:
+        return
+    async with aclosing(Fetcher(client, plan, _warn_of_gap).read()) as stream:
+        async for fetched in stream:
+            records = fetched.records if count is None else fetched.records[: count - printed]
+            _write(fetched, formatter, len(records))
+            printed += len(records)
+            update(sum(plan.positions[partition] - begun[partition] for partition in begun), printed)
+            if printed == count:
+                return
+
+
+def _write(fetched: Fetched, formatter: Formatter, count: int) -> None:
+    partition = fetched.partition
+    sys.stdout.buffer.write(b"".join(formatter(partition, record) for record in fetched.records[:count]))
+    sys.stdout.buffer.flush()
+
+
+def _warn_of_gap(partition: TopicPartition, position: int, start: int) -> None:
+    warn(f"{partition}: records {position} to {start - 1} were deleted before they were read")
+
+
+async def _known_topic(client: Client, name: str) -> Topic:
+    try:
+        return (await client.topics([name]))[name]
+    except BrokerError as error:
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise ClientError(f"there is no topic {name}") from error
+        raise
+
+
+def _chosen(topic: Topic, wanted: Sequence[int]) -> list[TopicPartition]:
+    count = len(topic.partitions)
+    for partition in wanted:
+        if partition >= count:
+            raise BadSetting(f"topic {topic.name} has no partition {partition}; it has 0 to {count - 1}")
+    return [TopicPartition(topic.name, partition) for partition in sorted(set(wanted)) or range(count)]
+
+
+def _spots(partitions: Sequence[TopicPartition], texts: Sequence[str], default: Spot) -> dict[TopicPartition, Spot]:
+    numbers = [partition.partition for partition in partitions]
+    spots = parse_spots(texts, numbers, SystemClock().now_ms(), default)
+    return {partition: spots[partition.partition] for partition in partitions}
+
+
+def _is_latest(texts: Sequence[str]) -> bool:
+    return bool(texts) and all(text in ("latest", "end") for text in texts)
+
+
+def _formatter(
+    keys: bool, key_separator: str, text_format: str | None, as_json: bool, delimiter: str, null: str
+) -> Formatter:
+    if keys + (text_format is not None) + as_json > 1:
+        raise typer.BadParameter("one of --keys, --format and --json", param_hint="--format")
+    if as_json:
+        return json_format
+    if text_format is not None:
+        return _checked("--format", lambda: parse_format(text_format, null.encode()))
+    end = _checked("--delimiter", lambda: unescape(delimiter).encode())
+    if keys:
+        between = _checked("--key-separator", lambda: unescape(key_separator).encode())
+        return key_value_format(between, end, null.encode())
+    return value_format(end, null.encode())
+
+
+def _checked(option: str, parse: Callable[[], T]) -> T:
+    try:
+        return parse()
+    except BadFormat as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error

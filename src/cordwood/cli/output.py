@@ -1,0 +1,82 @@
+"""What commands print: tables for people, tab-separated lines for pipes, JSON for programs."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None, kind: str | None = None
+) -> None:
+    """On a terminal a table with a title and a head; elsewhere the rows alone, with tabs between, for cut and awk.
+
+    Where a command prints several tables, `kind` begins each row of a pipe, to tell them apart.
+    """
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(_cell(value) for value in ([kind, *row] if kind is not None else row)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if title is not None:
+        print(f"\n{title}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], int) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        # Text, not markup: a topic or a value may hold brackets.
+        table.add_row(*(Text(_cell(value)) for value in row))
+    Console().print(table)
+
+
+def print_facts(facts: Sequence[tuple[str, Any]]) -> None:
+    """Names with a value each."""
+    width = max(len(name) for name, _ in facts) + 2
+    for name, value in facts:
+        print(f"{name + ':':<{width}}{_cell(value)}" if sys.stdout.isatty() else f"{name}\t{_cell(value)}")
+
+
+def note(text: str) -> None:
+    """What a person wants to know and a program does not: on the error stream, if that is a terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    print(f"cordwood: {text}", file=sys.stderr)
+
+
+@contextmanager
+def quietly_to_pipes() -> Iterator[None]:
+    """Ends the command when whoever read its output has seen enough, as `head` does."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # What Python flushes at exit must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list | frozenset):
+        return ",".join(str(item) for item in value)
+    return str(value).replace("\t", " ").replace("\n", " ")

@@ -1,0 +1,279 @@
+"""`cordwood topic`: create, list, describe, alter, delete."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from cordwood.cli.access import Access, fail, reaching_cluster, run
+from cordwood.cli.assignments import parse_changes, parse_pairs
+from cordwood.cli.output import note, print_json, print_table, warn
+from cordwood.cli.topic_choice import choose_topics, choose_visible
+from cordwood.cli.topic_description import describe_topics, print_descriptions
+from cordwood.client.admin.configs import AlterOperation, ConfigChange, Resource, ResourceType, alter_config
+from cordwood.client.admin.topics import (
+    CreatedTopic,
+    NewTopic,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    until_gone,
+    until_led,
+)
+from cordwood.client.client import Client
+from cordwood.client.cluster import Topic
+from cordwood.client.errors import BrokerError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.primitives import uuid_text
+
+app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
+
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
+Patterns = Annotated[
+    list[str], typer.Argument(metavar="TOPIC", help="Names, or patterns such as 'test-*'.", show_default=False)
+]
+OptionalPatterns = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TOPIC", help="Names, or patterns such as 'test-*'.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Internal = Annotated[bool, typer.Option("--internal", help="Also topics of the brokers' own, such as offsets.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
+
+# A request with many topics takes its time; smaller ones show progress and stay within a request's timeout.
+_TOPICS_PER_REQUEST = 100
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood topic create orders --partitions 6\n\n"
+    "cordwood topic create orders --set retention.ms=3600000 --set cleanup.policy=compact,delete\n\n"
+    "cordwood topic create orders --replicas 1:2 --replicas 2:3"
+)
+@reaching_cluster
+def create(
+    access: Access,
+    names: Names,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="How many; else the cluster's num.partitions.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, help="How many; else default.replication.factor."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A topic's setting; may be repeated.")
+    ] = None,
+    replicas: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID:ID...", help="The brokers of one partition, its leader first; once for each partition."
+        ),
+    ] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="One that exists is no error.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create topics, and wait until their partitions have leaders."""
+    if replicas and (partitions is not None or replication_factor is not None):
+        raise typer.BadParameter("says both how many partitions and replicas there are", param_hint="--replicas")
+    configs = parse_pairs(settings or [], "--set")
+    assignment = [_parse_replicas(text) for text in replicas or []]
+    topics = [NewTopic(name, partitions or -1, replication_factor or -1, configs, assignment) for name in names]
+    results = run(access, partial(_create, topics=topics, dry_run=dry_run))
+    failures = []
+    created = []
+    for result in results:
+        if isinstance(result, CreatedTopic):
+            created.append(result)
+        elif not (if_not_exists and result.code == ErrorCode.TOPIC_ALREADY_EXISTS):
+            failures.append(result)
+    if as_json:
+        print_json([_created_as_json(topic) for topic in created])
+    else:
+        for topic in created:
+            note(f"{'would create' if dry_run else 'created'} {_told(topic)}")
+    _end_with(failures)
+
+
+@app.command("list", epilog="Examples:\n\ncordwood topic list\n\ncordwood topic list 'order*' --json")
+@reaching_cluster
+def list_topics(
+    access: Access, patterns: OptionalPatterns = None, internal: Internal = False, as_json: AsJson = False
+) -> None:
+    """List topics: a table on a terminal, one name a line in a pipe."""
+    topics = choose_visible(run(access, Client.all_topics), patterns or [], internal)
+    if as_json:
+        print_json([_listed_as_json(topic) for topic in topics])
+    elif not sys.stdout.isatty():
+        for topic in topics:
+            print(topic.name)
+    else:
+        print_table(
+            ("topic", "partitions", "replicas", "id"),
+            [(topic.name, len(topic.partitions), _replication(topic), uuid_text(topic.id)) for topic in topics],
+        )
+
+
+@app.command(epilog="Examples:\n\ncordwood topic describe orders\n\ncordwood topic describe 'order*' --json")
+@reaching_cluster
+def describe(
+    access: Access, patterns: OptionalPatterns = None, internal: Internal = False, as_json: AsJson = False
+) -> None:
+    """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults."""
+
+    async def work(client: Client) -> list[dict[str, Any]]:
+        topics = await choose_topics(client, patterns or [], internal)
+        return await describe_topics(client, topics)
+
+    described = run(access, work)
+    if as_json:
+        print_json(described)
+    else:
+        print_descriptions(described)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood topic alter orders --partitions 12\n\n"
+    "cordwood topic alter orders --set retention.ms=60000 --unset cleanup.policy\n\n"
+    "cordwood topic alter orders --set cleanup.policy+=compact"
+)
+@reaching_cluster
+def alter(
+    access: Access,
+    patterns: Patterns,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="Grow to so many partitions in all.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set; += and -= add to and take from a list. Repeatable."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default; may be repeated.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Add partitions to topics, or change their settings."""
+    changes = parse_changes(settings or [], "--set")
+    changes += [ConfigChange(name, AlterOperation.DELETE) for name in unset or []]
+    if partitions is None and not changes:
+        raise typer.BadParameter("nothing to alter: give --partitions, --set or --unset", param_hint="TOPIC")
+    run(access, partial(_alter, patterns=patterns, partitions=partitions, changes=changes, dry_run=dry_run))
+
+
+@app.command(epilog="Examples:\n\ncordwood topic delete orders\n\ncordwood topic delete 'test-*' --yes")
+@reaching_cluster
+def delete(
+    access: Access,
+    patterns: Patterns,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
+) -> None:
+    """Delete topics with all their records."""
+
+    async def choose(client: Client) -> list[str]:
+        return [topic.name for topic in await choose_topics(client, patterns, internal=True, missing_ok=if_exists)]
+
+    names = run(access, choose)
+    if not names:
+        return
+    if not yes and sys.stdin.isatty():
+        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        typer.confirm(f"Delete {shown}?", abort=True, err=True)
+    _end_with(run(access, partial(_delete, names=names)))
+
+
+async def _create(client: Client, topics: Sequence[NewTopic], dry_run: bool) -> list[CreatedTopic | BrokerError]:
+    results: list[CreatedTopic | BrokerError] = []
+    for some in _portions(topics):
+        told = await create_topics(client, some, validate_only=dry_run)
+        results += [told[topic.name] for topic in some]
+    if not dry_run:
+        await until_led(client, [result.name for result in results if isinstance(result, CreatedTopic)])
+    return results
+
+
+async def _alter(
+    client: Client, patterns: Sequence[str], partitions: int | None, changes: Sequence[ConfigChange], dry_run: bool
+) -> None:
+    names = [topic.name for topic in await choose_topics(client, patterns, internal=True)]
+    # What can be refused without harm comes first.
+    if partitions is not None:
+        failed = await create_partitions(client, dict.fromkeys(names, partitions), validate_only=dry_run)
+        for error in failed.values():
+            if error is not None:
+                raise error
+        if not dry_run:
+            await until_led(client, names)
+    if changes:
+        for name in names:
+            await alter_config(client, Resource(ResourceType.TOPIC, name), changes, validate_only=dry_run)
+
+
+async def _delete(client: Client, names: Sequence[str]) -> list[BrokerError]:
+    failures = []
+    deleted = []
+    for some in _portions(names):
+        for name, error in (await delete_topics(client, some)).items():
+            if error is None:
+                deleted.append(name)
+                note(f"deleted {name}")
+            else:
+                failures.append(error)
+    await until_gone(client, deleted)
+    return failures
+
+
+def _portions(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[start : start + _TOPICS_PER_REQUEST] for start in range(0, len(items), _TOPICS_PER_REQUEST)]
+
+
+def _parse_replicas(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(":")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not the ids of brokers with colons between, such as 1:2:3", param_hint="--replicas"
+        ) from None
+
+
+def _told(topic: CreatedTopic) -> str:
+    if topic.partitions < 0:
+        return topic.name
+    partitions = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
+    return f"{topic.name}: {partitions}, replication factor {topic.replication_factor}"
+
+
+def _created_as_json(topic: CreatedTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "topicId": uuid_text(topic.id),
+        "partitions": topic.partitions,
+        "replicationFactor": topic.replication_factor,
+    }
+
+
+def _listed_as_json(topic: Topic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "topicId": uuid_text(topic.id),
+        "internal": topic.is_internal,
+        "partitions": len(topic.partitions),
+        "replicationFactor": _replication(topic),
+    }
+
+
+def _replication(topic: Topic) -> int:
+    return max((len(partition.replicas) for partition in topic.partitions), default=0)
+
+
+def _end_with(failures: Sequence[BrokerError]) -> None:
+    """A line for each, and the exit code."""
+    for failure in failures[:-1]:
+        warn(str(failure))
+    if failures:
+        fail(str(failures[-1]))

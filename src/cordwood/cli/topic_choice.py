@@ -1,0 +1,53 @@
+"""Which topics a command means: names, and patterns as shells have them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import Topic
+from cordwood.client.errors import ClientError
+
+_WILDCARDS = frozenset("*?[")
+
+
+class NoSuchTopic(ClientError):
+    pass
+
+
+async def choose_topics(
+    client: Client, patterns: Sequence[str], internal: bool, *, missing_ok: bool = False
+) -> list[Topic]:
+    """In the order of their names. Raises `NoSuchTopic`, or a `BrokerError` for a name that is not there."""
+    names = [pattern for pattern in patterns if not is_pattern(pattern)]
+    if names and len(names) == len(patterns) and not missing_ok:
+        return [topic for _, topic in sorted((await client.topics(names)).items())]
+    everything = await client.all_topics()
+    missing = [name for name in names if name not in everything]
+    if missing and not missing_ok:
+        # A broker may be behind; who was asked by name looks twice.
+        await client.topics(missing)
+        everything = dict(client.cluster.topics)
+    chosen = choose_visible(everything, patterns, internal)
+    unmatched = [pattern for pattern in patterns if is_pattern(pattern) and not _matching(everything, pattern)]
+    if unmatched and not missing_ok:
+        raise NoSuchTopic(f"no topic matches {unmatched[0]!r}")
+    return chosen
+
+
+def choose_visible(topics: Mapping[str, Topic], patterns: Sequence[str], internal: bool) -> list[Topic]:
+    """Those that match a pattern, or all without one. Internal topics only where asked for, or by their name."""
+    chosen = []
+    for name, topic in sorted(topics.items()):
+        wanted = not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+        if wanted and (internal or not topic.is_internal or name in patterns):
+            chosen.append(topic)
+    return chosen
+
+
+def is_pattern(text: str) -> bool:
+    """Names of topics have none of these characters."""
+    return not _WILDCARDS.isdisjoint(text)
+
+
+def _matching(names: Collection[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
