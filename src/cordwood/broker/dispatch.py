@@ -6,6 +6,7 @@ from collections.abc import Collection, Coroutine, Iterable
 from typing import Any
 
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Reply
+from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part
 from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.frames import decode_request, encode_response_parts
@@ -49,14 +50,25 @@ class Dispatch:
                 f"{type(request).__name__} version {header.request_api_version} is not served on {connection.listener}"
             )
         call = Call(header, connection)
-        result = handler.handle(self._broker, request, call)
+        try:
+            result = handler.handle(self._broker, request, call)
+        except DiskError as error:
+            raise self._disk_failed(error) from error
         if isinstance(result, Response):
             return call.parts(result)
         if result is None or isinstance(result, Reply):
             return result
-        return _encoded(call, result)
+        return self._encoded(call, result)
 
+    async def _encoded(self, call: Call, result: Coroutine[Any, Any, Response | None]) -> list[Part] | None:
+        try:
+            response = await result
+        except DiskError as error:
+            raise self._disk_failed(error) from error
+        return None if response is None else call.parts(response)
 
-async def _encoded(call: Call, result: Coroutine[Any, Any, Response | None]) -> list[Part] | None:
-    response = await result
-    return None if response is None else call.parts(response)
+    def _disk_failed(self, error: DiskError) -> BadRequest:
+        """A disk that fails under a request which has no error of its own for that costs the connection: its client
+        asks again, and is told by the metadata what is left."""
+        self._broker.replicas.disk_failed(error)
+        return BadRequest(str(error))

@@ -48,6 +48,7 @@ _SINCE = {
     _LATEST_TIERED: 9,
     _EARLIEST_PENDING_UPLOAD: 11,
 }
+_LEADER_EPOCHS_SINCE = 4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 
 
@@ -75,7 +76,7 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, call: Call) -> Lis
                     partition_index=index,
                     offset=found.offset,
                     timestamp=found.timestamp,
-                    leader_epoch=found.leader_epoch,
+                    leader_epoch=found.leader_epoch if call.version >= _LEADER_EPOCHS_SINCE else -1,
                 )
     return ListOffsetsResponse(
         topics=[
