@@ -6,7 +6,7 @@ from cordwood.config.client_metrics import check_client_metrics
 from cordwood.config.definition import Definition
 from cordwood.config.definitions.group import GROUP
 from cordwood.config.definitions.topic import TOPIC
-from cordwood.config.describe import describe_topic
+from cordwood.config.describe import describe_new_topic
 from cordwood.config.errors import ConfigError
 from cordwood.config.group import check_group
 from cordwood.config.keys import definition_of
@@ -44,7 +44,7 @@ def config_schema(broker: Broker) -> ConfigSchema:
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
             )
-            for entry in describe_topic(config, settings)
+            for entry in describe_new_topic(config, settings)
         ]
 
     return ConfigSchema(check, _is_list, _default, describe)

@@ -6,7 +6,7 @@ Entries are sorted by name; Kafka's have no order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 
 from cordwood.config.broker import BrokerConfig, Settings
@@ -69,6 +69,22 @@ def describe_topic(broker: BrokerConfig, settings: Settings) -> list[Entry]:
         own = (SynonymEntry(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG),) if name in settings else ()
         entries.append(_entry(definition, text, (*own, *fallbacks)))
     return sorted(entries, key=lambda entry: entry.name)
+
+
+def describe_new_topic(broker: BrokerConfig, settings: Settings) -> list[Entry]:
+    """As CreateTopics tells it: where a value comes from is looked for under all names of its default, not only under
+    the first. Synonyms are not told there."""
+    return [
+        replace(entry, source=_level_that_says(broker, TOPIC[entry.name]) or entry.source, synonyms=())
+        if entry.name not in settings
+        else replace(entry, synonyms=())
+        for entry in describe_topic(broker, settings)
+    ]
+
+
+def _level_that_says(broker: BrokerConfig, definition: Definition) -> ConfigSource | None:
+    names = [synonym.name for synonym in definition.broker_synonyms]
+    return next((source for settings, source in broker.layers if any(name in settings for name in names)), None)
 
 
 def describe_group(broker: BrokerConfig, settings: Settings) -> list[Entry]:

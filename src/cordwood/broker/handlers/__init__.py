@@ -2,15 +2,30 @@
 
 from cordwood.broker.registry import Handler
 
+from .alter_configs import alter_configs
 from .api_versions import api_versions
+from .create_partitions import create_partitions
+from .create_topics import create_topics
 from .delete_records import delete_records
+from .delete_topics import delete_topics
+from .describe_cluster import describe_cluster
+from .describe_configs import describe_configs
+from .describe_log_dirs import describe_log_dirs
 from .describe_producers import describe_producers
+from .describe_quorum import describe_quorum
+from .describe_topic_partitions import describe_topic_partitions
+from .elect_leaders import elect_leaders
 from .fetch import fetch
+from .incremental_alter_configs import incremental_alter_configs
 from .init_producer_id import init_producer_id
+from .list_config_resources import list_config_resources
 from .list_offsets import list_offsets
 from .metadata import metadata
 from .offset_for_leader_epoch import offset_for_leader_epoch
 from .produce import produce
+from .sasl_handshake import sasl_handshake
+from .unregister_broker import unregister_broker
+from .update_features import update_features
 
 HANDLERS: tuple[Handler, ...] = (
     produce,
@@ -21,5 +36,20 @@ HANDLERS: tuple[Handler, ...] = (
     list_offsets,
     offset_for_leader_epoch,
     metadata,
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_quorum,
+    describe_topic_partitions,
+    elect_leaders,
+    incremental_alter_configs,
+    list_config_resources,
+    sasl_handshake,
+    unregister_broker,
+    update_features,
     api_versions,
 )

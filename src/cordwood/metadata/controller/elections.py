@@ -22,7 +22,9 @@ def elect_leaders(
     """Of every partition if none is named; then those that have the leader already are left out of the answer."""
     election = _TYPES.get(request.election_type)
     if election is None:
-        return Decision([], ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST, replica_election_results=[]))
+        return Decision(
+            [], refuse_all(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        )
     is_all = request.topic_partitions is None
     if request.topic_partitions is None:
         asked = [(topic.name, sorted(topic.partitions)) for topic in image.topics]
@@ -43,6 +45,22 @@ def elect_leaders(
             results.partition_result.append(result)
         response.replica_election_results.append(results)
     return Decision(records, response)
+
+
+def refuse_all(request: ElectLeadersRequest, error: ErrorCode, message: str | None) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=error,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=error, error_message=message)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or []
+        ],
+    )
 
 
 def _elect(

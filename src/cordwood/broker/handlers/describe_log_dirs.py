@@ -1,0 +1,68 @@
+"""DescribeLogDirs: the log directories of this broker, how full they are, and the replicas in each.
+
+A null list of topics means all of them. A replica that is being moved to another directory stands in both, in the new
+one as a future replica, with how many offsets it still lacks; of another one the lag is that behind the high
+watermark, which the leader's own does not have. A directory that has failed is answered with KAFKA_STORAGE_ERROR.
+Version 3 has an error for the whole, version 4 sizes, version 5 whether a directory takes no new replicas (KIP-1066).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, handles
+from cordwood.log.directory import LogDirectory, TopicPartition
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+
+@handles(DescribeLogDirsRequest)
+def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+    asked = None
+    if request.topics is not None:
+        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return DescribeLogDirsResponse(
+        results=[_described(broker, directory, asked) for directory in broker.replicas.directories.directories]
+    )
+
+
+def _described(broker: Broker, directory: LogDirectory, asked: set[TopicPartition] | None) -> DescribeLogDirsResult:
+    root = directory.disk.root
+    try:
+        usage = None if directory.is_offline else directory.disk.usage()
+    except DiskError as error:
+        broker.replicas.disk_failed(error)
+        usage = None
+    if usage is None:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=root)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for topic, partition in _replicas(broker, directory):
+        if asked is None or (topic, partition.partition_index) in asked:
+            topics.setdefault(topic, []).append(partition)
+    return DescribeLogDirsResult(
+        log_dir=root,
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=usage.total_bytes,
+        usable_bytes=usage.free_bytes,
+    )
+
+
+def _replicas(broker: Broker, directory: LogDirectory) -> Iterator[tuple[str, DescribeLogDirsPartition]]:
+    for (topic, index), log in directory.logs.items():
+        yield (
+            topic,
+            DescribeLogDirsPartition(
+                partition_index=index,
+                partition_size=log.size,
+                offset_lag=max(0, log.high_watermark - log.end_offset),
+                is_future_key=False,
+            ),
+        )

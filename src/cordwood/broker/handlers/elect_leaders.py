@@ -1,0 +1,24 @@
+"""ElectLeaders: the preferred leader of partitions, or a leader that may lack records where there is none.
+
+Without a list it is about every partition, and those that have their leader already are left out of the answer. What is
+not committed within the timeout is answered with REQUEST_TIMED_OUT, and may still come to be.
+Version 0 can only ask for preferred leaders, and has no error for the whole.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.deadline import within
+from cordwood.broker.registry import Call, handles
+from cordwood.metadata.controller import elections
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+
+@handles(ElectLeadersRequest)
+async def elect_leaders(broker: Broker, request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
+    response = await within(
+        request.timeout_ms,
+        broker.controller.decide(lambda image: elections.elect_leaders(image, request, broker.defaults)),
+    )
+    return response or elections.refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)

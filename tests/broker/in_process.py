@@ -1,0 +1,115 @@
+"""A node in the test's own process, on real sockets and a real directory, and short ways to what is inside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cordwood.broker.config_schema import config_schema
+from cordwood.broker.node import Node
+from cordwood.broker.standalone import standalone_config
+from cordwood.config.layers import Layer
+from cordwood.log.producers import AppendOrigin
+from cordwood.metadata.controller.topics import create_topics, delete_topics
+from cordwood.net.channel import Channel
+from cordwood.replica.partition import ACKS_ALL, Partition
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.wire.control import end_txn_marker
+from cordwood.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from cordwood.wire.messages.delete_topics import DeleteTopicsRequest
+from cordwood.wire.primitives import Uuid
+from data_answers.batches import batch
+
+T = TypeVar("T")
+
+# Far more than anything here takes: a test that waits for what never comes fails instead of hanging.
+PATIENCE_S = 60.0
+NODE_ID = 1
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    async def patiently() -> T:
+        async with asyncio.timeout(PATIENCE_S):
+            return await main
+
+    return asyncio.run(patiently())
+
+
+@asynccontextmanager
+async def node_at(directory: Path, **settings: str) -> AsyncIterator[InProcessNode]:
+    """Settings by their names, with underscores for dots."""
+    said = {name.replace("_", "."): value for name, value in settings.items()}
+    config = standalone_config(Layer("test", {"log.dirs": str(directory / "data"), **said}), port=0)
+    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(1), open_disk=LocalDisk)
+    await node.start()
+    try:
+        yield InProcessNode(node)
+    finally:
+        await node.stop()
+
+
+class InProcessNode:
+    """What `data_answers` asks, and what tests look at."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.broker = node.broker
+        self._next_producer_id = 1_000_000
+
+    @property
+    def port(self) -> int:
+        return int(self.node.bootstrap.rpartition(":")[2])
+
+    async def connect(self) -> Channel:
+        return await Channel.open(SocketNetwork(), "127.0.0.1", self.port, client_id="test")
+
+    async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> Uuid:
+        settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=settings)]
+        )
+        broker = self.broker
+        response = await broker.controller.decide(
+            lambda image: create_topics(image, request, broker.random, broker.defaults, config_schema(broker))
+        )
+        assert not response.topics[0].error_code, response
+        return response.topics[0].topic_id
+
+    async def delete(self, topic: str) -> None:
+        request = DeleteTopicsRequest(topic_names=[topic])
+        response = await self.broker.controller.decide(lambda image: delete_topics(image, request))
+        assert not response.responses[0].error_code, response
+
+    def partition(self, topic: str, index: int = 0) -> Partition:
+        partition = self.broker.partition(topic, index)
+        assert partition is not None
+        return partition
+
+    async def transaction(self, topic: str, partition: int, name: str) -> InProcessTransaction:
+        self._next_producer_id += 1
+        return InProcessTransaction(self.partition(topic, partition), self._next_producer_id)
+
+
+class InProcessTransaction:
+    """Writes what a transactional producer and its coordinator would."""
+
+    def __init__(self, partition: Partition, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self._partition = partition
+        self._sequence = 0
+
+    async def write(self, *values: str) -> None:
+        records = batch(*values, producer_id=self.producer_id, epoch=0, sequence=self._sequence, transactional=True)
+        self._sequence += len(values)
+        self._partition.append(records, ACKS_ALL, SystemClock().now_ms())
+
+    async def end(self, *, commit: bool) -> None:
+        now_ms = SystemClock().now_ms()
+        marker = end_txn_marker(0, now_ms, self.producer_id, 0, commit=commit, coordinator_epoch=0, leader_epoch=0)
+        self._partition.append(marker, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)

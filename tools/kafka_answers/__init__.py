@@ -1,0 +1,1 @@
+"""Questions to a broker, and what Apache Kafka answered to them: the same conversation is held with Cordwood."""
