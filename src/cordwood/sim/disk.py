@@ -55,6 +55,7 @@ class SimDisk:
         watcher: "DiskWatcher | None" = None,
     ) -> None:
         self.root = root
+        self._is_owner = True
         self._machine = _Machine(FileSystem(now_ms), source, odds or CrashOdds(), watcher)
 
     # Faults
@@ -219,7 +220,9 @@ class SimDisk:
 
     def another(self) -> "SimDisk":
         with self._guard("open", ""):
-            return self._on(self._machine)
+            other = self._on(self._machine)
+        other._is_owner = False
+        return other
 
     def usage(self) -> Usage:
         with self._guard("stat", ""):
@@ -295,6 +298,8 @@ class SimDisk:
                 raise error
             yield
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not self._is_owner:
+                raise FileGone(f"{path} is not there any more") from error
             machine.failure = DiskError(self.root, operation, path, error.strerror or str(error))
             raise machine.failure from error
 

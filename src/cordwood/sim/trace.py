@@ -25,6 +25,10 @@ class Trace:
         self._hash.update(repr((now, kind, details)).encode())
         self._last.append((now, kind, details))
 
+    def remark(self, kind: str, text: str) -> None:
+        """Something to be shown, which is no event: a log line."""
+        self._last.append((self.clock(), kind, (text,)))
+
     def note_bytes(self, kind: str, data: bytes | bytearray | memoryview, *details: str | int | None) -> None:
         """Bytes are shown as their number and checksum."""
         self.note(kind, *details, f"{len(data)} bytes", f"{crc32(data):08x}")

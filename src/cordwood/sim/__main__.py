@@ -1,0 +1,115 @@
+"""`python -m cordwood.sim --seeds 0..1000`: histories of a node that is crashed and started again, judged."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Annotated, NamedTuple
+
+import typer
+
+from .workload import run_seed
+
+app = typer.Typer(add_completion=False)
+
+# Handed to a worker at once.
+_CHUNK = 5
+
+
+class Outcome(NamedTuple):
+    """What of a result goes from process to process."""
+
+    seed: int
+    violations: list[str]
+    summary: str
+    digest: str
+    tail: str
+
+
+@app.command()
+def main(
+    seeds: Annotated[str, typer.Option(metavar="A..B", help="From A up to, not including, B; or one seed.")],
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = os.cpu_count() or 1,
+    keep_going: Annotated[bool, typer.Option(help="Run all seeds, also after one has failed.")] = False,
+) -> None:
+    """Run a node through histories of crashes, and judge what its clients saw. A failure prints how to replay it.
+
+    Examples:
+
+      python -m cordwood.sim --seeds 0..1000
+
+      python -m cordwood.sim --seeds 17
+    """
+    try:
+        chosen = parse_seeds(seeds)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--seeds") from error
+    failed = 0
+    with typer.progressbar(length=len(chosen), label="seeds", show_pos=True) as progress:
+        for outcome in _outcomes(chosen, jobs):
+            progress.update(1)
+            if outcome.violations:
+                failed += 1
+                typer.echo("\n" + describe(outcome))
+                if not keep_going:
+                    break
+            elif len(chosen) == 1:
+                typer.echo(f"\nseed {outcome.seed}: {outcome.summary}\ntrace {outcome.digest}")
+    if failed:
+        raise typer.Exit(1)
+    typer.echo(f"{len(chosen)} histories: nothing lost, nothing twice, nothing out of order")
+
+
+def parse_seeds(text: str) -> range:
+    first, dots, last = text.partition("..")
+    try:
+        seeds = range(int(first), int(last) if dots else int(first) + 1)
+    except ValueError:
+        raise ValueError(f"{text!r} is not A..B, two numbers, nor one number") from None
+    if not seeds:
+        raise ValueError(f"{text!r} has no seed in it: B has to be more than A")
+    return seeds
+
+
+def outcome_of(seed: int) -> Outcome:
+    result = run_seed(seed)
+    return Outcome(seed, [str(one) for one in result.violations], result.summary(), result.digest, result.tail)
+
+
+def describe(outcome: Outcome) -> str:
+    shown = outcome.violations[:10]
+    more = len(outcome.violations) - len(shown)
+    return "\n".join(
+        [
+            f"seed {outcome.seed} failed: {outcome.summary}",
+            "",
+            *(f"  VIOLATED  {violation}" for violation in shown),
+            *([f"  and {more} more"] if more else []),
+            "",
+            "the end of its trace:",
+            outcome.tail,
+            "",
+            f"replay it: python -m cordwood.sim --seeds {outcome.seed}",
+        ]
+    )
+
+
+def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
+    if jobs == 1 or len(seeds) == 1:
+        yield from map(outcome_of, seeds)
+        return
+    chunks = [list(seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK)]
+    with ProcessPoolExecutor(max_workers=min(jobs, len(chunks))) as pool:
+        futures = [pool.submit(_outcomes_of, chunk) for chunk in chunks]
+        try:
+            for future in as_completed(futures):
+                yield from future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _outcomes_of(seeds: list[int]) -> list[Outcome]:
+    return [outcome_of(seed) for seed in seeds]
+
+
+if __name__ == "__main__":
+    app()

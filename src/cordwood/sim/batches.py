@@ -1,0 +1,47 @@
+"""Batches of records whose values tell whose they are."""
+
+from random import Random
+
+from cordwood.wire.compression import Codec
+from cordwood.wire.records import encode_batch
+
+from .client import Client
+from .history import Partition, Send
+
+_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+_COMPRESSED = 0.15
+_LARGE = 0.05
+_MAX_RECORDS = 4
+
+
+def new_send(client: Client, partition: Partition, acks: int) -> Send:
+    """A batch to be sent, in the history from here on."""
+    run = client.run
+    number = run.next_number()
+    values = tuple(
+        f"{client.name}/{number}.{at}/".encode() + _padding(client.source)
+        for at in range(client.source.randint(1, _MAX_RECORDS))
+    )
+    send = Send(number, client.name, partition, values, acks, run.now_s)
+    run.history.sends.append(send)
+    return send
+
+
+def encode(client: Client, send: Send) -> bytearray:
+    source = client.source
+    now_ms = client.run.world.clock.now_ms()
+    return encode_batch(
+        [
+            (at, now_ms - source.randrange(50), source.choice((None, b"", b"key")), value, ())
+            for at, value in enumerate(send.values)
+        ],
+        codec=source.choice(_CODECS) if source.random() < _COMPRESSED else Codec.NONE,
+        producer_id=send.producer_id,
+        producer_epoch=0 if send.is_idempotent else -1,
+        base_sequence=send.sequence,
+    )
+
+
+def _padding(source: Random) -> bytes:
+    size = source.randrange(20_000) if source.random() < _LARGE else source.randrange(100)
+    return source.randbytes(size)

@@ -1,0 +1,35 @@
+"""What must hold of every history. A check is a function that yields violations, in a file of its own."""
+
+from collections.abc import Callable, Iterator
+
+from cordwood.sim.history import History
+
+from .agreement import offsets_keep_their_records
+from .durability import nothing_promised_is_lost
+from .idempotence import idempotent_sends_are_appended_once_and_in_order
+from .order import sends_keep_the_order_of_time
+from .reads import reads_are_whole_and_behind_the_high_watermark
+from .times import timestamps_are_found
+from .topics import topics_stay
+from .violation import Violation
+from .watermarks import watermarks_never_go_back
+
+Check = Callable[[History], Iterator[Violation]]
+
+CHECKS: tuple[Check, ...] = (
+    reads_are_whole_and_behind_the_high_watermark,
+    offsets_keep_their_records,
+    nothing_promised_is_lost,
+    sends_keep_the_order_of_time,
+    idempotent_sends_are_appended_once_and_in_order,
+    watermarks_never_go_back,
+    timestamps_are_found,
+    topics_stay,
+)
+
+
+def violations(history: History) -> list[Violation]:
+    return [violation for check in CHECKS for violation in check(history)]
+
+
+__all__ = ["CHECKS", "Check", "Violation", "violations"]

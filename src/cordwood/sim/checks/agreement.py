@@ -1,0 +1,64 @@
+"""An offset has one record: whoever was told of it, and whenever, was told the same.
+
+Where a power loss may take the end of a log (`Promise.PREFIX`), this holds within an era; and from one era to a later
+one the log is cut at one place: what is the same lies before what is not.
+"""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History, Partition, Send
+
+from .violation import Violation
+
+# offset -> (value, who says so)
+Known = dict[int, tuple[bytes, str]]
+
+
+def offsets_keep_their_records(history: History) -> Iterator[Violation]:
+    known: dict[tuple[Partition, int], Known] = {}
+    sent = {value: send for send in history.sends for value in send.values}
+    for partition, incarnation, offset, value, source in _observations(history):
+        if value not in sent or sent[value].partition != partition:
+            yield Violation("nothing is read that nobody sent", f"{value[:60]!r} at {_at(partition, offset)}: {source}")
+            continue
+        first = known.setdefault((partition, history.era(incarnation)), {}).setdefault(offset, (value, source))
+        if first[0] != value:
+            yield Violation(
+                "an offset keeps its record",
+                f"{_at(partition, offset)} has {value[:60]!r} ({source}), and had {first[0][:60]!r} ({first[1]})",
+            )
+    yield from _cuts(known, sent)
+
+
+def _observations(history: History) -> Iterator[tuple[Partition, int, int, bytes, str]]:
+    for send in history.acknowledged():
+        for at, value in enumerate(send.values):
+            yield send.partition, send.incarnation, send.base_offset + at, value, str(send)
+    for read in history.reads:
+        for seen in read.records:
+            yield read.partition, read.incarnation, seen.offset, seen.value, str(read)
+    for partition, log in history.final.items():
+        for seen in log.records:
+            yield partition, log.incarnation, seen.offset, seen.value, "the log in the end"
+
+
+def _cuts(known: dict[tuple[Partition, int], Known], sent: dict[bytes, Send]) -> Iterator[Violation]:
+    for (partition, era), earlier in known.items():
+        for (other, later_era), later in known.items():
+            if other != partition or later_era <= era:
+                continue
+            # One that is sent again until it is answered may come back to the place that it had.
+            both = [
+                offset for offset in sorted(earlier.keys() & later.keys()) if sent[earlier[offset][0]].attempts == 1
+            ]
+            same = [offset for offset in both if earlier[offset][0] == later[offset][0]]
+            differ = [offset for offset in both if earlier[offset][0] != later[offset][0]]
+            if same and differ and differ[0] < same[-1]:
+                yield Violation(
+                    "a power loss takes the end of a log only",
+                    f"{_at(partition, differ[0])} was replaced and {same[-1]} was kept",
+                )
+
+
+def _at(partition: Partition, offset: int) -> str:
+    return f"{partition[0]}-{partition[1]}@{offset}"

@@ -1,0 +1,63 @@
+"""What is acknowledged, and what was read, is there in the end, unless somebody deleted it.
+
+With `Promise.PREFIX` that is so for what was seen since the last power loss.
+"""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History, Outcome, Partition
+
+from .violation import Violation
+
+
+def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
+    deleted: dict[Partition, int] = {}
+    for deletion in history.deletions:
+        deleted[deletion.partition] = max(deletion.offset, deleted.get(deletion.partition, 0))
+    last_incarnation = max((log.incarnation for log in history.final.values()), default=0)
+    last_era = history.era(last_incarnation)
+
+    for partition, log in history.final.items():
+        name = f"{partition[0]}-{partition[1]}"
+        if log.start_offset > deleted.get(partition, 0):
+            yield Violation(
+                "nothing is deleted that nobody deleted",
+                f"{name} starts at {log.start_offset}; deletions went to {deleted.get(partition, 0)}",
+            )
+        offsets = [seen.offset for seen in log.records]
+        if offsets != list(range(log.start_offset, log.high_watermark)):
+            yield Violation(
+                "a log has no gap",
+                f"{name} from {log.start_offset} to {log.high_watermark} has {_ranges(offsets)}",
+            )
+        for send in history.acknowledged():
+            if send.partition != partition or history.era(send.incarnation) != last_era:
+                continue
+            if send.last_offset >= log.high_watermark:
+                yield Violation("nothing acknowledged is lost", f"{name} ends at {log.high_watermark}: {send}")
+        for read in history.reads:
+            if read.partition != partition or history.era(read.incarnation) != last_era:
+                continue
+            if read.records and read.records[-1].offset >= log.high_watermark:
+                yield Violation("what was read stays", f"{name} ends at {log.high_watermark}: {read}")
+
+    refused = {value: send for send in history.sends if send.outcome is Outcome.REFUSED for value in send.values}
+    for partition, log in history.final.items():
+        for seen in log.records:
+            if seen.value in refused:
+                yield Violation(
+                    "what is refused is not appended",
+                    f"{partition[0]}-{partition[1]}@{seen.offset}: error {refused[seen.value].error}, "
+                    f"{refused[seen.value]}",
+                )
+
+
+def _ranges(offsets: list[int]) -> str:
+    """1..5, 7..9"""
+    ranges: list[list[int]] = []
+    for offset in offsets:
+        if ranges and offset == ranges[-1][1] + 1:
+            ranges[-1][1] = offset
+        else:
+            ranges.append([offset, offset])
+    return ", ".join(f"{first}..{last}" for first, last in ranges[:20]) or "nothing"

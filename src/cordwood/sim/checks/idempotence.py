@@ -1,0 +1,67 @@
+"""Each batch is in the log once at the most, whole; those of an idempotent producer in the order of their sequences.
+
+A sequence that the broker says does not follow is a violation, too, where nothing may be lost: what comes before it was
+acknowledged.
+"""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History, Partition, Promise, Read, Seen
+
+from .violation import Violation
+
+
+def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterator[Violation]:
+    for partition, log in history.final.items():
+        yield from _once_whole_and_in_order(history, partition, log.records, log.start_offset)
+    yield from _read_once(history)
+    if history.promise is not Promise.PREFIX:
+        for send, error in history.sequence_gaps:
+            yield Violation("what was acknowledged is remembered of a producer", f"error {error}: {send}")
+
+
+def _once_whole_and_in_order(
+    history: History, partition: Partition, records: list[Seen], start_offset: int
+) -> Iterator[Violation]:
+    name = f"{partition[0]}-{partition[1]}"
+    places: dict[bytes, list[int]] = {}
+    for seen in records:
+        places.setdefault(seen.value, []).append(seen.offset)
+    last: dict[int, tuple[int, int]] = {}
+    for send in sorted(
+        (send for send in history.sends if send.partition == partition),
+        key=lambda send: (send.producer_id, send.sequence),
+    ):
+        found = [places.get(value, []) for value in send.values]
+        if any(len(offsets) > 1 for offsets in found):
+            yield Violation("a batch is appended once", f"{name} has it at {found}: {send}")
+            continue
+        offsets = [one[0] for one in found if one]
+        if not offsets:
+            continue
+        # Deleting may have taken the beginning of a batch.
+        missing = len(found) - len(offsets)
+        is_cut = offsets[0] == start_offset and all(not one for one in found[:missing])
+        if (missing and not is_cut) or offsets != list(range(offsets[0], offsets[0] + len(offsets))):
+            yield Violation("a batch is there as a whole", f"{name} has it at {found}: {send}")
+        if send.is_idempotent:
+            sequence, offset = last.get(send.producer_id, (-1, -1))
+            if offset >= offsets[0]:
+                yield Violation(
+                    "a producer's batches keep their order",
+                    f"{name}: sequence {sequence} is at {offset}, after {send.sequence} at {offsets[0]}",
+                )
+            last[send.producer_id] = (send.sequence, offsets[-1])
+
+
+def _read_once(history: History) -> Iterator[Violation]:
+    places: dict[tuple[int, bytes], tuple[int, Read]] = {}
+    for read in history.reads:
+        era = history.era(read.incarnation)
+        for seen in read.records:
+            offset, first = places.setdefault((era, seen.value), (seen.offset, read))
+            if offset != seen.offset:
+                yield Violation(
+                    "a batch is read at one place",
+                    f"{seen.value[:60]!r} at {offset} ({first}) and {seen.offset} ({read})",
+                )

@@ -1,0 +1,57 @@
+"""A Fetch gives whole batches without a gap from where it asked, all of it acknowledged, and something if it can."""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History, Partition, Read, Send
+from cordwood.wire.errors import ErrorCode
+
+from .violation import Violation
+
+
+def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[Violation]:
+    for what in history.broken:
+        yield Violation("what is read is as it was sent", what)
+    for read in history.reads:
+        if read.error:
+            continue
+        offsets = [seen.offset for seen in read.records]
+        if offsets and not offsets[0] <= read.offset <= offsets[-1]:
+            yield Violation("a read begins where it asked", str(read))
+        if offsets and offsets != list(range(offsets[0], offsets[-1] + 1)):
+            yield Violation("a read has no gap", str(read))
+        if offsets and offsets[-1] >= read.high_watermark:
+            yield Violation("nothing is read past the high watermark", str(read))
+        if not offsets and read.is_alone and read.offset < read.high_watermark:
+            yield Violation("what is there can be read", str(read))
+        if not read.start_offset <= read.offset <= max(read.high_watermark, read.offset):
+            yield Violation("a read lies within the log", str(read))
+    yield from _out_of_range(history)
+
+
+def _out_of_range(history: History) -> Iterator[Violation]:
+    """An offset that is in the log, for all that a client can know, must not be said to be out of it."""
+    for refused in history.reads:
+        if refused.error != ErrorCode.OFFSET_OUT_OF_RANGE:
+            continue
+        if refused.offset >= _deleted_to(history, refused.partition) and refused.offset <= _known_end(history, refused):
+            yield Violation("an offset that was there is in range", str(refused))
+
+
+def _deleted_to(history: History, partition: Partition) -> int:
+    return max((deletion.offset for deletion in history.deletions if deletion.partition == partition), default=0)
+
+
+def _known_end(history: History, refused: Read) -> int:
+    """Behind the last that was acknowledged or read before."""
+    era = history.era(refused.incarnation)
+
+    def came_before(other: Send | Read) -> bool:
+        return (
+            other.partition == refused.partition
+            and other.ended_s < refused.begun_s
+            and history.era(other.incarnation) == era
+        )
+
+    acknowledged = [send.last_offset + 1 for send in history.acknowledged() if came_before(send)]
+    read = [read.records[-1].offset + 1 for read in history.reads if read.records and came_before(read)]
+    return max([0, *acknowledged, *read])

@@ -1,0 +1,169 @@
+"""A consumer of a workload: reads its partitions onwards, with a fetch session or without, and seeks now and then."""
+
+from collections.abc import Iterator
+
+from cordwood.runtime.network import NetworkError
+from cordwood.wire.batch_header import batch_headers, check_crc
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from cordwood.wire.record import CorruptBatch, InvalidRecord
+from cordwood.wire.records import decode_batch
+
+from .client import Client, Over, Run, by_topic
+from .history import Partition, Read, Seen
+
+_TOPIC_IDS_SINCE = 13
+_ZSTD_SINCE = 10
+_MAX_PAUSE_S = 0.2
+_SEEK = 0.05
+_NO_SESSION = 0.5
+_LEAVE_SESSION = 0.05
+_FINAL_EPOCH = -1
+
+
+class Consumer(Client):
+    def __init__(self, run: Run, name: str, partitions: list[Partition]) -> None:
+        super().__init__(run, name)
+        self._positions = dict.fromkeys(partitions, 0)
+        self._session: _Session | None = None
+
+    async def work(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._poll()
+                except NetworkError:
+                    self._session = None
+                await self.pause(_MAX_PAUSE_S)
+                if self.chance(_SEEK):
+                    partition = self.source.choice(list(self._positions))
+                    self._positions[partition] = self.source.randrange(self._positions[partition] + 1)
+        except Over:
+            return
+
+    async def _poll(self) -> None:
+        if self._session is not None and self.chance(_LEAVE_SESSION):
+            self._session = None
+        session = self._session
+        if session is None:
+            version = self.source.randint(_ZSTD_SINCE, FetchRequest.stable_versions.high)
+            session = _Session(version, 0, _FINAL_EPOCH if self.chance(_NO_SESSION) else 0)
+        wanted = {
+            partition: offset
+            for partition, offset in self._positions.items()
+            if session.epoch <= 0 or session.sent.get(partition) != offset
+        }
+        if session.epoch == _FINAL_EPOCH and self.chance(0.5):
+            partition = self.source.choice(list(wanted))
+            wanted = {partition: wanted[partition]}
+        session.sent.update(wanted)
+        request = self._request(session, wanted)
+        begun_s = self.run.now_s
+        response = await self.ask(request, session.version)
+        self._session = session.next(response)
+        is_alone = session.epoch == _FINAL_EPOCH and len(wanted) == 1
+        for partition, data in partitions_of(self.run, response):
+            read = note_read(self, partition, session.sent[partition], begun_s, data, is_alone=is_alone)
+            if read.records:
+                self._positions[partition] = read.records[-1].offset + 1
+            elif read.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._positions[partition] = 0 if self._positions[partition] else self._known_start(partition)
+
+    def _known_start(self, partition: Partition) -> int:
+        deletions = self.run.history.deletions
+        return max((deletion.offset for deletion in deletions if deletion.partition == partition), default=0)
+
+    def _request(self, session: "_Session", wanted: dict[Partition, int]) -> FetchRequest:
+        source = self.source
+        return FetchRequest(
+            max_wait_ms=source.choice((0, 10, 500)),
+            min_bytes=source.choice((0, 1, 1, 10_000)),
+            max_bytes=source.choice((1, 1_000, 1 << 20)),
+            isolation_level=source.randrange(2),
+            session_id=session.id,
+            session_epoch=session.epoch,
+            topics=fetch_topics(self.run, wanted, source.choice((1, 1_000, 1 << 20))),
+        )
+
+
+class _Session:
+    def __init__(self, version: int, session_id: int, epoch: int) -> None:
+        self.version = version
+        self.id = session_id
+        self.epoch = epoch
+        # What the broker takes our positions to be.
+        self.sent: dict[Partition, int] = {}
+
+    def next(self, response: FetchResponse) -> "_Session | None":
+        if response.error_code or not response.session_id:
+            return None
+        following = _Session(self.version, response.session_id, self.epoch + 1)
+        following.sent = self.sent
+        return following
+
+
+def fetch_topics(run: Run, wanted: dict[Partition, int], max_bytes: int) -> list[FetchTopic]:
+    return [
+        FetchTopic(
+            topic=topic,
+            topic_id=run.topic_ids[topic],
+            partitions=[
+                FetchPartition(partition=index, fetch_offset=wanted[topic, index], partition_max_bytes=max_bytes)
+                for index in indexes
+            ],
+        )
+        for topic, indexes in by_topic(list(wanted))
+    ]
+
+
+def partitions_of(run: Run, response: FetchResponse) -> Iterator[tuple[Partition, PartitionData]]:
+    names = {topic_id: name for name, topic_id in run.topic_ids.items()}
+
+    def name_of(topic: FetchableTopicResponse) -> str:
+        return topic.topic or names[topic.topic_id]
+
+    for topic in response.responses:
+        for data in topic.partitions:
+            yield (name_of(topic), data.partition_index), data
+
+
+def note_read(
+    client: Client, partition: Partition, offset: int, begun_s: float, data: PartitionData, *, is_alone: bool
+) -> Read:
+    run = client.run
+    read = Read(
+        client.name,
+        partition,
+        client.incarnation,
+        begun_s,
+        run.now_s,
+        offset,
+        data.error_code,
+        data.high_watermark,
+        data.log_start_offset,
+        tuple(_decoded(run, partition, data)),
+        is_alone,
+    )
+    run.history.reads.append(read)
+    return read
+
+
+def _decoded(run: Run, partition: Partition, data: PartitionData) -> Iterator[Seen]:
+    """What the whole batches hold; the last one may be cut short."""
+    records = data.records
+    if not isinstance(records, bytes | bytearray | memoryview):
+        return
+    try:
+        for position, header in batch_headers(records):
+            check_crc(records, header, position)
+            for record in decode_batch(records, position):
+                yield Seen(record.offset, record.timestamp, record.value or b"")
+    except (CorruptBatch, InvalidRecord) as error:
+        run.history.broken.append(f"{partition[0]}-{partition[1]}, incarnation {run.machine.incarnation}: {error}")

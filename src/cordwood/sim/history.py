@@ -1,0 +1,163 @@
+"""What the clients of a run did and saw, with the times: what the checks judge.
+
+A value is sent by one `Send` only, so wherever it is read it tells whose it is. `incarnation` is the start of the node
+that answered. Times are those of the simulation; what was begun after something else had ended came after it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+Partition = tuple[str, int]
+
+
+class Promise(Enum):
+    """What an acknowledgement means in this run."""
+
+    DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
+    KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
+    PREFIX = "the defaults, with power losses: each may take the end of a log"
+
+
+class Outcome(Enum):
+    UNKNOWN = "unknown"
+    ACKNOWLEDGED = "acknowledged"
+    # An error that says that it was not appended.
+    REFUSED = "refused"
+
+
+@dataclass(slots=True, eq=False)
+class Send:
+    """One batch, sent once, or by an idempotent producer until it was answered."""
+
+    number: int
+    client: str
+    partition: Partition
+    values: tuple[bytes, ...]
+    acks: int
+    begun_s: float
+    # Of an idempotent producer; -1 otherwise.
+    producer_id: int = -1
+    sequence: int = -1
+    attempts: int = 1
+    outcome: Outcome = Outcome.UNKNOWN
+    error: int = 0
+    base_offset: int = -1
+    start_offset: int = -1
+    ended_s: float = float("inf")
+    incarnation: int = 0
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.producer_id >= 0
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + len(self.values) - 1
+
+    def __str__(self) -> str:
+        who = f" as producer {self.producer_id} from {self.sequence}" if self.is_idempotent else ""
+        where = f" at {self.base_offset} by incarnation {self.incarnation}" if self.base_offset >= 0 else ""
+        return (
+            f"send {self.number} of {self.client}{who} to {self.partition[0]}-{self.partition[1]}, acks={self.acks}, "
+            f"{len(self.values)} records, {self.begun_s:.6f}-{self.ended_s:.6f}: {self.outcome.value}{where}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    offset: int
+    timestamp: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One partition of one answered Fetch."""
+
+    client: str
+    partition: Partition
+    incarnation: int
+    begun_s: float
+    ended_s: float
+    offset: int
+    error: int
+    high_watermark: int
+    start_offset: int
+    records: tuple[Seen, ...]
+    # It asked for this partition alone and without limits: what is there has to come.
+    is_alone: bool = False
+
+    def __str__(self) -> str:
+        found = f"{self.records[0].offset}..{self.records[-1].offset}" if self.records else "nothing"
+        return (
+            f"read by {self.client} of {self.partition[0]}-{self.partition[1]} from {self.offset}, "
+            f"{self.begun_s:.6f}-{self.ended_s:.6f}, incarnation {self.incarnation}: {found}, error {self.error}, "
+            f"high watermark {self.high_watermark}, log start {self.start_offset}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The earliest or latest offset, or the first with a timestamp, as ListOffsets told it."""
+
+    partition: Partition
+    incarnation: int
+    begun_s: float
+    ended_s: float
+    timestamp: int
+    offset: int
+    found_timestamp: int
+
+
+@dataclass(slots=True, eq=False)
+class Deletion:
+    """A DeleteRecords; it may happen at any time after it was begun."""
+
+    partition: Partition
+    offset: int
+    begun_s: float
+    # What was answered; -1 if nothing was.
+    low_watermark: int = -1
+    incarnation: int = 0
+    ended_s: float = float("inf")
+
+
+@dataclass(slots=True)
+class FinalLog:
+    """A whole partition as it is read when all is over."""
+
+    start_offset: int
+    high_watermark: int
+    incarnation: int
+    records: list[Seen] = field(default_factory=list)
+
+
+class History:
+    def __init__(self, promise: Promise) -> None:
+        self.promise = promise
+        self.sends: list[Send] = []
+        self.reads: list[Read] = []
+        self.listed: list[Listed] = []
+        self.deletions: list[Deletion] = []
+        self.final: dict[Partition, FinalLog] = {}
+        # The topics that somebody was told of, and those that are there in the end, with their ids.
+        self.topics: dict[str, str] = {}
+        self.final_topics: dict[str, str] = {}
+        # Batches that could not be decoded.
+        self.broken: list[str] = []
+        # Of time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
+        self.looked_up: list[tuple[Partition, int, int, int]] = []
+        # Sequences that a broker said do not follow what it has, though nothing before them was unanswered.
+        self.sequence_gaps: list[tuple[Send, int]] = []
+        # Incarnations after which the power was lost.
+        self.power_losses: list[int] = []
+
+    def era(self, incarnation: int) -> int:
+        """Within an era nothing that was acknowledged or read may be lost."""
+        if self.promise is not Promise.PREFIX:
+            return 0
+        return sum(lost < incarnation for lost in self.power_losses)
+
+    def acknowledged(self) -> Iterator[Send]:
+        return (send for send in self.sends if send.outcome is Outcome.ACKNOWLEDGED and send.base_offset >= 0)

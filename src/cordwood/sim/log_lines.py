@@ -1,0 +1,40 @@
+"""The node's log lines of a run: shown in the trace, and judged where they tell of an exception that escaped."""
+
+import logging
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .trace import Trace
+
+_SERVING = "cordwood.net.serving"
+
+
+@contextmanager
+def log_lines(trace: Trace) -> Iterator[list[str]]:
+    """What handlers raised that they should not have, while it lasts; nothing is printed meanwhile."""
+    failures: list[str] = []
+    logger = logging.getLogger("cordwood")
+    handler = _ToTrace(trace, failures)
+    before = logger.handlers, logger.propagate, logger.level
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.WARNING)
+    try:
+        yield failures
+    finally:
+        logger.handlers, logger.propagate = before[:2]
+        logger.setLevel(before[2])
+
+
+class _ToTrace(logging.Handler):
+    def __init__(self, trace: Trace, failures: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._trace = trace
+        self._failures = failures
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._trace.remark("log", f"{record.levelname} {record.getMessage()}")
+        if record.name == _SERVING and record.levelno >= logging.ERROR:
+            error = record.exc_info[1] if record.exc_info else None
+            place = traceback.format_tb(error.__traceback__)[-1].strip() if error is not None else ""
+            self._failures.append(f"{record.getMessage()}: {error!r} {place}")

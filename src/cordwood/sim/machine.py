@@ -1,0 +1,147 @@
+"""A simulated computer with a node on it, which is started, killed, loses power, is stopped, and started again.
+
+machine = Machine(world, "broker", settings={"log.flush.interval.messages": "1"})
+await machine.start()
+machine.kill()                   # the process: what it wrote is in the page cache
+machine.lose_power()             # what was not synced is lost, or torn
+await machine.stop()             # in order
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from cordwood.broker.node import CannotStart, Node
+from cordwood.broker.standalone import standalone_config
+from cordwood.config.layers import Layer
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.randomness import SeededRandom
+
+from .disk import SimDisk
+from .process import Process
+from .world import World
+
+PORT = 9092
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How an incarnation of the node ended."""
+
+    incarnation: int
+    power_lost: bool
+
+
+class Machine:
+    """`incarnation` counts the starts of the node; it is the one that runs, or ran last."""
+
+    def __init__(
+        self, world: World, name: str, settings: Mapping[str, str], roots: tuple[str, ...] = ("/data",)
+    ) -> None:
+        self.name = name
+        self.incarnation = 0
+        self.ends: list[End] = []
+        self.disks: dict[str, SimDisk] = {}
+        self.node: Node | None = None
+        self._world = world
+        self._source: Random = world.random(name)
+        self._config = standalone_config(
+            Layer("the simulation", {**settings, "log.dirs": ",".join(roots)}), host=name, port=PORT
+        )
+        self._process: Process | None = None
+        # What a crash at a step of a disk is to be.
+        self._crash_loses_power = True
+        for root in roots:
+            self.disks[root] = SimDisk(
+                world.random(f"{name}{root}"), root=root, now_ms=world.clock.now_ms, watcher=self
+            )
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a node serves, or is about to."""
+        return self._process is not None and self._process.alive
+
+    async def start(self) -> bool:
+        """Whether the node serves; if not, it has crashed on its way, or a disk failed it."""
+        assert not self.is_up, "one node on a machine"
+        self.incarnation += 1
+        self._world.trace.note("start", self.name, self.incarnation)
+        process = self._process = self._world.process(f"{self.name}/{self.incarnation}")
+        started: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        process.when_killed(lambda: None if started.done() else started.set_result(False))
+        process.start(self._run(process, started))
+        return await started
+
+    async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
+        node = self.node = Node(
+            self._config,
+            network=self._world.network.host(self.name),
+            clock=self._world.clock,
+            random=SeededRandom(self._source.getrandbits(63)),
+            open_disk=self.disks.__getitem__,
+        )
+        try:
+            await node.start()
+        except (DiskError, CannotStart) as error:
+            self._world.trace.note("failed", self.name, str(error))
+            self.kill()
+            return
+        if not started.done():
+            started.set_result(True)
+        await node.stopped.wait()
+        self._world.trace.note("failed", self.name, str(node.failure))
+        await node.stop()
+        self.kill()
+
+    async def stop(self) -> None:
+        """In order, as far as it comes."""
+        node, process = self.node, self._process
+        if node is None or process is None or not process.alive:
+            return
+        self._world.trace.note("stop", self.name, self.incarnation)
+        ended = asyncio.Event()
+        process.when_killed(ended.set)
+
+        async def stop() -> None:
+            await node.stop()
+            self.kill()
+
+        process.start(stop())
+        await ended.wait()
+
+    def kill(self) -> None:
+        self._end(power_lost=False)
+
+    def lose_power(self) -> None:
+        self._end(power_lost=True)
+
+    def crash_at_step(self, root: str, steps: int, *, power_lost: bool) -> None:
+        """In the middle of what the node does with a disk, so many steps from now."""
+        self._crash_loses_power = power_lost
+        disk = self.disks[root]
+        disk.crash_at(disk.steps + steps)
+
+    def repair(self) -> None:
+        """While it is down: what was to befall its disks does not."""
+        assert not self.is_up
+        self.disks = {root: disk.restart(power_lost=False) for root, disk in self.disks.items()}
+
+    def _end(self, power_lost: bool) -> None:
+        if not self.is_up:
+            return
+        assert self._process is not None
+        self._world.trace.note("power off" if power_lost else "kill", self.name, self.incarnation)
+        self.ends.append(End(self.incarnation, power_lost))
+        self._process.kill()
+        self.node = None
+        for root, disk in self.disks.items():
+            self.disks[root] = disk.restart(power_lost=power_lost)
+
+    # ---- what its disks tell (DiskWatcher)
+
+    def disk_stepped(self, root: str, operation: str, path: str) -> None:
+        self._world.trace.note("disk", operation, f"{root}/{path}")
+
+    def disk_crashed(self, root: str) -> None:
+        self._end(self._crash_loses_power)
