@@ -1,7 +1,8 @@
 """The node that real clients are tested against, and those clients.
 
 `CORDWOOD_TEST_KAFKA=host:port` puts a running Apache Kafka in the node's place, to see that the tests ask for nothing
-that Kafka does not do. Tests that start, stop or configure a node are skipped then.
+that Kafka does not do. Tests that start, stop or configure a node are skipped then. If that Kafka has a second listener
+that advertises another port of 127.0.0.1, `CORDWOOD_TEST_KAFKA_PROXIED=host:port:advertised` says so.
 """
 
 import os
@@ -13,16 +14,20 @@ from pathlib import Path
 
 import pytest
 from aiokafka_client import AiokafkaClient
+from cutting_proxy import CuttingProxy
 from kafka_client import Address, Admin, Client, IncrementalAdmin
 from kafka_python_client import KafkaPythonClient
 from kcat_client import KCAT, KcatClient
 from librdkafka_client import LibrdkafkaClient
-from node_process import NodeProcess
+from node_process import NodeProcess, free_port
 
-# Certificates are made as for the tests of the network.
-sys.path.append(str(Path(__file__).parent.parent / "net"))
+# Certificates are made as for the tests of the network, senseless requests as for those of the protocol.
+sys.path += [str(Path(__file__).parent.parent / "net"), str(Path(__file__).parent.parent / "wire")]
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
+KAFKA_PROXIED = os.environ.get("CORDWOOD_TEST_KAFKA_PROXIED")
+# Some batches each time; a few responses, the first of which are of several hundred bytes.
+CUTS = {"seed": 1, "mean_request_bytes": 20_000, "mean_response_bytes": 2_000}
 
 CLIENTS: dict[str, type[Client]] = {
     "librdkafka": LibrdkafkaClient,
@@ -71,6 +76,24 @@ def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
     yield start
     for process in started:
         process.kill()
+
+
+@pytest.fixture
+def proxy(request: pytest.FixtureRequest) -> Iterator[CuttingProxy]:
+    """A proxy that cuts connections, before a broker that clients are told to reach through it."""
+    if KAFKA is not None:
+        if KAFKA_PROXIED is None:
+            pytest.skip("needs a listener that advertises the proxy; Kafka stands in for the node")
+        host, port, advertised = KAFKA_PROXIED.split(":")
+        with CuttingProxy(**CUTS, port=int(advertised)) as proxy:
+            proxy.target = (host, int(port))
+            yield proxy
+        return
+    start = request.getfixturevalue("own_node")
+    with CuttingProxy(**CUTS) as proxy:
+        proxy.target = ("127.0.0.1", free_port())
+        start({"advertised.listeners": f"PLAINTEXT://{proxy.bootstrap}"}, port=proxy.target[1])
+        yield proxy
 
 
 @pytest.fixture

@@ -123,6 +123,17 @@ class LibrdkafkaClient:
     def topic_names(self) -> set[str]:
         return set(self._admin.list_topics(timeout=PATIENCE_S).topics)
 
+    def brokers(self) -> set[str]:
+        """Where they say they are reached."""
+        brokers = self._admin.list_topics(timeout=PATIENCE_S).brokers
+        return {f"{broker.host}:{broker.port}" for broker in brokers.values()}
+
+    def is_reachable(self, within_s: float) -> bool:
+        try:
+            return bool(self._admin.list_topics(timeout=within_s).brokers)
+        except KafkaException:
+            return False
+
     def configs(self, resource: Resource) -> dict[str, ConfigValue]:
         entries = self._done(self._admin.describe_configs([ConfigResource(resource.kind, resource.name)]))
         return {entry.name: ConfigValue(entry.value, int(entry.source)) for entry in entries.values()}

@@ -17,7 +17,7 @@ class NodeProcess:
     """`cordwood up` on a data directory; it can be ended in any way and started again where it was."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> None:
-        """`port=None`: the settings have `listeners` that say it."""
+        """`port=0` takes a free one, and keeps it; `port=None` leaves it to the `listeners` of the settings."""
         self.folder = folder
         self.data = folder / "data"
         self.settings = dict(settings or {})
@@ -50,7 +50,8 @@ class NodeProcess:
         if not self._ready.wait(READY_WITHIN_S) or not self.bootstrap:
             self.kill()
             raise AssertionError(f"the node did not get ready: {''.join(self._stdout)}{self.stderr()}")
-        self._port = self.address[1] if self._port is not None else None
+        if self._port == 0:
+            self._port = self.address[1]
         return self
 
     def stop(self) -> int:
@@ -85,7 +86,7 @@ class NodeProcess:
         for line in stdout:
             self._stdout.append(line)
             if "is ready" in line and not self._ready.is_set():
-                self.bootstrap = line.partition("bootstrap ")[2].split()[0]
+                self.bootstrap = line.partition("bootstrap ")[2].split()[0].rstrip(",")
                 self._ready.set()
         self._ready.set()
         stdout.close()
@@ -96,6 +97,17 @@ class NodeProcess:
         status = self._process.wait(READY_WITHIN_S)
         self._reader.join()
         return status
+
+
+def refused_start(data: Path, settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> str:
+    """What a node says that should not start."""
+    done = subprocess.run(
+        up_command(data, settings or {}, port), capture_output=True, text=True, timeout=READY_WITHIN_S
+    )
+    assert done.returncode != 0, done.stdout
+    assert "is ready" not in done.stdout
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stderr
 
 
 def up_command(data: Path, settings: Mapping[str, str], port: int | None) -> list[str]:

@@ -1,0 +1,146 @@
+"""A fuzzing client: everything in `attacks`, in several threads, against a node that is at work for others.
+
+    python tests/clients/fuzz.py --seconds 60
+    python tests/clients/fuzz.py --seconds 60 --seed 7 --bootstrap localhost:9092
+
+Afterwards the node's other clients have seen no error, it holds no more memory than before (within `MAX_GROWTH_BYTES`),
+no exception of its own stands in its log, and it answers.
+"""
+
+import sys
+import threading
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+sys.path.append(str(Path(__file__).parent.parent / "wire"))
+
+from attacks import ATTACKS, Attack, Target, Unforgivable
+from kafka_client import Address, Record, eventually
+from librdkafka_client import LibrdkafkaClient
+from node_process import NodeProcess
+from workload import SteadyProducer, SteadyReader
+
+THREADS = 8
+# A requirement of memory: whatever is sent, and however long.
+MAX_GROWTH_BYTES = 40 << 20
+# Of what others do meanwhile.
+RECORDS_PER_SECOND = 5_000
+# A fuzzed request must not fill the node with topics.
+NODE_SETTINGS = {"auto.create.topics.enable": "false"}
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done, and everything that is wrong with how the node took it."""
+
+    attempts: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    rss_before_bytes: int = 0
+    rss_after_bytes: int = 0
+    wrongs: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{count:8} {name.replace('_', ' ')}" for name, count in sorted(self.attempts.items())]
+        lines.append(f"{self.records:8} records written and read by others meanwhile")
+        if self.rss_after_bytes:
+            lines.append(f"memory {self.rss_before_bytes >> 20} MiB before, {self.rss_after_bytes >> 20} MiB after")
+        return "\n".join([*lines, *(f"WRONG: {wrong}" for wrong in self.wrongs)])
+
+
+def fuzz(address: Address, seconds: float, seed: int, node: NodeProcess | None = None) -> Report:
+    """`node`: the process, to look at its memory and its log; not at hand when it is somebody else's."""
+    report = Report()
+    client = LibrdkafkaClient(address)
+    busy, fuzzed = (f"{role}-{Random().randbytes(4).hex()}" for role in ("busy", "fuzzed"))
+    for topic in (busy, fuzzed):
+        client.create_topic(topic)
+        eventually(lambda topic=topic: client.leaders(topic), lambda leaders: leaders.get(0, -1) >= 0)  # type: ignore[misc]
+    host, _, port = address.bootstrap.rpartition(":")
+    target = Target(host, int(port), fuzzed)
+
+    with (
+        SteadyProducer(address, busy, per_second=RECORDS_PER_SECOND) as producer,
+        SteadyReader(address, busy) as reader,
+    ):
+        # Memory is compared with that of a node that has seen each of them once.
+        _attack_each_once(target, seed, report)
+        target.release()
+        reader.await_number(1000)
+        report.rss_before_bytes = node.rss_bytes() if node is not None else 0
+        _attack(target, seconds, seed, report)
+        target.release()
+        reader.await_number(len(producer.acknowledged))
+        report.rss_after_bytes = node.rss_bytes() if node is not None else 0
+        report.records = producer.stop()
+        reader.await_number(report.records)
+        report.wrongs += [f"a producer saw: {event}" for event in producer.failures + producer.events]
+        report.wrongs += [f"a reader saw: {event}" for event in reader.failures + reader.events]
+
+    client.produce(busy, [Record(b"the end")])
+    growth_bytes = report.rss_after_bytes - report.rss_before_bytes
+    if growth_bytes > MAX_GROWTH_BYTES:
+        report.wrongs.append(f"the node's memory grew by {growth_bytes >> 20} MiB")
+    if node is not None and "Traceback" in node.stderr():
+        report.wrongs.append("the node's log has an exception of its own")
+    return report
+
+
+def _attack_each_once(target: Target, seed: int, report: Report) -> None:
+    for attack in ATTACKS:
+        _attempt(attack, Random(f"{seed} {attack.__name__}"), target, report)
+
+
+def _attack(target: Target, seconds: float, seed: int, report: Report) -> None:
+    deadline = monotonic() + seconds
+
+    def go_on(number: int) -> None:
+        random = Random(f"{seed} {number}")
+        while monotonic() < deadline:
+            _attempt(random.choice(ATTACKS), random, target, report)
+
+    threads = [threading.Thread(target=go_on, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _attempt(attack: Attack, random: Random, target: Target, report: Report) -> None:
+    report.attempts[attack.__name__] += 1
+    try:
+        attack(random, target)
+    except (ConnectionResetError, BrokenPipeError):
+        pass  # the broker has had enough
+    except (Unforgivable, OSError, EOFError) as error:
+        report.wrongs.append(f"{attack.__name__}: {error!r}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = ArgumentParser(description="Fuzz a node that is at work for others.")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--bootstrap", help="a broker that runs; otherwise a node is started")
+    options = parser.parse_args(arguments)
+    if options.bootstrap is not None:
+        report = fuzz(Address(options.bootstrap), options.seconds, options.seed)
+    else:
+        with TemporaryDirectory() as folder:
+            node = NodeProcess(Path(folder), NODE_SETTINGS).start()
+            try:
+                report = fuzz(Address(node.bootstrap), options.seconds, options.seed, node)
+                if report.wrongs:
+                    print(node.stderr(), file=sys.stderr)
+            finally:
+                node.kill()
+    print(report)
+    return 1 if report.wrongs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
