@@ -14,8 +14,10 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 
+from cordwood import __version__
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
 from cordwood.client.partitioning import StickyPartitioner
 from cordwood.client.produce_queue import Headers, OutgoingBatch, ProduceQueue, ProducerIdentity, outgoing_size
@@ -75,6 +77,8 @@ class BatchProducer:
         self._identity = identity
         self._queues: dict[int, ProduceQueue] = {}
         self._senders: dict[int, asyncio.Task[None]] = {}
+        # With acks=0: the connections on which something was sent, also those that were lost since.
+        self._told: set[BrokerConnection] = set()
         self._held_bytes = 0
         self._progress = asyncio.Event()
         self._failure: BaseException | None = None
@@ -184,6 +188,7 @@ class BatchProducer:
             ],
         )
         if self._options.acks == 0:
+            self._told.add(broker)
             await broker.tell(request)
             return
         at_most = _TOPIC_IDS_FROM - 1 if topic_id == ZERO_UUID else None
@@ -195,9 +200,8 @@ class BatchProducer:
     async def _until_read(self) -> None:
         """With acks=0 brokers answer only by closing the connection. They read requests in order: when they answer
         one that stands behind all of ours, they have taken ours."""
-        for partition in self._queues:
-            leader = self._client.cluster.leader(TopicPartition(self._topic, partition))
-            await (await self._client.broker(leader)).ask(ApiVersionsRequest(client_software_name="cordwood"))
+        for broker in self._told:
+            await broker.ask(ApiVersionsRequest(client_software_name="cordwood", client_software_version=__version__))
 
     async def _next_progress(self) -> None:
         self._progress.clear()

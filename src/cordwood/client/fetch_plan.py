@@ -17,7 +17,6 @@ from cordwood.wire.records import (
     batch_headers,
     check_crc,
     decode_batch,
-    whole_batches_length,
 )
 
 
@@ -154,11 +153,10 @@ def _read(
     """The records from `position` on, and where to go on. Batches come whole, so the first may begin earlier."""
     content = data.records
     assert isinstance(content, bytes | bytearray | memoryview)
-    # The last batch may be cut where the limit was.
-    content = memoryview(content)[: whole_batches_length(content)]
     aborted = _Aborted(data) if read_committed else None
     records: list[Record] = []
     try:
+        # The last batch may be cut where the limit was; it is not among these.
         for place, header in batch_headers(content):
             if header.next_offset <= position:
                 continue
