@@ -67,7 +67,7 @@ class Bench:
         return f"{row}-{self.runs}"
 
 
-HEADER = f"{'':44}{'Kafka':>12}{'Cordwood':>12}{'ratio':>9}  target"
+HEADER = f"{'':58}{'Kafka':>10}{'Cordwood':>10}{'ratio':>9}  target"
 
 
 def lines(row: Row, values: dict[str, list[tuple[float, ...]]]) -> list[str]:
