@@ -36,9 +36,8 @@ async def _answers(scenario: str, directory: Path) -> list[dict[str, Any]]:
 
 
 def _differences(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[str]:
-    different = [
+    return [
         f"{theirs['asked']} (version {theirs['version']}):\n  Kafka    {theirs['answer']}\n  Cordwood {ours['answer']}"
         for theirs, ours in zip(expected, found, strict=True)
         if theirs != ours
     ]
-    return different

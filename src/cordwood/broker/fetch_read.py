@@ -16,6 +16,7 @@ from .broker import Broker
 from .fetch_sessions import Answers, WantedPartition
 
 CONSUMER_REPLICA_ID = -1
+READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 
@@ -38,9 +39,10 @@ class FetchRead:
         answers: Answers = []
         refused: Answers = []
         total_bytes = 0
+        remaining_bytes = self.max_bytes
         is_urgent = False
         for wanted in self.partitions:
-            limit = min(wanted.max_bytes, self.max_bytes - total_bytes)
+            limit = min(wanted.max_bytes, remaining_bytes)
             try:
                 answer = self._read(wanted, limit, total_bytes == 0)
             except Refusal as refusal:
@@ -50,12 +52,14 @@ class FetchRead:
                     # As Kafka has it, those that nobody knows come last.
                     refused.append((wanted, answer))
                     continue
+                answer.aborted_transactions = None
             else:
                 if answer.diverging_epoch.epoch >= 0:
                     is_urgent = True
             answers.append((wanted, answer))
             if answer.records:
                 total_bytes += len(answer.records)
+            remaining_bytes = max(0, self.max_bytes - total_bytes)
         return answers + refused, total_bytes, is_urgent
 
     def available(self, wanted: WantedPartition) -> int:
@@ -109,6 +113,7 @@ class FetchRead:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.start_offset,
+            aborted_transactions=None,
             records=b"",
         )
         if wanted.last_fetched_epoch >= 0 and _diverges(partition, log, wanted, answer):
@@ -124,8 +129,11 @@ class FetchRead:
         return answer
 
     def _find(self, log: Log, wanted: WantedPartition, max_bytes: int, *, min_one_batch: bool) -> FileRange | None:
+        max_offset = self._max_offset(log)
+        if max_bytes < 0 and log.start_offset <= wanted.fetch_offset < max_offset:
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"no more than {max_bytes} bytes are wanted")
         try:
-            return log.read(wanted.fetch_offset, max_bytes, self._max_offset(log), min_one_batch=min_one_batch)
+            return log.read(wanted.fetch_offset, max_bytes, max_offset, min_one_batch=min_one_batch)
         except DiskError as error:
             self.broker.replicas.disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

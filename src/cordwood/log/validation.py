@@ -66,12 +66,11 @@ def accept_batch(
 
 
 def _only_batch(data: Buffer) -> BatchHeader:
-    header = read_header(data)
-    if header.size != len(data):
-        # Bytes behind the batch that are none are passed over, as in Kafka; another batch is not.
-        count = sum(1 for _ in batch_headers(data))
-        if count != 1:
-            raise InvalidRecord(f"an append takes one record batch, not {count}")
+    # Bytes behind the batch that are none are passed over, as in Kafka; another batch is not.
+    headers = [header for _, header in batch_headers(data)]
+    if len(headers) != 1:
+        raise InvalidRecord(f"an append takes one record batch, not {len(headers)}")
+    [header] = headers
     if header.magic < 2:
         raise InvalidRecord(f"record batches of magic {header.magic} cannot be appended, only magic 2")
     return header

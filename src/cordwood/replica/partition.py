@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cordwood.config.topic import TopicConfig
+from cordwood.log.epochs import UNDEFINED_EPOCH
 from cordwood.log.log import Appended, Log
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.refusal import Refusal
@@ -83,7 +84,7 @@ class Partition:
     def leader_log(self, current_leader_epoch: int = -1) -> Log:
         """The log, if this broker leads the partition at the epoch that the client believes in; Refusal otherwise."""
         epoch = self.state.leader_epoch
-        if current_leader_epoch >= 0 and current_leader_epoch != epoch:
+        if current_leader_epoch not in (UNDEFINED_EPOCH, epoch):
             if current_leader_epoch < epoch:
                 raise Refusal(
                     ErrorCode.FENCED_LEADER_EPOCH,
@@ -111,11 +112,13 @@ class Partition:
     def end_offset_for_epoch(self, log: Log, epoch: int) -> tuple[int, int]:
         """(the largest epoch not above the one asked for, its end offset); both -1 when that is not known."""
         latest, current = log.epochs.latest, self.state.leader_epoch
-        if not latest < current or not latest <= epoch <= current or epoch < 0:
+        if latest >= current or epoch > current or epoch == UNDEFINED_EPOCH:
             return log.end_offset_for_epoch(epoch)
-        if epoch == current or latest < 0:
+        if latest == UNDEFINED_EPOCH:
             return epoch, log.end_offset
-        return latest, log.end_offset
+        if epoch < latest:
+            return log.end_offset_for_epoch(epoch)
+        return (epoch if epoch == current else latest), log.end_offset
 
     # Appending
 

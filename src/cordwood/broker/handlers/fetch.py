@@ -5,7 +5,7 @@ the aborted transactions that a reader has to skip. The first batch comes whole 
 limit; the last one may be cut short. With fewer than `min_bytes` to send the answer waits for more, at most
 `max_wait_ms` (`parked_fetch`). Records go from file to socket and are not looked at here.
 
-Version 7 brings sessions (`fetch_sessions`), 9 the leader epoch that a client believes in, 10 zstd, 12 the epoch of
+Version 7 brings sessions (`fetch_sessions`), 9 the leader epoch that a client believes in, 12 the epoch of
 what was fetched last and where its log parts from ours, 13 topic ids in place of names, 15 moves the replica id, 16
 tells the leader that a client should turn to (KIP-951), 17 the directory of a replica, 18 its high watermark.
 """
@@ -13,12 +13,11 @@ tells the leader that a client should turn to (KIP-951), 17 the directory of a r
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.fetch_read import FetchRead, error_answer
+from cordwood.broker.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, FetchRead, error_answer
 from cordwood.broker.fetch_sessions import Answers, Fetching, PartitionKey, WantedPartition
 from cordwood.broker.parked_fetch import ParkedFetch
 from cordwood.broker.registry import Call, Result, handles
 from cordwood.runtime.network import Part
-from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -30,8 +29,8 @@ from cordwood.wire.messages.fetch import (
 )
 from cordwood.wire.primitives import ZERO_UUID
 
+_NO_EPOCH = -1
 _STORAGE_ERROR_SINCE = 6
-_ZSTD_SINCE = 10
 _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _LEADERS_SINCE = 16
@@ -39,8 +38,11 @@ _LEADERS_SINCE = 16
 
 @handles(FetchRequest)
 def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refuse_all(request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR)
     replica_id = request.replica_state.replica_id if call.version >= _REPLICA_STATE_SINCE else request.replica_id
-    fetching = _begin(broker, request, call, replica_id)
+    is_follower = replica_id >= 0
+    fetching = _begin(broker, request, call, is_follower)
     if isinstance(fetching, ErrorCode):
         return FetchResponse(error_code=fetching)
     max_bytes = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
@@ -48,19 +50,19 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
     answers, found_bytes, is_urgent = read.all()
     min_bytes = min(request.min_bytes, max_bytes)
     if found_bytes >= min_bytes or is_urgent or request.max_wait_ms <= 0 or not answers:
-        return _response(broker, fetching, answers, call)
+        return _response(broker, fetching, answers, call, is_follower)
 
     def answer() -> list[Part]:
-        return call.parts(_response(broker, fetching, read.all()[0], call))
+        return call.parts(_response(broker, fetching, read.all()[0], call, is_follower))
 
     parked = ParkedFetch(read, min_bytes, request.max_wait_ms, answer)
     if parked.is_satisfied():
         parked.stop()
-        return _response(broker, fetching, answers, call)
+        return _response(broker, fetching, answers, call, is_follower)
     return parked.reply
 
 
-def _begin(broker: Broker, request: FetchRequest, call: Call, replica_id: int) -> Fetching | ErrorCode:
+def _begin(broker: Broker, request: FetchRequest, call: Call, is_follower: bool) -> Fetching | ErrorCode:
     by_id = call.version >= _TOPIC_IDS_SINCE
     wanted: dict[PartitionKey, WantedPartition] = {}
     for topic in request.topics:
@@ -74,7 +76,7 @@ def _begin(broker: Broker, request: FetchRequest, call: Call, replica_id: int) -
                 partition.partition,
                 partition.fetch_offset,
                 partition.partition_max_bytes,
-                partition.current_leader_epoch,
+                max(_NO_EPOCH, partition.current_leader_epoch),
                 partition.last_fetched_epoch,
             )
     forgotten: list[PartitionKey] = [
@@ -89,13 +91,25 @@ def _begin(broker: Broker, request: FetchRequest, call: Call, replica_id: int) -
         wanted,
         forgotten,
         broker.clock.now_ms(),
-        privileged=replica_id >= 0,
+        privileged=is_follower,
     )
 
 
-def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call) -> FetchResponse:
-    if call.version < _ZSTD_SINCE:
-        answers = _for_old_versions(broker, answers, call.version)
+def _refuse_all(request: FetchRequest, version: int, error: ErrorCode) -> FetchResponse:
+    """Before version 13 each partition is told of it too: older clients look nowhere else."""
+    response = FetchResponse(error_code=error, session_id=request.session_id)
+    if version < _TOPIC_IDS_SINCE:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[error_answer(partition.partition, error) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    return response
+
+
+def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call, is_follower: bool) -> FetchResponse:
     error, session_id, answers = fetching.conclude(answers, broker.clock.now_ms())
     response = FetchResponse(error_code=error, session_id=session_id)
     topics = response.responses
@@ -106,9 +120,13 @@ def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call) 
             topics.append(FetchableTopicResponse(topic=wanted.topic or "", topic_id=wanted.topic_id))
         topics[-1].partitions.append(answer)
         last = wanted
-        if answer.error_code and call.version >= _LEADERS_SINCE:
-            leaders.update(_tell_leader(broker, wanted, answer))
-    if leaders:
+        if answer.error_code:
+            if call.version >= _LEADERS_SINCE:
+                leaders.update(_tell_leader(broker, wanted, answer))
+            elif answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and call.version < _STORAGE_ERROR_SINCE:
+                # Older clients do not know it, and would not look for another leader.
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if leaders and not is_follower:
         endpoints = broker.endpoints(call.connection.listener)
         response.node_endpoints = [
             NodeEndpoint(node_id=node, host=endpoints[node].host, port=endpoints[node].port, rack=broker.rack(node))
@@ -127,17 +145,3 @@ def _tell_leader(broker: Broker, wanted: WantedPartition, answer: PartitionData)
         return ()
     answer.current_leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
     return (state.leader,)
-
-
-def _for_old_versions(broker: Broker, answers: Answers, version: int) -> Answers:
-    """What clients of before zstd, and of before KAFKA_STORAGE_ERROR, cannot make anything of."""
-    suited: Answers = []
-    for wanted, answer in answers:
-        partition = broker.partition(wanted.topic or "", wanted.index)
-        if partition is not None and partition.config.log.compression_type is Codec.ZSTD:
-            suited.append((wanted, error_answer(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)))
-            continue
-        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_SINCE:
-            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        suited.append((wanted, answer))
-    return suited

@@ -17,7 +17,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED
+from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
 from cordwood.broker.registry import Call, handles
 from cordwood.log.log import Log
 from cordwood.log.refusal import Refusal
@@ -48,6 +48,7 @@ _SINCE = {
     _LATEST_TIERED: 9,
     _EARLIEST_PENDING_UPLOAD: 11,
 }
+_LEADER_EPOCHS_SINCE = 4
 _LEADER_EPOCHS_SINCE = 4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 
@@ -96,6 +97,8 @@ def _find(
 ) -> _Found:
     if is_duplicate:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{topic}-{asked.partition_index} is asked for more than once")
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {request.isolation_level}")
     timestamp = asked.timestamp
     if timestamp < 0 and version < _SINCE.get(timestamp, version + 1):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp}")

@@ -19,7 +19,15 @@ from cordwood.broker.registry import Call, Result, handles
 from cordwood.log.refusal import Refusal
 from cordwood.net.serving import BadRequest, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
-from cordwood.runtime.disk import DiskError
+from cordwood.runtime.disk import Buffer, DiskError
+from cordwood.wire.batch_header import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    CODEC_BITS,
+    TRANSACTIONAL_BIT,
+    batch_headers,
+)
+from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -34,7 +42,22 @@ from cordwood.wire.messages.produce import (
 
 _TOPIC_IDS_SINCE = 13
 _LEADERS_SINCE = 10
+_ZSTD_SINCE = 7
 _ACKS = (0, 1, ACKS_ALL)
+# In the lower byte of a batch's attributes.
+_ATTRIBUTES = ATTRIBUTES_POSITION + 1
+# Kafka tells where the log begins with what a log refuses, but for these.
+_WITHOUT_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 
 
 @handles(ProduceRequest, advertised_from=0)
@@ -60,7 +83,8 @@ def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
             if partition is None:
                 answers.append(_refused_unknown(broker, name, data.index))
                 continue
-            answers.append(_append(broker, partition, data, acks, now_ms, waiting))
+            refusal = _refuse_batch(request, data, call.version)
+            answers.append(refusal or _append(broker, partition, data, acks, now_ms, waiting))
     if call.version >= _LEADERS_SINCE:
         _tell_leaders(broker, request, response, call)
     if acks == 0:
@@ -77,13 +101,11 @@ def _append(
     now_ms: int,
     waiting: list[tuple[Partition, int, PartitionProduceResponse]],
 ) -> PartitionProduceResponse:
-    records = data.records
-    if not isinstance(records, bytes | bytearray | memoryview) or not len(records):
-        return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")
+    records: Buffer = data.records  # type: ignore[assignment]  # as decoded
     try:
         appended = partition.append(records, acks, now_ms)
     except Refusal as refusal:
-        return _refused_append(partition, data.index, refusal)
+        return _refused_append(partition, data.index, records, refusal)
     except DiskError as error:
         broker.replicas.disk_failed(error)
         return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
@@ -127,15 +149,44 @@ def _refused_unknown(broker: Broker, topic: str, index: int) -> PartitionProduce
     return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
-def _refused_append(partition: Partition, index: int, refusal: Refusal) -> PartitionProduceResponse:
+def _refuse_batch(request: ProduceRequest, data: PartitionProduceData, version: int) -> PartitionProduceResponse | None:
+    """What is not the log's business; it looks at no more than one byte of the batch."""
+    records = data.records
+    if not isinstance(records, bytes | bytearray | memoryview) or len(records) < BATCH_HEADER_SIZE:
+        return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")
+    attributes = records[_ATTRIBUTES]
+    if attributes & TRANSACTIONAL_BIT:
+        if request.transactional_id is None:
+            return _refused(
+                data.index,
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "a batch of a transaction comes without a transactional id",
+            )
+        return _refused(
+            data.index, ErrorCode.NOT_ENOUGH_REPLICAS, "there is no coordinator that knows of the transaction"
+        )
+    if version < _ZSTD_SINCE and attributes & CODEC_BITS == Codec.ZSTD:
+        return _refused(
+            data.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"version {version} has no zstd, it came with 7"
+        )
+    return None
+
+
+def _refused_append(partition: Partition, index: int, records: Buffer, refusal: Refusal) -> PartitionProduceResponse:
     answer = _refused(index, refusal.error, str(refusal))
     answer.record_errors = [
         BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
         for number, message in refusal.record_errors
     ]
-    if partition.log is not None and refusal.error in (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP):
+    if partition.log is not None and refusal.error not in _WITHOUT_START and _holds_one_batch(records):
         answer.log_start_offset = partition.log.start_offset
     return answer
+
+
+def _holds_one_batch(records: Buffer) -> bool:
+    """Kafka looks at that before it goes to the log."""
+    magics = [header.magic for _, header in batch_headers(records)]
+    return magics == [2]
 
 
 def _tell_leaders(broker: Broker, request: ProduceRequest, response: ProduceResponse, call: Call) -> None:
