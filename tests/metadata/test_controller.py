@@ -360,10 +360,15 @@ def test_features_go_down_and_up_within_what_all_nodes_support() -> None:
         ("group.version", 0, 1, "Can't downgrade the version of this feature without setting the upgrade type"),
         ("group.version", -1, 1, "A feature version cannot be less than 0."),
         ("group.version", 1, 9, "The controller does not support the given upgrade type."),
-        ("metadata.version", 29, 2, "Invalid metadata.version 29. Refusing to perform the requested downgrade"),
+        (
+            "metadata.version",
+            29,
+            2,
+            "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested",
+        ),
         ("metadata.version", 29, 3, "Unsafe metadata downgrade is not supported in this version."),
         ("metadata.version", 31, 1, "only supports versions 7-30"),
-        ("kraft.version", 0, 2, "The quorum is at kraft.version 1"),
+        ("kraft.version", 0, 2, "Can't downgrade the version of this feature."),
     ],
 )
 def test_an_update_that_cannot_be_fails_as_a_whole(name: str, level: int, upgrade_type: int, message: str) -> None:

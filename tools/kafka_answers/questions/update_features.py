@@ -53,6 +53,5 @@ CONVERSATION = Conversation(
         _update_v0(("group.version", 0, True), ("transaction.version", 1, True)),
         _update_v0(("group.version", 1, True)),
         _update_v0(("group.version", 2, False)),
-        Question("ApiVersions", {"clientSoftwareName": "questions", "clientSoftwareVersion": "1"}, (4,)),
     ]
 )

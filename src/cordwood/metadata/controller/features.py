@@ -51,7 +51,7 @@ def update_features(
     if proposed.get(ELR_VERSION, 0) > 0 and not is_elr_enabled(image):
         records += _min_isr_records(image, defaults)
     results = [
-        UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message=None)
+        UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message="NONE")
         for update in request.feature_updates
     ]
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
@@ -67,8 +67,8 @@ def _check_update(
 ) -> None:
     name, level = update.feature, update.max_version_level
     current = current_levels.get(name, 0)
-    # Version 0 of the request has a flag instead of a type.
-    kind = UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
+    # Version 0 of the request has a flag instead of a type, and Kafka 4 does not look at it.
+    kind = update.upgrade_type
     if kind not in tuple(UpgradeType):
         raise _invalid(name, level, "The controller does not support the given upgrade type.")
     if level < 0:
@@ -76,6 +76,8 @@ def _check_update(
     reason = _reason_not_supported(image, name, level, node_id)
     if reason is not None:
         raise _invalid(name, level, reason)
+    if name not in SUPPORTED:
+        raise _invalid(name, level, f"Feature {name} not found.")
     if level < current and kind == UpgradeType.UPGRADE:
         raise _invalid(
             name,
@@ -88,6 +90,8 @@ def _check_update(
     if name == METADATA_VERSION:
         _check_metadata_version(current, level, kind)
     elif name == KRAFT_VERSION and level != current:
+        if level < current:
+            raise _invalid(name, level, "Can't downgrade the version of this feature.")
         raise _invalid(name, level, f"The quorum is at kraft.version {current}, which is not changed by this request.")
     required = REQUIRED_METADATA_VERSION.get((name, level), 0)
     if proposed_levels.get(METADATA_VERSION, 0) < required:
@@ -104,7 +108,9 @@ def _check_metadata_version(current: int, level: int, kind: int) -> None:
         if kind == UpgradeType.UNSAFE_DOWNGRADE
         else "Refusing to perform the requested downgrade because it might delete metadata information."
     )
-    raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid metadata.version {level}. {reason}")
+    raise Refused(
+        ErrorCode.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {reason}"
+    )
 
 
 def _reason_not_supported(image: MetadataImage, name: str, level: int, node_id: int) -> str | None:
