@@ -263,5 +263,5 @@ def unregister_broker(
             ),
         )
     record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
+    response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message="")
     return Decision([*removal_changes(image, defaults, broker.id), record], response)

@@ -1,0 +1,73 @@
+"""Writes docs/compatibility.md: what of Kafka's protocol is served here, as the handlers themselves declare it.
+
+python tools/generate_compatibility.py [--into FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from cordwood.broker.handlers import HANDLERS
+from cordwood.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED
+from cordwood.wire.messages import request_class
+from cordwood.wire.messages.index import APIS
+
+PAGE = Path(__file__).parent.parent / "docs" / "compatibility.md"
+
+INTRODUCTION = """\
+# Compatibility
+
+What of Apache Kafka 4.3's protocol is served here. This page is made by `tools/generate_compatibility.py` from the
+declarations of the handlers in `src/cordwood/broker/handlers/`, which are also what ApiVersions answers: what is not
+handled is not advertised. Behaviour and error codes are Kafka's: answers of Kafka 4.3.1 to the same requests are kept in
+`tests/broker/`, and a node has to give them too.
+
+Produce is advertised from version 0 on, as Kafka does: some clients take a missing 0 for a broken broker. Versions 0 to 2
+of it are refused."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write docs/compatibility.md from the handlers.")
+    parser.add_argument("--into", type=Path, default=PAGE, metavar="FILE")
+    parser.parse_args().into.write_text(page())
+
+
+def page() -> str:
+    return "\n".join([INTRODUCTION, "", *_apis("broker"), "", *_apis("controller"), "", *_features(), ""])
+
+
+def _apis(listener: str) -> list[str]:
+    served = {handler.api_key: handler.advertised for handler in HANDLERS if listener in handler.request.listeners}
+    requests = {key: request_class(key) for key in APIS}
+    known = {key: request for key, request in requests.items() if listener in request.listeners}
+    title = "What clients ask a broker" if listener == "broker" else "What a controller is asked"
+    return [
+        f"## {title}",
+        f"{len(served)} of {len(known)} APIs.",
+        "",
+        "| key | API | here | Kafka 4.3 |",
+        "|---:|---|---|---|",
+        *(
+            f"| {key} | {APIS[key]} | {served.get(key, 'not yet')} | {request.stable_versions} |"
+            for key, request in sorted(known.items())
+        ),
+    ]
+
+
+def _features() -> list[str]:
+    return [
+        "## Features",
+        "Levels that this node supports, and that a new cluster begins with.",
+        "",
+        "| feature | supported | new cluster |",
+        "|---|---|---:|",
+        *(
+            f"| `{name}` | {levels.low}-{levels.high} | {BOOTSTRAP_LEVELS.get(name, 'of the quorum')} |"
+            for name, levels in sorted(SUPPORTED.items())
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main()
