@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from generate_compatibility import page
-
 from cordwood.broker.handlers import HANDLERS
 from cordwood.wire.schema import Versions
+from generate_compatibility import page
 
 ROOT = Path(__file__).parent.parent.parent
 
