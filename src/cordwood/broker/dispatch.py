@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any
 
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Reply
@@ -11,6 +11,7 @@ from cordwood.runtime.network import Part
 from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.frames import decode_request, encode_response_parts
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
+from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.schema import Response, Versions
 
 from .broker import Broker
@@ -22,6 +23,8 @@ class Dispatch:
     """The `net.serving.Handler` of a node's listeners."""
 
     def __init__(self, broker: Broker, handlers: Iterable[Handler], controller_listeners: Collection[str]) -> None:
+        # Makes the call of a request: metrics put one here that measures.
+        self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
         self._broker = broker
         self._controller_listeners = frozenset(controller_listeners)
         self._on_brokers = {handler.api_key: handler for handler in handlers if "broker" in handler.request.listeners}
@@ -49,7 +52,7 @@ class Dispatch:
             raise BadRequest(
                 f"{type(request).__name__} version {header.request_api_version} is not served on {connection.listener}"
             )
-        call = Call(header, connection)
+        call = self.new_call(header, connection, len(frame))
         try:
             result = handler.handle(self._broker, request, call)
         except DiskError as error:

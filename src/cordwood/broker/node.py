@@ -89,6 +89,7 @@ class Node:
         self._random = random
         self._open_disk = open_disk
         self.broker: Broker
+        self.dispatch: Dispatch
         self.server: Server
         self._metadata_log: SingleNodeLog
         self._directories: LogDirectories
@@ -130,7 +131,7 @@ class Node:
         replicas.load(image)
         broker.controller = Controller(self._metadata_log, image, self._clock, broker.apply, self._fail)
 
-        dispatch = Dispatch(broker, HANDLERS, self.config.listeners.controllers)
+        dispatch = self.dispatch = Dispatch(broker, HANDLERS, self.config.listeners.controllers)
         broker.served_versions = dispatch.served_versions
         self.server = Server(self._network, dispatch, limits_of(broker.config))
         broker.on_config.append(self._set_limits)

@@ -31,11 +31,12 @@ Result = Response | None | Reply | Coroutine[Any, Any, Response | None]
 class Call:
     """One request on its way: who asks, in which version, and how to answer."""
 
-    __slots__ = ("connection", "header", "version")
+    __slots__ = ("connection", "header", "request_bytes", "version")
 
-    def __init__(self, header: RequestHeader, connection: ConnectionInfo) -> None:
+    def __init__(self, header: RequestHeader, connection: ConnectionInfo, request_bytes: int) -> None:
         self.header = header
         self.connection = connection
+        self.request_bytes = request_bytes
         self.version: int = header.request_api_version
 
     @property
@@ -43,7 +44,7 @@ class Call:
         return self.header.client_id or ""
 
     def parts(self, response: Response) -> list[Part]:
-        """The whole answer as it goes out; file ranges in it are not read."""
+        """The whole answer as it goes out; file ranges in it are not read. Every answer is made here, once."""
         return encode_response_parts(response, self.version, self.header.correlation_id)
 
 

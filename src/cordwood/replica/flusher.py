@@ -19,6 +19,9 @@ class Flusher:
     def __init__(self, clock: Clock, disk_failed: Callable[[DiskError], None]) -> None:
         self._clock = clock
         self._disk_failed = disk_failed
+        # Since the start: rounds, and logs that were flushed in them.
+        self.rounds = 0
+        self.flushes = 0
         self._due: dict[Partition, None] = {}
         self._round: asyncio.Task[None] | None = None
 
@@ -51,10 +54,12 @@ class Flusher:
                     self._disk_failed(error)
         loop = asyncio.get_running_loop()
         errors = await loop.run_in_executor(None, _run_all, [job for _, _, job in begun])
+        self.rounds += 1
         for (partition, log, job), failure in zip(begun, errors, strict=True):
             if failure is not None:
                 self._disk_failed(failure)
             elif partition.log is log:
+                self.flushes += 1
                 log.end_flush(job)
                 partition.flushed()
                 if not job.is_whole:
