@@ -6,7 +6,6 @@ that advertises another port of 127.0.0.1, `CORDWOOD_TEST_KAFKA_PROXIED=host:por
 """
 
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -45,7 +44,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess | Non
     if KAFKA is not None:
         yield None
         return
-    _skip_without_up()
     process = NodeProcess(tmp_path_factory.mktemp("node"))
     process.start()
     yield process
@@ -65,7 +63,6 @@ def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
     """Starts a node that is the test's alone."""
     if KAFKA is not None:
         pytest.skip("needs a node of its own; Kafka stands in for the node")
-    _skip_without_up()
     started: list[NodeProcess] = []
 
     def start(settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> NodeProcess:
@@ -142,14 +139,3 @@ def incremental_admin(
 def librdkafka(connect: Callable[[str, Address], LibrdkafkaClient], address: Address) -> LibrdkafkaClient:
     """Whom a test asks for what it does not test."""
     return connect("librdkafka", address)
-
-
-_up_exists: list[bool] = []
-
-
-def _skip_without_up() -> None:
-    if not _up_exists:
-        asked = subprocess.run([sys.executable, "-m", "cordwood", "up", "--help"], capture_output=True)
-        _up_exists.append(asked.returncode == 0)
-    if not _up_exists[0]:
-        pytest.skip("`cordwood up` is not there yet")

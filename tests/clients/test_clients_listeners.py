@@ -38,9 +38,12 @@ def tls_settings(ca: Authority, client_auth: str) -> dict[str, str]:
 
 
 def start_tls(own_node: StartNode, ca: Authority, client_auth: str) -> NodeProcess:
-    return own_node(
-        {"listeners": "SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0"} | tls_settings(ca, client_auth), port=None
-    )
+    listeners = {
+        "listeners": "SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "SSL",
+    }
+    return own_node(listeners | tls_settings(ca, client_auth), port=None)
 
 
 def trusting(ca: Authority, pair: KeyPair | None = None) -> Tls:

@@ -49,5 +49,5 @@ def test_a_bad_setting_is_named_with_what_is_wrong(key: str, value: str, expecte
 @pytest.mark.usefixtures("own_node")
 def test_a_tls_listener_without_a_certificate_is_named(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    said = refused_start(data, {"listeners": "SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}, port=None)
+    said = refused_start(data, {"listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"})
     assert "ssl.keystore" in said
