@@ -398,8 +398,30 @@ def test_files_in_use_raise_too_once_the_disk_is_offline(disk: Disk) -> None:
 
 def test_a_failure_in_another_thread_s_view_takes_the_directory_offline(disk: Disk) -> None:
     other = disk.another()
+    disk.make_directory("directory")
     with pytest.raises(DiskError):
-        other.open("missing")
-    with pytest.raises(DiskError, match="open missing"):
+        other.create("directory")
+    with pytest.raises(DiskError, match="create directory"):
         disk.list()
     assert disk.failure is other.failure
+
+
+def test_what_the_owner_took_away_is_no_failure_of_another_thread_s_view(disk: Disk) -> None:
+    disk.make_directory("d")
+    disk.create("d/a").append(b"x")
+    other = disk.another()
+    file = other.open("d/a")
+    disk.rename("d", "e")
+    uses: list[Callable[[], object]] = [
+        lambda: file.read(0, 1),
+        lambda: other.open("d/a"),
+        lambda: other.create("d/b"),
+        lambda: other.rename("d/a", "d/b"),
+        lambda: other.write_file("d/b", b"x"),
+        lambda: other.sync_directory("d"),
+    ]
+    for use in uses:
+        with pytest.raises(FileGone):
+            use()
+    assert disk.failure is None
+    assert disk.read_file("e/a") == b"x"

@@ -56,9 +56,11 @@ def read_offsets(disk: Disk, name: str) -> dict[tuple[str, int], int]:
 
 
 def write_offsets(disk: Disk, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    disk.write_file(
-        name, encode_table(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
-    )
+    disk.write_file(name, encode_offsets(offsets))
+
+
+def encode_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    return encode_table(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
 
 
 def encode_partition_metadata(topic_id: Uuid) -> bytes:

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cordwood.runtime.clock import Clock
-from cordwood.runtime.disk import DiskError
+from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.wire.record import CorruptBatch
 
-from .checkpoint import RECOVERY_POINTS, read_offsets
 from .compaction import (
     Compacted,
     Compaction,
@@ -33,11 +32,15 @@ from .config import MAX_INT64
 from .directory import LogDirectory, TopicPartition
 from .files import CLEANED
 from .log import Log
-from .retention import apply_retention
+from .retention import applying_retention
 from .segment import Segment
+from .steps import Steps, do_all
 from .throttle import Throttle
 
 logger = logging.getLogger(__name__)
+
+# What it takes to tell how dirty a log is.
+_ASSESSMENT_STEPS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ class Outcome:
 class Cleaner:
     def __init__(self, directories: Sequence[LogDirectory], config: CleanerConfig, clock: Clock) -> None:
         self._directories = directories
-        self._config = config
+        # May be replaced at any time; plans that are under way keep to what they began with.
+        self.config = config
         self._clock = clock
         self._under_way: dict[TopicPartition, Plan] = {}
         # Logs that could not be compacted and will not be before a restart, and why.
@@ -111,44 +115,77 @@ class Cleaner:
 
     def next(self, now_ms: int) -> Plan | None:
         """The dirtiest log that is due; None when there is none."""
-        if not self._config.enable:
+        return do_all(self.choosing(now_ms))
+
+    def choosing(self, now_ms: int) -> Steps[Plan | None]:
+        if not self.config.enable:
             return None
-        candidates = self._candidates(now_ms)
-        self.max_dirty_ratio = max((candidate.dirty_ratio for candidate in candidates), default=0.0)
-        dirtiest = max(
-            (candidate for candidate in candidates if candidate.is_due),
-            key=lambda candidate: candidate.dirty_ratio,
-            default=None,
-        )
-        if dirtiest is None:
+        dirtiest: Candidate | None = None
+        max_dirty_ratio = 0.0
+        moved: dict[LogDirectory, None] = {}
+        self._forget_deleted()
+        for directory, partition, log in self._compacted_logs():
+            yield _ASSESSMENT_STEPS
+            if not self._may_be_planned(directory, partition, log):
+                continue
+            if self._check_first_dirty_offset(directory, partition, log):
+                moved[directory] = None
+            candidate = self._assess(directory, partition, log, now_ms)
+            if candidate is not None:
+                max_dirty_ratio = max(max_dirty_ratio, candidate.dirty_ratio)
+                if candidate.is_due and (dirtiest is None or candidate.dirty_ratio > dirtiest.dirty_ratio):
+                    dirtiest = candidate
+        self.max_dirty_ratio = max_dirty_ratio
+        for directory in moved:
+            yield from directory.checkpointing(directory.cleaner_checkpoint)
+        if dirtiest is None or not self._may_be_planned(dirtiest.directory, dirtiest.partition, dirtiest.log):
             return None
-        plan = self._plan(dirtiest, now_ms)
+        # As it is by now.
+        candidate = self._assess(dirtiest.directory, dirtiest.partition, dirtiest.log, now_ms)
+        if candidate is None or not candidate.is_due:
+            return None
+        plan = self._plan(candidate, now_ms)
         self._under_way[plan.partition] = plan
         return plan
 
-    def _candidates(self, now_ms: int) -> list["Candidate"]:
-        found = []
-        logs = set()
-        for directory in self._online:
-            for partition, log in directory.logs.items():
-                logs.add(log)
-                if log.config.compact and partition not in self._under_way and log not in self._uncleanable:
-                    first_dirty_offset = self._first_dirty_offset(directory, partition, log)
-                    try:
-                        candidate = assess(directory, partition, log, first_dirty_offset, now_ms)
-                    except CorruptBatch as error:
-                        self._give_up(log, error)
-                        continue
-                    if candidate.total_bytes:
-                        found.append(candidate)
-        # Deleted partitions.
-        self._uncleanable = {log: reason for log, reason in self._uncleanable.items() if log in logs}
-        return found
+    def _compacted_logs(self) -> list[tuple[LogDirectory, TopicPartition, Log]]:
+        return [
+            (directory, partition, log)
+            for directory in self._online
+            for partition, log in directory.logs.items()
+            if log.config.compact
+        ]
 
-    def _first_dirty_offset(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> int:
+    def _may_be_planned(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> bool:
+        return (
+            directory.logs.get(partition) is log
+            and partition not in self._under_way
+            and log not in self._uncleanable
+            and not directory.is_offline
+        )
+
+    def _forget_deleted(self) -> None:
+        if self._uncleanable:
+            logs = {log for directory in self._online for log in directory.logs.values()}
+            self._uncleanable = {log: reason for log, reason in self._uncleanable.items() if log in logs}
+
+    def _assess(self, directory: LogDirectory, partition: TopicPartition, log: Log, now_ms: int) -> "Candidate | None":
+        """None when there is nothing that could be compacted."""
+        first_dirty_offset = directory.cleaner_offsets.get(partition, log.start_offset)
+        if first_dirty_offset >= log.active.base_offset and len(log.segments) == 1:
+            return None
+        try:
+            candidate = assess(directory, partition, log, first_dirty_offset, now_ms)
+        except CorruptBatch as error:
+            self._give_up(log, error)
+            return None
+        return candidate if candidate.total_bytes else None
+
+    def _check_first_dirty_offset(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> bool:
+        """Whether what the checkpoint says had to be moved into the log's range."""
         clean_to = directory.cleaner_offsets.get(partition, log.start_offset)
         if log.start_offset <= clean_to <= log.end_offset:
-            return clean_to
+            return False
         if clean_to > log.end_offset or not log.config.delete:
             logger.warning(
                 "%s was clean up to %d, which is not within its offsets %d to %d any more: compaction starts over",
@@ -158,11 +195,10 @@ class Cleaner:
                 log.end_offset,
             )
         directory.cleaner_offsets[partition] = log.start_offset
-        directory.checkpoint_cleaner()
-        return log.start_offset
+        return True
 
     def _plan(self, candidate: "Candidate", now_ms: int) -> Plan:
-        log, config = candidate.log, self._config
+        log, config = candidate.log, self.config
         end_offset = candidate.first_uncleanable_offset
         segments = log.segments.between(0, end_offset)
         ends = [*(segment.base_offset for segment in segments[1:]), end_offset]
@@ -202,45 +238,88 @@ class Cleaner:
         if partition in self._under_way:
             self._under_way[partition].job.stop()
 
+    def stop_all(self) -> None:
+        for partition in self._under_way:
+            self.stop(partition)
+
     def apply_retention(self, now_ms: int) -> int:
         """Deletes old segments of compacted logs, which Kafka leaves to its cleaner, too; how many."""
-        return sum(
-            apply_retention(log, now_ms)
-            for directory in self._online
-            for partition, log in directory.logs.items()
-            if log.config.compact and not self.is_busy(partition)
-        )
+        return do_all(self.applying_retention(now_ms))
+
+    def applying_retention(self, now_ms: int) -> Steps[int]:
+        deleted = 0
+        for directory, partition, log in self._compacted_logs():
+            deleted += yield from self.retaining(directory, partition, log, now_ms)
+        return deleted
+
+    def retaining(self, directory: LogDirectory, partition: TopicPartition, log: Log, now_ms: int) -> Steps[int]:
+        """Deletes old segments of one log, compacted or not, while it is there and nobody compacts it."""
+        steps = applying_retention(log, now_ms)
+        try:
+            while directory.logs.get(partition) is log and not self.is_busy(partition):
+                yield next(steps)
+        except StopIteration as ended:
+            return int(ended.value)
+        finally:
+            steps.close()
+        return 0
 
     # Ending
 
     def install(self, outcome: Outcome, now_ms: int) -> bool:
-        """Ends the plan: the log is clean up to where the outcome says, or else it is as it was, and False.
+        """Ends the plan: the log is clean up to where the outcome says, or else it is as it was, and False."""
+        return do_all(self.installing(outcome, now_ms))
 
-        Every step is durable before the next. The flush comes first: what took the place of records that go must not be
-        lost, and compaction leaves gaps between segments, which recovery takes for a loss beyond the recovery point.
+    def installing(self, outcome: Outcome, now_ms: int) -> Steps[bool]:
+        """Every step is durable before the next. The flush comes first: what took the place of records that go must not
+        be lost, and compaction leaves gaps between segments, which recovery takes for a loss beyond the recovery point.
         """
         plan, result = outcome.plan, outcome.result
-        del self._under_way[plan.partition]
-        if isinstance(result, DiskError):
-            # The directory is offline, which is its owner's to handle.
-            raise result
-        if isinstance(result, CompactionStopped | SegmentGone) or not _is_unchanged(plan):
-            logger.info(
-                "%s was wanted for something else while it was compacted: nothing comes of it", plan.log.directory
-            )
-            plan.job.remove_cleaned()
-            return False
-        if isinstance(result, Exception):
-            self._give_up(plan.log, result)
-            return False
+        try:
+            if isinstance(result, DiskError):
+                # The directory is offline, which is its owner's to handle.
+                raise result
+            if isinstance(result, CompactionStopped | SegmentGone | FileGone) or not _is_unchanged(plan):
+                return (yield from self._discarding(plan))
+            if isinstance(result, Exception):
+                self._give_up(plan.log, result)
+                return False
+            if not (yield from self._flushing(plan, now_ms)):
+                return (yield from self._discarding(plan))
+            return (yield from self._swapping(plan, result, now_ms))
+        finally:
+            del self._under_way[plan.partition]
+
+    def _discarding(self, plan: Plan) -> Steps[bool]:
+        logger.info("%s was wanted for something else while it was compacted: nothing comes of it", plan.log.directory)
+        yield plan.job.remove_cleaned
+        return False
+
+    def _flushing(self, plan: Plan, now_ms: int) -> Steps[bool]:
+        """All that decided what goes is durable, and known to be; False if the log has changed meanwhile."""
         directory, log = plan.directory, plan.log
-        if read_offsets(directory.disk, RECOVERY_POINTS).get(plan.partition, 0) < plan.decided_by:
-            log.flush(now_ms)
-            directory.checkpoint_recovery_points()
+        while directory.recovery_points.offset_of(plan.partition) < plan.decided_by:
+            while log.recovery_point < plan.decided_by:
+                job = log.begin_flush(now_ms)
+                yield job.run
+                if not _is_unchanged(plan):
+                    return False
+                log.end_flush(job)
+            yield from directory.checkpointing(directory.recovery_points)
+            if not _is_unchanged(plan):
+                return False
+        return True
+
+    def _swapping(self, plan: Plan, result: Compacted, now_ms: int) -> Steps[bool]:
+        directory, log = plan.directory, plan.log
         cleaned = [_cleaned_segment(log, source, now_ms) for source in result.cleaned]
-        log.replace_segments(cleaned, list(plan.segments[: result.replaced]), now_ms)
+        for step in log.replacing_segments(cleaned, list(plan.segments[: result.replaced]), now_ms):
+            yield step
+            if directory.logs.get(plan.partition) is not log:
+                # It was deleted, and what was made of it with it.
+                return False
         directory.cleaner_offsets[plan.partition] = result.end_offset
-        directory.checkpoint_cleaner()
+        yield from directory.checkpointing(directory.cleaner_checkpoint)
         self._note(plan, result)
         return True
 

@@ -19,8 +19,6 @@ from .checkpoint import (
     decode_partition_metadata,
     encode_clean_shutdown,
     encode_partition_metadata,
-    read_offsets,
-    write_offsets,
 )
 from .config import MAX_INT64, LogConfig
 from .files import (
@@ -34,15 +32,21 @@ from .files import (
 from .index import IndexCache
 from .log import Log
 from .metrics import LogMetrics
+from .offset_checkpoint import OffsetCheckpoint
+from .offset_checkpoint import TopicPartition as TopicPartition
 from .recovery import DEFAULT_PRODUCER_EXPIRATION_MS, OpenOptions, open_log
+from .removals import Removals
+from .steps import Steps, do_all
 
 logger = logging.getLogger(__name__)
 
-TopicPartition = tuple[str, int]
-
+# Of a directory that has no id: no cluster knows it.
+NO_ID: Uuid = bytes(16)
 # The metadata log lies in the same directory but belongs to the Raft quorum.
 METADATA_PARTITION: TopicPartition = ("__cluster_metadata", 0)
 _PROGRESS_INTERVAL_S = 5.0
+# Reading an offset or two of a log takes well under a microsecond.
+_LOOKS_PER_STEP = 20
 
 
 class LogDirectory:
@@ -57,8 +61,11 @@ class LogDirectory:
         *,
         producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
         cache: IndexCache | None = None,
+        directory_id: Uuid = NO_ID,
     ) -> None:
         self.disk = disk
+        # As `meta.properties` has it: how the cluster's metadata speaks of the directory.
+        self.id = directory_id
         self.metrics = LogMetrics()
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, Uuid] = {}
@@ -71,14 +78,23 @@ class LogDirectory:
         self._random = random
         self._producer_expiration_ms = producer_expiration_ms
         self._cache = cache or IndexCache()
-        # Directories of deleted partitions: (due, path).
-        self._doomed: list[tuple[int, str]] = []
-        # Whether the checkpoints may still speak of partitions that are gone.
-        self._has_stale_checkpoints = False
+        self.removals = Removals(disk)
+        self.recovery_points = OffsetCheckpoint(disk, RECOVERY_POINTS)
+        self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS)
+        self.high_watermarks = OffsetCheckpoint(disk, HIGH_WATERMARKS)
+        self.cleaner_checkpoint = OffsetCheckpoint(disk, CLEANER_OFFSETS)
 
     @property
     def is_offline(self) -> bool:
         return self.disk.failure is not None
+
+    @property
+    def checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
+        return (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_checkpoint)
+
+    def set_producer_expiration(self, expiration_ms: int) -> None:
+        """For partitions that are created from here on; those that are there have their own."""
+        self._producer_expiration_ms = expiration_ms
 
     # Opening
 
@@ -92,9 +108,9 @@ class LogDirectory:
             # From here on a crash is a crash.
             self.disk.remove(CLEAN_SHUTDOWN)
             self.disk.sync_directory()
-        recovery_points = self._read_offsets(RECOVERY_POINTS)
-        starts = self._read_offsets(LOG_START_OFFSETS)
-        high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        recovery_points = self._read_offsets(self.recovery_points)
+        starts = self._read_offsets(self.log_starts)
+        high_watermarks = self._read_offsets(self.high_watermarks)
         cleaner_offsets = self._read_cleaner_offsets()
         self.cleaner_offsets = cleaner_offsets or {}
         found = self._find_partitions(now_ms)
@@ -118,8 +134,8 @@ class LogDirectory:
         ):
             # A log was cut, or a crash came in the middle of a truncation: the old points promise too much.
             self.checkpoint_recovery_points()
-        known = {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets}
-        self._has_stale_checkpoints = not known <= self.logs.keys()
+        for partition in {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets} - self.logs.keys():
+            self._forget(partition)
         self.cleaner_offsets = {
             partition: offset for partition, offset in self.cleaner_offsets.items() if partition in self.logs
         }
@@ -137,7 +153,7 @@ class LogDirectory:
             if parsed is None:
                 logger.warning("%s/%s is no partition's directory: it is left alone", self.disk.root, entry.name)
             elif parsed.mark == DELETE_DIRECTORY:
-                self._doomed.append((now_ms, entry.name))
+                self.removals.add(now_ms, entry.name, is_tree=True)
             elif parsed.mark:
                 logger.info("%s/%s is left alone", self.disk.root, entry.name)
             elif (parsed.topic, parsed.partition) != METADATA_PARTITION:
@@ -154,6 +170,7 @@ class LogDirectory:
             options=options,
             cache=self._cache,
             metrics=self.metrics,
+            removals=self.removals,
         )
         metadata = self.disk.read_file(f"{path}/{PARTITION_METADATA}")
         if metadata is not None:
@@ -165,9 +182,9 @@ class LogDirectory:
         self.logs[partition] = log
         return log
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+    def _read_offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
         try:
-            return read_offsets(self.disk, name)
+            return checkpoint.read()
         except CorruptCheckpoint as error:
             # Without it more is checked than need be, and nothing is lost.
             logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
@@ -178,7 +195,7 @@ class LogDirectory:
         if not self.disk.exists(CLEANER_OFFSETS):
             return None
         try:
-            return read_offsets(self.disk, CLEANER_OFFSETS)
+            return self.cleaner_checkpoint.read()
         except CorruptCheckpoint as error:
             logger.error("ignoring a damaged checkpoint of %s, compaction starts over: %s", self.disk.root, error)
             return None
@@ -186,9 +203,10 @@ class LogDirectory:
     # Partitions come and go
 
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
-        if self._has_stale_checkpoints:
-            # They may be of a partition of the same name; a crash must not give its offsets to the new one.
-            self.checkpoint()
+        for checkpoint in self.checkpoints:
+            if checkpoint.may_name_gone((topic, partition)):
+                # A crash must not give the offsets of that one to the new one.
+                checkpoint.write(self._offsets(checkpoint))
         path = directory_name(topic, partition)
         self.disk.make_directory(path, sync=False)
         metadata = self.disk.create(f"{path}/{PARTITION_METADATA}")
@@ -205,11 +223,15 @@ class LogDirectory:
         log.discard()
         unique_id = f"{self._random.below(1 << 128):032x}"
         doomed = marked_directory_name(topic, partition, unique_id, DELETE_DIRECTORY)
+        # Not synced: until it is, a crash may bring the partition back, and the cluster's metadata knows that it is
+        # gone. A new partition of the name becomes durable together with this: its first flush syncs the same names.
         self.disk.rename(log.directory, doomed)
-        self.disk.sync_directory()
-        self._doomed.append((now_ms + log.config.file_delete_delay_ms, doomed))
-        # Written once for all that are deleted: with the next checkpoint, or before a partition is created.
-        self._has_stale_checkpoints = True
+        self.removals.add(now_ms + log.config.file_delete_delay_ms, doomed, is_tree=True)
+        self._forget((topic, partition))
+
+    def _forget(self, partition: TopicPartition) -> None:
+        for checkpoint in self.checkpoints:
+            checkpoint.forget(partition)
 
     def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
         """Truncates a follower's log; the recovery points are written at once, since one may have gone back."""
@@ -232,45 +254,66 @@ class LogDirectory:
 
     def purge(self, now_ms: int) -> None:
         """The second step of deletions that are due."""
-        for log in self.logs.values():
-            log.purge(now_ms)
-        for due_ms, path in list(self._doomed):
-            if due_ms <= now_ms:
-                self.disk.remove_tree(path)
-                self._doomed.remove((due_ms, path))
+        do_all(self.removals.purging(now_ms))
 
     # Checkpoints
 
     def checkpoint(self) -> None:
-        self.checkpoint_recovery_points()
-        self.checkpoint_starts()
-        write_offsets(
-            self.disk, HIGH_WATERMARKS, {partition: log.high_watermark for partition, log in self.logs.items()}
-        )
-        self.checkpoint_cleaner()
-        self._has_stale_checkpoints = False
+        for checkpoint in self.checkpoints:
+            checkpoint.write(self._offsets(checkpoint))
 
     def checkpoint_recovery_points(self) -> None:
-        write_offsets(
-            self.disk, RECOVERY_POINTS, {partition: log.recovery_point for partition, log in self.logs.items()}
-        )
+        self.recovery_points.write(self._offsets(self.recovery_points))
 
     def checkpoint_starts(self) -> None:
-        """Only where the start is not the first segment's, as Kafka does."""
-        starts = {
-            partition: log.start_offset
-            for partition, log in self.logs.items()
-            if log.start_offset > log.segments.first.base_offset
-        }
-        write_offsets(self.disk, LOG_START_OFFSETS, starts)
+        self.log_starts.write(self._offsets(self.log_starts))
 
     def checkpoint_cleaner(self) -> None:
-        write_offsets(self.disk, CLEANER_OFFSETS, self.cleaner_offsets)
+        self.cleaner_checkpoint.write(self.cleaner_offsets)
+
+    def _offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
+        if checkpoint is self.cleaner_checkpoint:
+            return dict(self.cleaner_offsets)
+        offset_of = self._offset_of(checkpoint)
+        offsets = ((partition, offset_of(log)) for partition, log in self.logs.items())
+        return {partition: offset for partition, offset in offsets if offset is not None}
+
+    def _offset_of(self, checkpoint: OffsetCheckpoint) -> Callable[[Log], int | None]:
+        if checkpoint is self.recovery_points:
+            return _recovery_point
+        return _start_to_note if checkpoint is self.log_starts else _high_watermark
+
+    def checkpointing(self, *checkpoints: OffsetCheckpoint) -> Steps[None]:
+        """Writes those of them that have anything new to say.
+
+        Of what is gathered, a recovery point may be behind by the time that it is written, but it is never ahead of
+        what was flushed: it only goes back with a truncation, which writes the file at once, so that this does not."""
+        drafts = [checkpoint.begin() for checkpoint in checkpoints]
+        for checkpoint, draft in zip(checkpoints, drafts, strict=True):
+            if checkpoint is self.cleaner_checkpoint:
+                draft.offsets.update(self.cleaner_offsets)
+        walked = [
+            (draft.offsets, self._offset_of(checkpoint))
+            for checkpoint, draft in zip(checkpoints, drafts, strict=True)
+            if checkpoint is not self.cleaner_checkpoint
+        ]
+        if walked:
+            for number, (partition, log) in enumerate(list(self.logs.items()), start=1):
+                if self.logs.get(partition) is log:
+                    for offsets, offset_of in walked:
+                        offset = offset_of(log)
+                        if offset is not None:
+                            offsets[partition] = offset
+                if number % _LOOKS_PER_STEP == 0:
+                    yield 1
+        for checkpoint, draft in zip(checkpoints, drafts, strict=True):
+            yield from checkpoint.writing(draft)
 
     def close(self, broker_epoch: int = -1) -> None:
         """A clean stop: the next opening reads checkpoints only."""
         for log in self.logs.values():
             log.write_out()
+        do_all(self.removals.purging(None))
         self.disk.sync_all()
         for log in self.logs.values():
             log.recovery_point = log.end_offset
@@ -278,6 +321,19 @@ class LogDirectory:
         self.checkpoint()
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()
+
+
+def _recovery_point(log: Log) -> int:
+    return log.recovery_point
+
+
+def _high_watermark(log: Log) -> int:
+    return log.high_watermark
+
+
+def _start_to_note(log: Log) -> int | None:
+    """Only where the start is not the first segment's, as Kafka does."""
+    return log.start_offset if log.start_offset > log.segments.first.base_offset else None
 
 
 class RecoveryProgress:

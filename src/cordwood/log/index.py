@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from cordwood.runtime.disk import File
+from cordwood.runtime.disk import DiskError, File
 
 from .files import OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
 from .place import Place
@@ -304,7 +304,12 @@ class IndexCache:
         while self._bytes > self.max_bytes and len(self._sizes) > 1:
             _, (oldest, oldest_size) = self._sizes.popitem(last=False)
             self._bytes -= oldest_size
-            oldest.unload()
+            try:
+                oldest.unload()
+            except DiskError:
+                # Of its own directory, which may be another than the one that needs the room; whoever uses the index
+                # next hears of it.
+                continue
 
     def touch(self, index: Index) -> None:
         if id(index) in self._sizes:

@@ -1,10 +1,11 @@
 """One partition's log: append, read, look up, truncate, delete. Opening one is `recovery.open_log`.
 
 The log is owned by one thread. Time is handed in. Whoever owns it calls `flush` (or `begin_flush` and `end_flush`
-around a thread) when `flush_due` says so, `purge` now and then, and writes the directory's checkpoints.
+around a thread) when `flush_due` says so, has the `removals` that are due done, and writes the directory's checkpoints.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,20 +19,24 @@ from cordwood.wire.record import CorruptBatch
 
 from .config import LogConfig
 from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
-from .files import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SWAP
+from .files import DELETED, LEADER_EPOCHS, LOG, PARTITION_METADATA, SWAP
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex
 from .markers import end_txn_of
 from .place import Place
 from .producer_replay import load_producers, note_batch, rebuild_txn_index
 from .producers import AppendOrigin, Producers
 from .refusal import Refusal
+from .removals import Removals
 from .segment import Segment, TimestampedOffset
 from .segments import Segments
 from .snapshots import ProducerSnapshots
+from .steps import Steps, do_all
 from .validation import accept_batch
 
 # A flush holds a descriptor of each of its files, so the segments that were sealed since the last one take several.
 _SEGMENTS_PER_FLUSH = 16
+# What renaming a segment's files is worth.
+_FILES_STEPS = 4
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +77,7 @@ class Log:
         end_offset: int,
         recovery_point: int,
         now_ms: int,
+        removals: Removals | None = None,
         is_new: bool = False,
         is_clean: bool = False,
     ) -> None:
@@ -102,8 +108,8 @@ class Log:
         self.truncations = self._synced_truncations = 0
         # Where a read up to an offset ends, as last computed: (offset, segment, position).
         self._bound: tuple[int, Segment, int] | None = None
-        # First step of deletion done; the second is due at the time.
-        self._retired: list[tuple[int, Segment | str]] = []
+        # Files whose first step of deletion is done: shared by the logs of a directory.
+        self.removals = removals or Removals(place.disk)
         self.active.roll_jitter_ms = self._roll_jitter_ms()
 
     def __repr__(self) -> str:
@@ -322,6 +328,7 @@ class Log:
     def close(self, now_ms: int) -> None:
         """After this the log opens without recovery, provided that the directory's checkpoints are written too."""
         self.write_out()
+        self.purge(None)
         self.flush(now_ms, all_indexes=True)
         self.release()
 
@@ -331,7 +338,6 @@ class Log:
             self.active.seal()
             self.snapshots.write(self.producers)
             self.write_epochs()
-        self.purge(None)
 
     def release(self) -> None:
         """Lets go of files and caches. The log is not to be used any more."""
@@ -344,9 +350,7 @@ class Log:
         self.release()
         for segment in self.segments:
             segment.discard()
-        for _, what in self._retired:
-            if isinstance(what, Segment):
-                what.discard()
+        self.removals.forget(self.directory)
 
     # Reading
 
@@ -422,8 +426,11 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record that is not older than `timestamp`; control records count, as in Kafka."""
         for segment in self.segments:
+            # The youngest of a segment may lie before the log's start: then it is in a later one.
             if segment.largest_timestamp >= timestamp:
-                return segment.find_timestamp(timestamp, self.start_offset)
+                found = segment.find_timestamp(timestamp, self.start_offset)
+                if found is not None:
+                    return found
         return None
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
@@ -585,21 +592,35 @@ class Log:
             self._retire_segment(segment, now_ms)
 
     def replace_segments(self, cleaned: list[Segment], old: list[Segment], now_ms: int) -> None:
+        do_all(self.replacing_segments(cleaned, old, now_ms))
+
+    def replacing_segments(self, cleaned: list[Segment], old: list[Segment], now_ms: int) -> Steps[None]:
         """Compaction's swap. `cleaned` are complete and synced as `.cleaned`; a crash at any step leaves either the old
         segments or the cleaned ones: while one `.cleaned` file is left the `.swap` files after it do not count, and
-        from then on opening the log finishes what was begun here."""
+        from then on opening the log finishes what was begun here.
+
+        Between the steps the log may be read and appended to, and nothing else. It must not be gone on with once the
+        log is discarded."""
         self._is_touched = True
         for segment in reversed(cleaned):
             segment.set_stage(SWAP)
-        self.disk.sync_directory(self.directory)
+            yield _FILES_STEPS
+        yield self.disk.sync_job([], [self.directory])
         kept_bases = {segment.base_offset for segment in cleaned}
-        for segment in old:
-            self._retire_segment(segment, now_ms, keep_snapshot=segment.base_offset in kept_bases)
-        for segment in cleaned:
+        waiting = deque(old)
+        ends = [*(segment.base_offset for segment in cleaned[1:]), old[-1].base_offset + 1]
+        for segment, end in zip(cleaned, ends, strict=True):
+            # One for the others that it took the place of: readers always find a whole log.
+            steps = _FILES_STEPS
+            while waiting and waiting[0].base_offset < end:
+                replaced = waiting.popleft()
+                self._retire_segment(replaced, now_ms, keep_snapshot=replaced.base_offset in kept_bases)
+                steps += _FILES_STEPS
             segment.set_stage("")
             self.segments.add(segment)
-        self.disk.sync_directory(self.directory)
-        self._bound = None
+            self._bound = None
+            yield steps
+        yield self.disk.sync_job([], [self.directory])
 
     def _retire_segment(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
         self.segments.remove(segment)
@@ -608,20 +629,15 @@ class Log:
         segment.forget()
         segment.set_stage(DELETED)
         due_ms = now_ms + self.config.file_delete_delay_ms
-        self._retired.append((due_ms, segment))
+        self.removals.add(due_ms, segment.path(LOG), segment.file)
+        for index in segment.indexes:
+            if index is not segment.txn_index or index.is_stored:
+                self.removals.add(due_ms, index.path)
         if not keep_snapshot:
             path = self.snapshots.mark_deleted(segment.base_offset)
             if path is not None:
-                self._retired.append((due_ms, path))
+                self.removals.add(due_ms, path)
 
     def purge(self, now_ms: int | None) -> None:
-        """The second step of deletion, for what is due (None: for all)."""
-        waiting = []
-        for due_ms, what in self._retired:
-            if now_ms is not None and due_ms > now_ms:
-                waiting.append((due_ms, what))
-            elif isinstance(what, Segment):
-                what.remove()
-            else:
-                self.disk.remove(what)
-        self._retired = waiting
+        """The second step of deletion, for what is due (None: for all); of a log that stands alone."""
+        do_all(self.removals.purging(now_ms))

@@ -11,11 +11,13 @@ from cordwood.wire.control import EndTxnMarker
 from cordwood.wire.errors import ErrorCode
 
 from .refusal import Refusal
+from .steps import Steps, do_all
 
 BATCHES_TO_REMEMBER = 5
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 MAX_SEQUENCE = 2**31 - 1
+_PRODUCERS_PER_STEP = 50
 
 
 class AppendOrigin(Enum):
@@ -183,10 +185,18 @@ class Producers:
 
     def expire(self, now_ms: int) -> int:
         """Forgets producers that were idle for long and have no open transaction; how many."""
-        idle = [producer.producer_id for producer in self.by_id.values() if self.is_expired(producer, now_ms)]
-        for producer_id in idle:
-            del self.by_id[producer_id]
-        return len(idle)
+        return do_all(self.expiring(now_ms))
+
+    def expiring(self, now_ms: int) -> Steps[int]:
+        expired = 0
+        for number, producer in enumerate(list(self.by_id.values()), start=1):
+            # Between the steps it may have been heard of again, or be gone.
+            if self.is_expired(producer, now_ms) and self.by_id.get(producer.producer_id) is producer:
+                del self.by_id[producer.producer_id]
+                expired += 1
+            if number % _PRODUCERS_PER_STEP == 0:
+                yield 1
+        return expired
 
     def is_expired(self, producer: Producer, now_ms: int) -> bool:
         return producer.txn_first_offset < 0 and now_ms - producer.last_timestamp >= self.expiration_ms

@@ -35,6 +35,7 @@ from .metrics import LogMetrics
 from .place import Place
 from .producer_replay import load_producers, replay
 from .producers import Producers
+from .removals import Removals
 from .segment import Segment
 from .segments import Segments
 from .snapshots import ProducerSnapshots
@@ -71,12 +72,13 @@ def open_log(
     options: OpenOptions | None = None,
     cache: IndexCache | None = None,
     metrics: LogMetrics | None = None,
+    removals: Removals | None = None,
 ) -> Log:
     """The partition in `directory` (made if it is not there), ready to be appended to and read."""
     options = options or OpenOptions()
     place = Place(disk, directory, cache or IndexCache(), config.index_interval_bytes)
     opening = _Opening(place, config, options, metrics or LogMetrics(), now_ms)
-    return opening.run(random)
+    return opening.run(random, removals)
 
 
 class _Opening:
@@ -99,7 +101,7 @@ class _Opening:
         # Whether the segment that was walked last has all offsets from its first to its last.
         self._is_dense = True
 
-    def run(self, random: Random) -> Log:
+    def run(self, random: Random, removals: Removals | None) -> Log:
         files = self._list_files()
         if any(file.stage for file in files):
             self._finish_interrupted(files)
@@ -150,6 +152,7 @@ class _Opening:
             end_offset=end_offset,
             recovery_point=end_offset if self.options.clean else min(self.options.recovery_point, end_offset),
             now_ms=self.now_ms,
+            removals=removals,
             is_new=self.options.is_new,
             is_clean=self.options.clean and not self.options.is_new and not incomplete,
         )

@@ -4,22 +4,33 @@ from collections.abc import Callable
 
 from .log import Log
 from .segment import Segment
+from .steps import Steps, do_all
+
+# Deleting a segment is renaming its files, now and then with a roll before it; looking at one may read its time index.
+_SEGMENTS_AT_ONCE = 8
+_DELETION_STEPS = 8
+_LOOK_STEPS = 1
 
 
 def apply_retention(log: Log, now_ms: int) -> int:
-    """Deletes what the topic's configuration lets go; how many segments.
+    """Deletes what the topic's configuration lets go; how many segments."""
+    return do_all(applying_retention(log, now_ms))
 
-    A topic that is only compacted keeps all from its start on.
-    """
-    deleted = _delete(
+
+def applying_retention(log: Log, now_ms: int) -> Steps[int]:
+    """A topic that is only compacted keeps all from its start on.
+
+    Nobody else may take segments away between the steps; who discards the log ends this."""
+    deleted = yield from _deleting(
         log, now_ms, "it lies before the log's start", lambda _, end_offset: end_offset <= log.start_offset
     )
     if log.config.delete:
-        deleted += _delete_by_size(log, now_ms) + _delete_by_age(log, now_ms)
+        deleted += yield from _deleting_by_size(log, now_ms)
+        deleted += yield from _deleting_by_age(log, now_ms)
     return deleted
 
 
-def _delete_by_size(log: Log, now_ms: int) -> int:
+def _deleting_by_size(log: Log, now_ms: int) -> Steps[int]:
     limit = log.config.retention_bytes
     if limit < 0 or (excess := log.size - limit) <= 0:
         return 0
@@ -32,25 +43,47 @@ def _delete_by_size(log: Log, now_ms: int) -> int:
         excess -= segment.size
         return True
 
-    return _delete(log, now_ms, f"retention.bytes={limit}", is_excess)
+    return (yield from _deleting(log, now_ms, f"retention.bytes={limit}", is_excess))
 
 
-def _delete_by_age(log: Log, now_ms: int) -> int:
+def _deleting_by_age(log: Log, now_ms: int) -> Steps[int]:
     limit = log.config.retention_ms
     if limit < 0:
         return 0
-    return _delete(log, now_ms, f"retention.ms={limit}", lambda segment, _: now_ms - segment.largest_timestamp > limit)
+
+    def is_old(segment: Segment, _end_offset: int) -> bool:
+        return now_ms - segment.largest_timestamp > limit
+
+    return (yield from _deleting(log, now_ms, f"retention.ms={limit}", is_old))
 
 
-def _delete(log: Log, now_ms: int, reason: str, is_deletable: Callable[[Segment, int], bool]) -> int:
-    """Deletes segments from the head on while they may go. Nothing goes that is not replicated yet."""
-    deletable: list[Segment] = []
+def _deleting(log: Log, now_ms: int, reason: str, is_deletable: Callable[[Segment, int], bool]) -> Steps[int]:
+    """Deletes segments from the head on while they may go."""
+    deleted = 0
+    while segments := _deletable(log, is_deletable):
+        log.delete_segments(segments, now_ms, reason)
+        deleted += len(segments)
+        yield len(segments) * _DELETION_STEPS
+        if len(segments) < _SEGMENTS_AT_ONCE:
+            break
+    else:
+        yield _LOOK_STEPS
+    return deleted
+
+
+def _deletable(log: Log, is_deletable: Callable[[Segment, int], bool]) -> list[Segment]:
+    """The first few. Nothing goes that is not replicated yet."""
+    found: list[Segment] = []
     for segment in log.segments:
         following = log.segments.after(segment)
         end_offset = log.end_offset if following is None else following.base_offset
         is_empty_end = following is None and segment.size == 0
-        if is_empty_end or log.high_watermark < end_offset or not is_deletable(segment, end_offset):
+        if (
+            len(found) == _SEGMENTS_AT_ONCE
+            or is_empty_end
+            or log.high_watermark < end_offset
+            or not is_deletable(segment, end_offset)
+        ):
             break
-        deletable.append(segment)
-    log.delete_segments(deletable, now_ms, reason)
-    return len(deletable)
+        found.append(segment)
+    return found

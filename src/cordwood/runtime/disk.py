@@ -123,7 +123,8 @@ class Disk(Protocol):
         be renamed or removed meanwhile. It has to be run."""
 
     def another(self) -> "Disk":
-        """The same directory for use by another thread (compaction)."""
+        """The same directory for use by another thread (compaction). The owner may rename and remove what it works on:
+        what is not there raises FileGone, which is no failure."""
 
     def usage(self) -> Usage: ...
 

@@ -28,6 +28,7 @@ class LocalDisk:
         self._health = _Health()
         self._descriptors = descriptors if descriptors is not None else DescriptorPool()
         self._lock_fd = -1
+        self._is_owner = True
         with self._guard("create", ""):
             os.makedirs(self.root, exist_ok=True)
 
@@ -51,7 +52,11 @@ class LocalDisk:
 
     def exists(self, path: str) -> bool:
         with self._guard("stat", path):
-            return os.path.exists(self._absolute(path))
+            try:
+                os.stat(self._absolute(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
 
     def list(self, path: str = "") -> list[Entry]:
         with self._guard("list", path):
@@ -162,6 +167,7 @@ class LocalDisk:
         self._health.check()
         other = LocalDisk(self.root, DescriptorPool(_DESCRIPTORS_OF_ANOTHER))
         other._health = self._health
+        other._is_owner = False
         return other
 
     def usage(self) -> Usage:
@@ -202,7 +208,9 @@ class LocalDisk:
         except OSError as error:
             raise self._fail(operation, path, error) from error
 
-    def _fail(self, operation: str, path: str, error: OSError) -> DiskError:
+    def _fail(self, operation: str, path: str, error: OSError) -> DiskError | FileGone:
+        if isinstance(error, FileNotFoundError) and not self._is_owner:
+            return FileGone(f"{path} is not there any more")
         return self._health.fail(DiskError(self.root, operation, path, error.strerror or str(error)))
 
 

@@ -1,0 +1,106 @@
+"""The second step of deletions: what was renamed out of the way is removed when the delay is over."""
+
+import heapq
+from dataclasses import dataclass
+
+from cordwood.runtime.disk import Disk, File
+
+from .steps import Steps
+
+# A job in a thread; unlinking a large file takes tens of milliseconds.
+_FILES_PER_JOB = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Doomed:
+    path: str
+    # Closed before it is removed, so that who still reads from it gets FileGone.
+    file: File | None
+    is_tree: bool
+    is_off: bool = False
+
+    def discard(self) -> None:
+        self.is_off = True
+        if self.file is not None:
+            self.file.discard()
+
+
+class Removals:
+    """Of one log directory, or of one log that stands alone."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._queue: list[tuple[int, int, _Doomed]] = []
+        self._added = 0
+        # What waits in the queue, by directory and path.
+        self._waiting: dict[str, dict[str, _Doomed]] = {}
+        # Those that a thread is at.
+        self._under_way: set[str] = set()
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When there will be something to do; None while nothing waits."""
+        while self._queue and self._queue[0][2].is_off:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else None
+
+    def add(self, due_ms: int, path: str, file: File | None = None, *, is_tree: bool = False) -> None:
+        """A path that waits already is one that was renamed over: who reads from what was there gets FileGone."""
+        doomed = _Doomed(path, file, is_tree)
+        siblings = self._waiting.setdefault(_directory_of(path), {})
+        if path in siblings:
+            siblings[path].discard()
+        if path in self._under_way and file is not None:
+            # A thread may remove it at any moment.
+            file.discard()
+        siblings[path] = doomed
+        self._added += 1
+        heapq.heappush(self._queue, (due_ms, self._added, doomed))
+
+    def forget(self, directory: str) -> None:
+        """The directory is about to be renamed: its files go with it."""
+        for doomed in self._waiting.pop(directory, {}).values():
+            doomed.discard()
+
+    def purging(self, now_ms: int | None) -> Steps[None]:
+        """Removes what is due (None: all files, but no trees, which a start finds again)."""
+        while batch := self._take(now_ms):
+            paths = {doomed.path for doomed in batch}
+            self._under_way |= paths
+            disk = self._disk.another()
+
+            def remove(batch: list[_Doomed] = batch, disk: Disk = disk) -> None:
+                if any(doomed.is_tree for doomed in batch):
+                    # Its new name is durable before its files go: a crash must not bring back half a partition.
+                    disk.sync_directory()
+                for doomed in batch:
+                    (disk.remove_tree if doomed.is_tree else disk.remove)(doomed.path)
+                disk.close()
+
+            yield remove
+            self._under_way -= paths
+
+    def _take(self, now_ms: int | None) -> list[_Doomed]:
+        batch: list[_Doomed] = []
+        trees = []
+        while len(batch) < _FILES_PER_JOB and (due_ms := self.next_due_ms) is not None:
+            if now_ms is not None and due_ms > now_ms:
+                break
+            entry = heapq.heappop(self._queue)
+            doomed = entry[2]
+            if now_ms is None and doomed.is_tree:
+                trees.append(entry)
+                continue
+            directory = _directory_of(doomed.path)
+            del self._waiting[directory][doomed.path]
+            if not self._waiting[directory]:
+                del self._waiting[directory]
+            doomed.discard()
+            batch.append(doomed)
+        for entry in trees:
+            heapq.heappush(self._queue, entry)
+        return batch
+
+
+def _directory_of(path: str) -> str:
+    return path.rpartition("/")[0]
