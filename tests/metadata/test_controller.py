@@ -91,7 +91,7 @@ def test_validate_only_writes_nothing_and_answers_the_same() -> None:
             topic("t", 1, 3),
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached "
-            "because only 2 broker(s) are registered.",
+            "because only 2 broker(s) are registered or some brokers have",
         ),
         (topic("t", 10_001), ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions"),
         (topic("t", 1, a=None), ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: a"),

@@ -4,7 +4,7 @@ The start is random and moves on by one with each partition, so that leaders and
 come after all others of their rack, and never first: the first replica leads.
 """
 
-from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.image import Broker, MetadataImage
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 
@@ -15,14 +15,14 @@ def place_replicas(
     image: MetadataImage, random: Random, partitions: int, replication_factor: int
 ) -> list[tuple[int, ...]]:
     """The replicas of each partition, the leader first."""
-    brokers = image.brokers.values()
+    brokers = [broker for broker in image.brokers.values() if not _is_cordoned(broker)]
     if all(broker.fenced for broker in brokers):
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
     if replication_factor > len(brokers):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered.",
+            f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned.",
         )
     racks: dict[str, _Rack] = {}
     for broker in sorted(brokers, key=lambda broker: (broker.rack or "", broker.id)):
@@ -33,6 +33,11 @@ def place_replicas(
         rack.start = random.below(len(rack.unfenced) + len(rack.fenced))
     first_rack = random.below(len(stripes))
     return [_place(stripes, first_rack + number, number, replication_factor) for number in range(partitions)]
+
+
+def _is_cordoned(broker: Broker) -> bool:
+    """Whether it takes no new replicas, in none of its directories (KIP-1066)."""
+    return bool(broker.log_dirs) and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 
 class _Rack:

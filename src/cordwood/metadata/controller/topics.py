@@ -7,6 +7,7 @@ from cordwood.metadata.image import (
     Config,
     MetadataImage,
     Partition,
+    Topic,
     has_collision_chars,
     topic_resource,
     unify_collision_chars,
@@ -214,23 +215,43 @@ def _placed_partitions(
 
 
 def delete_topics(image: MetadataImage, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-    """By name or by id, but not both at once; what is named twice is not deleted at all."""
+    """By name or by id, but not both at once; what is meant twice is not deleted at all."""
     records: list[MetadataRecord] = []
     response = DeleteTopicsResponse(responses=[])
-    asked: list[tuple[str | None, Uuid]] = [(name, _NO_ID) for name in request.topic_names]
-    asked += [(topic.name, topic.topic_id) for topic in request.topics]
-    for (name, topic_id), count in Counter(asked).items():
-        result = DeletableTopicResult(name=name, topic_id=topic_id)
+    asked = [DeletableTopicResult(name=name) for name in request.topic_names]
+    asked += [DeletableTopicResult(name=topic.name, topic_id=topic.topic_id) for topic in request.topics]
+    counts = Counter((result.name, result.topic_id) for result in asked)
+    named_too = _named_too(image, asked)
+    answered = set()
+    for result in asked:
+        key = (result.name, result.topic_id)
+        if key in answered or (result.name is None and result.topic_id in named_too):
+            # One answer for all that mean the same.
+            continue
         try:
-            result.name, result.topic_id = _find_to_delete(image, name, topic_id, is_duplicate=count > 1)
-            records.append(RemoveTopicRecord(topic_id=result.topic_id))
+            topic = _find_to_delete(image, result, is_duplicate=counts[key] > 1)
+            result.name, result.topic_id = topic.name, topic.id
+            if topic.id in named_too:
+                raise Refused(
+                    ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
+                )
+            records.append(RemoveTopicRecord(topic_id=topic.id))
         except Refused as refused:
             result.error_code, result.error_message = refused.error
+        if key != (None, _NO_ID):
+            answered.add(key)
         response.responses.append(result)
     return Decision(records, response)
 
 
-def _find_to_delete(image: MetadataImage, name: str | None, topic_id: Uuid, *, is_duplicate: bool) -> tuple[str, Uuid]:
+def _named_too(image: MetadataImage, asked: list[DeletableTopicResult]) -> set[Uuid]:
+    """Topics that are meant by their name and by their id."""
+    named = {image.topics.ids.get(result.name) for result in asked if result.name is not None}
+    return {result.topic_id for result in asked if result.name is None and result.topic_id in named}
+
+
+def _find_to_delete(image: MetadataImage, asked: DeletableTopicResult, *, is_duplicate: bool) -> Topic:
+    name, topic_id = asked.name, asked.topic_id
     if name is None and topic_id == _NO_ID:
         raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None and topic_id != _NO_ID:
@@ -245,7 +266,7 @@ def _find_to_delete(image: MetadataImage, name: str | None, topic_id: Uuid, *, i
         topic = image.topics.by_id.get(topic_id)
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, _NO_SUCH_TOPIC_ID)
-    return topic.name, topic.id
+    return topic
 
 
 # Adding partitions
