@@ -23,7 +23,7 @@ from cordwood.config.topic import TopicConfigs
 from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
 from cordwood.log.directory import LogDirectories, LogDirectory
 from cordwood.metadata.bootstrap import activation_records, bootstrap_version, format_directory, read_bootstrap
-from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker
+from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.features import SUPPORTED
 from cordwood.metadata.image import Endpoint, MetadataImage
@@ -38,7 +38,10 @@ from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
-from cordwood.wire.primitives import uuid_from_text, uuid_text
+from cordwood.wire.messages.controller_registration import ControllerRegistrationRequest
+from cordwood.wire.messages.controller_registration import Feature as ControllerFeature
+from cordwood.wire.messages.controller_registration import Listener as ControllerListener
+from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
 
 from .broker import Broker
 from .controller import Controller
@@ -264,6 +267,8 @@ class Node:
             previous_broker_epoch=clean_epochs.pop() if len(clean_epochs) == 1 else -1,
         )
         controller = broker.controller
+        incarnation_id = new_uuid(self._random)
+        await controller.decide(lambda image: register_controller(image, self._controller_registration(incarnation_id)))
         registered = await controller.decide(
             lambda image: register_broker(
                 image,
@@ -283,6 +288,24 @@ class Node:
             want_fence=False,
         )
         await controller.decide(lambda image: broker_heartbeat(image, heartbeat, broker.defaults))
+
+    def _controller_registration(self, incarnation_id: Uuid) -> ControllerRegistrationRequest:
+        return ControllerRegistrationRequest(
+            controller_id=self.config.node_id,
+            incarnation_id=incarnation_id,
+            zk_migration_ready=False,
+            listeners=[
+                ControllerListener(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
+                for end in (
+                    _wire_endpoint(end, self.addresses[end.listener])
+                    for end in self.config.listeners.advertised_controllers
+                )
+            ],
+            features=[
+                ControllerFeature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
+                for name, levels in SUPPORTED.items()
+            ],
+        )
 
     def _rack(self) -> str | None:
         rack = self.config["broker.rack"]

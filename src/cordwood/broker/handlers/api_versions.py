@@ -13,7 +13,7 @@ import re
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
-from cordwood.metadata.features import SUPPORTED
+from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import (
     ApiVersion,
@@ -49,9 +49,15 @@ def api_versions(broker: Broker, request: ApiVersionsRequest, call: Call) -> Api
         finalized_features_epoch=broker.image.covers.offset - 1,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in broker.image.features.items()
+            for name, level in _finalized(broker).items()
         ],
     )
+
+
+def _finalized(broker: Broker) -> dict[str, int]:
+    """The quorum keeps its own level in its own records."""
+    quorum_level = broker.controller.log.quorum.kraft_version
+    return {**broker.image.features, **({KRAFT_VERSION: quorum_level} if quorum_level else {})}
 
 
 def refused_version() -> ApiVersionsResponse:
