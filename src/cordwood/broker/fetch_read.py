@@ -62,9 +62,13 @@ class FetchRead:
             remaining_bytes = max(0, self.max_bytes - total_bytes)
         return answers + refused, total_bytes, is_urgent
 
-    def available(self, wanted: WantedPartition) -> int:
-        """How many bytes there are to read; Refusal where it is time to say why there are none."""
+    def available(self, wanted: WantedPartition, enough_bytes: int) -> int:
+        """How many bytes there are to read, of which no more than `enough_bytes` need be counted; Refusal where it is
+        time to say why there are none."""
         _, log = self._led(wanted)
+        if enough_bytes <= 1 and log.start_offset <= wanted.fetch_offset < self._max_offset(log):
+            # What most consumers ask for; it can be told without a look into the log.
+            return 1
         found = self._find(log, wanted, wanted.max_bytes, min_one_batch=True)
         if found is None:
             return 0

@@ -78,13 +78,20 @@ class ParkedFetch:
         woken, self._woken = self._woken, {}
         if self.reply.abandoned:
             self.stop()
-        elif self._waiting and self._has_enough(list(woken)):
-            self._finish()
+        elif self._waiting:
+            try:
+                has_enough = self._has_enough(list(woken))
+            except Exception as error:  # noqa: BLE001  # logged with its request
+                self.stop()
+                self.reply.fail(error)
+            else:
+                if has_enough:
+                    self._finish()
 
     def _has_enough(self, partitions: list[Partition]) -> bool:
         for partition in partitions:
             try:
-                available = self._read.available(self._waiting[partition])
+                available = self._read.available(self._waiting[partition], self._min_bytes)
             except Refusal:
                 return True
             self._total += available - self._available.get(partition, 0)

@@ -8,9 +8,12 @@ back.
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
+
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
 from cordwood.log.refusal import Refusal
+from cordwood.log.steps import Steps
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.wire.errors import ErrorCode
@@ -28,7 +31,7 @@ _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 
 
 @handles(DeleteRecordsRequest)
-def delete_records(broker: Broker, request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+async def delete_records(broker: Broker, request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     # Asked for twice, the latter counts.
     wanted = {
         (topic.name, partition.partition_index): partition.offset
@@ -36,9 +39,9 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, call: Call) ->
         for partition in topic.partitions
     }
     results = {key: _result(broker, *key, offset) for key, offset in wanted.items()}
-    moved = [key for key, result in results.items() if not result.error_code]
-    for key, error in _checkpoint(broker, moved).items():
-        results[key] = _refused(key[1], error)
+    for key, result in results.items():
+        if not result.error_code and not await _is_durable(broker, *key, result.low_watermark):
+            results[key] = _refused(key[1], ErrorCode.KAFKA_STORAGE_ERROR)
     topics: dict[str, DeleteRecordsTopicResult] = {}
     for (name, _), result in results.items():
         topics.setdefault(name, DeleteRecordsTopicResult(name=name)).partitions.append(result)
@@ -71,17 +74,25 @@ def _delete(partition: Partition, offset: int) -> int:
     return log.start_offset
 
 
-def _checkpoint(broker: Broker, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], ErrorCode]:
-    """Makes the starts durable; what went wrong with that."""
-    directories = broker.replicas.directories
-    errors: dict[tuple[str, int], ErrorCode] = {}
-    for directory in {directories.directory_of(*key) for key in partitions}:
-        if directory is not None:
-            try:
-                directory.checkpoint_starts()
-            except DiskError as error:
-                broker.replicas.disk_failed(error)
-    for key in partitions:
-        if directories.directory_of(*key) is None:
-            errors[key] = ErrorCode.KAFKA_STORAGE_ERROR
-    return errors
+async def _is_durable(broker: Broker, topic: str, index: int, start: int) -> bool:
+    """Writes the checkpoint that says where the log begins; False if its directory has failed."""
+    directory = broker.replicas.directories.directory_of(topic, index)
+    while directory is not None and not directory.is_offline:
+        log = directory.logs.get((topic, index))
+        if log is None or log.segments.first.base_offset >= start:
+            # Deleted meanwhile, or its first segment says it.
+            return True
+        if directory.log_starts.offset_of((topic, index)) >= start:
+            return True
+        try:
+            await _do_all(directory.checkpointing(directory.log_starts))
+        except DiskError as error:
+            broker.replicas.disk_failed(error)
+    return False
+
+
+async def _do_all(steps: Steps[None]) -> None:
+    loop = get_running_loop()
+    for step in steps:
+        if not isinstance(step, int):
+            await loop.run_in_executor(None, step)
