@@ -13,21 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.listeners import Endpoint as ConfiguredEndpoint
-from cordwood.config.listeners import SecurityProtocol
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
 from cordwood.log.directory import LogDirectories, LogDirectory
-from cordwood.metadata.bootstrap import activation_records, bootstrap_version, format_directory, read_bootstrap
+from cordwood.metadata.bootstrap import activation_records, bootstrap_version, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.decision import new_uuid
-from cordwood.metadata.features import SUPPORTED
-from cordwood.metadata.image import Endpoint, MetadataImage
-from cordwood.metadata.log import METADATA_DIRECTORY, MetadataLogConfig, SingleNodeLog, load
+from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
 from cordwood.net.server import Server
 from cordwood.net.serving import Limits
 from cordwood.replica.replicas import Replicas
@@ -37,38 +32,20 @@ from cordwood.runtime.network import Address, Network, SocketOptions
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
-from cordwood.wire.messages.controller_registration import ControllerRegistrationRequest
-from cordwood.wire.messages.controller_registration import Feature as ControllerFeature
-from cordwood.wire.messages.controller_registration import Listener as ControllerListener
-from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
 
 from .broker import Broker
 from .controller import Controller
 from .dispatch import Dispatch
 from .handlers import HANDLERS
 from .listener_tls import server_tls
+from .log_dirs import CannotStart as CannotStart
+from .log_dirs import LogDirs, take_directories
+from .registration import broker_registration, controller_registration
 
 _log = logging.getLogger(__name__)
 
 # How long requests in work may take at a stop.
 _STOP_GRACE_S = 10.0
-
-
-class CannotStart(Exception):
-    """The node cannot start; the text says why, for a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogDirs:
-    """The node's directories that can be used, and who they say the node is."""
-
-    cluster_id: str
-    # In the order of `log.dirs`.
-    disks: tuple[Disk, ...]
-    ids: Mapping[str, bytes]
-    # The one of them that holds the metadata log.
-    metadata: Disk
 
 
 class Node:
@@ -107,8 +84,8 @@ class Node:
 
     async def start(self) -> None:
         """Raises `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. After it the node takes requests."""
-        dirs = self._take_directories()
         now_ms = self._clock.now_ms()
+        dirs = take_directories(self.config, self._open_disk, self._random, now_ms)
         self._metadata_log = SingleNodeLog.open(
             dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
         )
@@ -147,63 +124,6 @@ class Node:
             await self.server.stop(0)
             raise
         self.server.accept()
-
-    def _take_directories(self) -> LogDirs:
-        """Locks, formats what is new, and checks that all belong together."""
-        roots = self.config.log_dirs
-        metadata_root = self.config["metadata.log.dir"] or roots[0]
-        disks = {root: self._open_disk(root) for root in dict.fromkeys([*roots, str(metadata_root)])}
-        for root, disk in disks.items():
-            if not disk.lock():
-                raise CannotStart(
-                    f"{root} is in use by another process: stop it, or give this one a directory of its own "
-                    "(--data, or log.dirs)"
-                )
-        metadata = disks[str(metadata_root)]
-        known = {root: self._read_meta(root, disk) for root, disk in disks.items()}
-        self._check_meta(known)
-        cluster_id = next((meta.cluster_id for meta in known.values() if meta is not None), None)
-        if cluster_id is None:
-            cluster_id = uuid_text(new_uuid(self._random))
-        ids = {}
-        # The metadata's directory last: it is what says that the node is formatted.
-        for root, disk in sorted(disks.items(), key=lambda entry: entry[1] is metadata):
-            meta = known[root]
-            ids[root] = self._format(disk, cluster_id, disk is metadata) if meta is None else _directory_id(meta)
-        return LogDirs(cluster_id, tuple(disks[root] for root in dict.fromkeys(roots)), ids, metadata)
-
-    def _read_meta(self, root: str, disk: Disk) -> MetaProperties | None:
-        data = disk.read_file(META_PROPERTIES)
-        return None if data is None else MetaProperties.decode(f"{root}/{META_PROPERTIES}", data)
-
-    def _check_meta(self, known: Mapping[str, MetaProperties | None]) -> None:
-        clusters: dict[str, str] = {}
-        for root, meta in known.items():
-            if meta is None:
-                continue
-            if meta.node_id != self.config.node_id:
-                raise CannotStart(
-                    f"{root} belongs to node {meta.node_id}, and this node's node.id is {self.config.node_id}"
-                )
-            clusters.setdefault(meta.cluster_id, root)
-        if len(clusters) > 1:
-            told = ", ".join(f"{root} is of cluster {cluster}" for cluster, root in clusters.items())
-            raise CannotStart(f"the log directories do not belong together: {told}")
-
-    def _format(self, disk: Disk, cluster_id: str, holds_metadata: bool) -> bytes:
-        directory_id = new_uuid(self._random)
-        now_ms = self._clock.now_ms()
-        if holds_metadata and not disk.exists(METADATA_DIRECTORY):
-            format_directory(disk, self.config.node_id, directory_id, self._controller_endpoints(), now_ms=now_ms)
-        meta = MetaProperties(cluster_id, self.config.node_id, uuid_text(directory_id))
-        disk.write_file(META_PROPERTIES, meta.encode(now_ms))
-        return directory_id
-
-    def _controller_endpoints(self) -> list[Endpoint]:
-        return [
-            _wire_endpoint(end, Address(end.host or "localhost", end.port))
-            for end in self.config.listeners.advertised_controllers
-        ]
 
     def _metadata_config(self) -> MetadataLogConfig:
         config = self.config
@@ -246,29 +166,14 @@ class Node:
         """Registers this incarnation of the broker and unfences it: from here on it leads its partitions."""
         broker = self.broker
         clean_epochs = {directory.last_broker_epoch for directory in self._directories.online}
-        registration = BrokerRegistrationRequest(
-            broker_id=broker.id,
-            cluster_id=dirs.cluster_id,
-            incarnation_id=new_uuid(self._random),
-            listeners=[
-                Listener(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
-                for end in (
-                    _wire_endpoint(end, self.addresses[end.listener])
-                    for end in self.config.listeners.advertised_brokers
-                )
-            ],
-            features=[
-                Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
-                for name, levels in SUPPORTED.items()
-            ],
-            rack=self._rack(),
-            log_dirs=[dirs.ids[root] for root in dict.fromkeys(self.config.log_dirs)],
-            # Only if all of them were stopped by the same, clean stop.
-            previous_broker_epoch=clean_epochs.pop() if len(clean_epochs) == 1 else -1,
+        # Only if all of them were stopped by the same, clean stop.
+        previous_epoch = clean_epochs.pop() if len(clean_epochs) == 1 else -1
+        registration = broker_registration(
+            self.config, dirs.cluster_id, self.addresses, dirs.broker_ids, previous_epoch, new_uuid(self._random)
         )
+        of_controller = controller_registration(self.config, self.addresses, new_uuid(self._random))
         controller = broker.controller
-        incarnation_id = new_uuid(self._random)
-        await controller.decide(lambda image: register_controller(image, self._controller_registration(incarnation_id)))
+        await controller.decide(lambda image: register_controller(image, of_controller))
         registered = await controller.decide(
             lambda image: register_broker(
                 image,
@@ -288,28 +193,6 @@ class Node:
             want_fence=False,
         )
         await controller.decide(lambda image: broker_heartbeat(image, heartbeat, broker.defaults))
-
-    def _controller_registration(self, incarnation_id: Uuid) -> ControllerRegistrationRequest:
-        return ControllerRegistrationRequest(
-            controller_id=self.config.node_id,
-            incarnation_id=incarnation_id,
-            zk_migration_ready=False,
-            listeners=[
-                ControllerListener(name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol)
-                for end in (
-                    _wire_endpoint(end, self.addresses[end.listener])
-                    for end in self.config.listeners.advertised_controllers
-                )
-            ],
-            features=[
-                ControllerFeature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
-                for name, levels in SUPPORTED.items()
-            ],
-        )
-
-    def _rack(self) -> str | None:
-        rack = self.config["broker.rack"]
-        return None if rack is None else str(rack)
 
     # While it runs
 
@@ -350,11 +233,3 @@ def limits_of(config: BrokerConfig) -> Limits:
         max_connections_per_ip=config.integer("max.connections.per.ip"),
         max_connections_per_ip_overrides={host.strip(): int(count) for host, _, count in overrides},
     )
-
-
-def _directory_id(meta: MetaProperties) -> bytes:
-    return uuid_from_text(meta.directory_id)
-
-
-def _wire_endpoint(endpoint: ConfiguredEndpoint, address: Address) -> Endpoint:
-    return Endpoint(endpoint.listener, address.host, address.port, SecurityProtocol(endpoint.protocol).value)
