@@ -7,9 +7,9 @@ from random import Random
 from .client import Run
 from .history import Promise
 
-_MAX_QUIET_S = 6.0
-_MAX_DOWN_S = 2.0
-_MAX_CUT_S = 4.0
+_MAX_QUIET_S = 3.0
+_MAX_DOWN_S = 1.0
+_MAX_CUT_S = 2.0
 _MAX_STEPS = 60
 _DISK_OPERATIONS = ("append to", "create", "sync", "rename", "write", "read", "truncate", "open", "list")
 _DISK_ERRORS = (errno.EIO, errno.ENOSPC)

@@ -29,7 +29,7 @@ from .machine import Machine
 from .producers import IdempotentProducer, PlainProducer, answers_of, note_answer, produce_request
 from .world import World
 
-_DURATION_S = 25.0
+_DURATION_S = 12.0
 # Far more than a run takes: one that hangs ends there.
 _LIMIT_S = 3_600.0
 _LOOK_UPS = 3
