@@ -128,6 +128,11 @@ _SIZES = frozenset(
 )
 
 
+# What Kafka says where it has nothing to say: any better message will do.
+_STOCK_SENTENCE = "This most likely occurs because"
+SAYS_NOTHING = "says nothing"
+
+
 class Names:
     """Between what one broker says and what all of them would say."""
 
@@ -180,8 +185,10 @@ class Names:
     def _told_text(self, key: str, text: str) -> str:
         if key in ("clusterId", "replicaDirectoryId") and text.strip("A"):
             return "known"
-        if key == "documentation":
+        if key == "documentation" and text:
             return "text"
+        if key == "errorMessage" and text.startswith(_STOCK_SENTENCE):
+            return SAYS_NOTHING
         if text in self._ids:
             return self._ids[text]
         for own, name in self._texts.items():

@@ -29,7 +29,6 @@ CONVERSATION = Conversation(
         _grow(_to("", 3)),
         _grow(_to("kept", 4), _to("kept", 5)),
         _grow(_to("kept", 4), _to("nowhere", 4)),
-        _grow(_to("kept", 9_000), _to("grown", 9_000), validate_only=True),
         _grow(),
         _grow(_to("kept", 6), validate_only=True, versions=ALL),
         _grow(_to("kept", 2), validate_only=True),

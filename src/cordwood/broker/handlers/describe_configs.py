@@ -73,7 +73,7 @@ def _described(
 def _refused(asked: DescribeConfigsResource, error: ConfigError) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=error.code,
-        error_message=error.message or None,
+        error_message=error.message,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
         configs=[],
@@ -128,6 +128,8 @@ def _result(resource_type: int, entry: Entry, request: DescribeConfigsRequest) -
         config_type=entry.type,
         documentation=documentation_of(resource_type, entry.name) if request.include_documentation else None,
     )
+    if resource_type == ResourceType.BROKER_LOGGER:
+        result.documentation = ""
     if request.include_synonyms:
         result.synonyms = [
             DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)

@@ -288,7 +288,7 @@ def create_partitions(
                 raise _too_many_partitions()
             records += added
         except Refused as refused:
-            result.error_code, result.error_message = refused.error
+            result.error_code, result.error_message = refused.error.code, refused.error.message or None
         response.results.append(result)
     return Decision([] if request.validate_only else records, response)
 
@@ -296,7 +296,8 @@ def create_partitions(
 def _added_partitions(image: MetadataImage, request: CreatePartitionsTopic, random: Random) -> list[MetadataRecord]:
     topic = image.topics.get(request.name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_PARTITION)
+        # Kafka has no words for it here.
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     present = len(topic.partitions)
     if request.count == present:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
