@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -34,6 +34,9 @@ from cordwood.runtime.network import CannotListen
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
+
+if TYPE_CHECKING:
+    from cordwood.console.metrics_server import MetricsServer
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +72,8 @@ def up(
     log_format: Annotated[LogFormat, typer.Option(help="How log lines are written to stderr.")] = LogFormat.TEXT,
     log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "WARNING",
     metrics_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics at this port; off unless given.")
+        int | None,
+        typer.Option(metavar="PORT", help="Serve Prometheus metrics at this port of --host; off unless given."),
     ] = None,
 ) -> None:
     """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
@@ -91,7 +95,7 @@ def up(
     with _data_directory(data, ephemeral) as directory:
         try:
             broker_config = _read_config(config, settings or [], host, port, directory)
-            code = run(_serve(broker_config, metrics_port))
+            code = run(_serve(broker_config, host, metrics_port))
         except BadConfiguration as error:
             _give_up("\n".join(error.problems))
         except (ConfigError, CannotStart, TlsError, DiskError) as error:
@@ -141,21 +145,38 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
             _log.warning("%s is set and has no effect %s", name, why)
 
 
-async def _serve(config: BrokerConfig, metrics_port: int | None) -> int:
-    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)
+async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> int:
+    network, clock = SocketNetwork(), SystemClock()
+    node = Node(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk)
     await node.start()
+    metrics = None if metrics_port is None else await _serve_metrics(node, network, clock, host, metrics_port)
     # What is here now stays: the collector need not look through it again and again while requests wait.
     gc.collect()
     gc.freeze()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, node.stopped.set)
+    told = "" if metrics is None else f", metrics at {metrics.url}"
     print(
-        f"Cordwood {__version__} is ready: bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}", flush=True
+        f"Cordwood {__version__} is ready: bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}",
+        flush=True,
     )
     await node.stopped.wait()
+    if metrics is not None:
+        metrics.stop()
     await node.stop()
     return 0 if node.failure is None else 1
+
+
+async def _serve_metrics(node: Node, network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
+    # Imported where it is wanted: a node without metrics starts quicker.
+    from cordwood.console.metrics_server import MetricsServer
+
+    try:
+        return await MetricsServer.start(node, network, clock, host, port)
+    except CannotListen as error:
+        await node.stop()
+        raise CannotStart(f"--metrics-port {port}: {error}") from error
 
 
 def _set_up_logging(log_format: LogFormat, level: str) -> None:

@@ -1,0 +1,44 @@
+"""What the operating system says of this process."""
+
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+# Fields of /proc/self/stat after the name, which may itself have spaces: the process's start is the 22nd of all.
+_START_TICKS = 22 - 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUsage:
+    """None is what this system does not tell."""
+
+    cpu_seconds: float
+    resident_bytes: int | None
+    open_descriptors: int | None
+    max_descriptors: int
+
+
+def process_usage() -> ProcessUsage:
+    times = resource.getrusage(resource.RUSAGE_SELF)
+    resident = open_descriptors = None
+    if _PROC.exists():
+        resident = int((_PROC / "self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        # One of them is the listing's own.
+        open_descriptors = len(os.listdir(_PROC / "self/fd")) - 1
+    return ProcessUsage(
+        cpu_seconds=times.ru_utime + times.ru_stime,
+        resident_bytes=resident,
+        open_descriptors=open_descriptors,
+        max_descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+    )
+
+
+def process_start_s() -> float | None:
+    """Seconds since the epoch."""
+    if not _PROC.exists():
+        return None
+    ticks = int((_PROC / "self/stat").read_text().rpartition(")")[2].split()[_START_TICKS])
+    boot = next(line for line in (_PROC / "stat").read_text().splitlines() if line.startswith("btime "))
+    return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
