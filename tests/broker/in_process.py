@@ -16,8 +16,9 @@ from cordwood.log.producers import AppendOrigin
 from cordwood.metadata.controller.topics import create_topics, delete_topics
 from cordwood.net.channel import Channel
 from cordwood.replica.partition import ACKS_ALL, Partition
-from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.control import end_txn_marker
@@ -57,17 +58,22 @@ async def node_at(directory: Path, **settings: str) -> AsyncIterator[InProcessNo
 class InProcessNode:
     """What `data_answers` asks, and what tests look at."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, network: Network | None = None) -> None:
         self.node = node
+        self._network = network if network is not None else SocketNetwork()
         self.broker = node.broker
         self._next_producer_id = 1_000_000
 
     @property
     def port(self) -> int:
-        return int(self.node.bootstrap.rpartition(":")[2])
+        return self._address.port
+
+    @property
+    def _address(self) -> Address:
+        return self.node.addresses["PLAINTEXT"]
 
     async def connect(self) -> Channel:
-        return await Channel.open(SocketNetwork(), "127.0.0.1", self.port, client_id="test")
+        return await Channel.open(self._network, self._address.host, self._address.port, client_id="test")
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> Uuid:
         settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
@@ -93,23 +99,24 @@ class InProcessNode:
 
     async def transaction(self, topic: str, partition: int, name: str) -> InProcessTransaction:
         self._next_producer_id += 1
-        return InProcessTransaction(self.partition(topic, partition), self._next_producer_id)
+        return InProcessTransaction(self.partition(topic, partition), self._next_producer_id, self.broker.clock)
 
 
 class InProcessTransaction:
     """Writes what a transactional producer and its coordinator would."""
 
-    def __init__(self, partition: Partition, producer_id: int) -> None:
+    def __init__(self, partition: Partition, producer_id: int, clock: Clock) -> None:
         self.producer_id = producer_id
+        self._clock = clock
         self._partition = partition
         self._sequence = 0
 
     async def write(self, *values: str) -> None:
         records = batch(*values, producer_id=self.producer_id, epoch=0, sequence=self._sequence, transactional=True)
         self._sequence += len(values)
-        self._partition.append(records, ACKS_ALL, SystemClock().now_ms())
+        self._partition.append(records, ACKS_ALL, self._clock.now_ms())
 
     async def end(self, *, commit: bool) -> None:
-        now_ms = SystemClock().now_ms()
+        now_ms = self._clock.now_ms()
         marker = end_txn_marker(0, now_ms, self.producer_id, 0, commit=commit, coordinator_epoch=0, leader_epoch=0)
         self._partition.append(marker, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
