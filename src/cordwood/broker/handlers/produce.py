@@ -230,7 +230,10 @@ def _when_acknowledged(
 ) -> Reply | ProduceResponse:
     pending = _PendingProduce(response, call)
     for partition, offset, answer in waiting:
-        if not partition.acknowledge(offset, pending.acknowledged(answer)):
+        if partition.log is None:
+            # A later append of this request took the directory offline.
+            _withdraw(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+        elif not partition.acknowledge(offset, pending.acknowledged(answer)):
             pending.outstanding[id(answer)] = answer
     if not pending.outstanding:
         return response
