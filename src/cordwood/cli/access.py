@@ -147,7 +147,8 @@ def run(access: Access, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
     try:
         return event_loop.run(main())
     except CannotReachCluster as error:
-        fail(f"{error} (is a node running there? cordwood up starts one)", EXIT_UNREACHABLE)
+        hint = " (is a node running there? cordwood up starts one)" if "refused" in str(error) else ""
+        fail(f"{error}{hint}", EXIT_UNREACHABLE)
     except (BadSetting, TlsError) as error:
         fail(str(error), EXIT_BAD_INPUT)
     except ClientError as error:

@@ -1,13 +1,14 @@
 """`name=value` on the command line."""
 
+import re
 from collections.abc import Sequence
 
 import typer
 
 from cordwood.client.admin.configs import AlterOperation, ConfigChange
 
-# The longer ones first: "a+=b" is no assignment of "a+".
-_OPERATORS = {"+=": AlterOperation.APPEND, "-=": AlterOperation.SUBTRACT, "=": AlterOperation.SET}
+_OPERATIONS = {"=": AlterOperation.SET, "+=": AlterOperation.APPEND, "-=": AlterOperation.SUBTRACT}
+_CHANGE = re.compile(r"([^=]*[^=+-])([+-]?=)(.*)", re.DOTALL)
 
 
 def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -27,9 +28,7 @@ def parse_changes(texts: Sequence[str], option: str) -> list[ConfigChange]:
 
 
 def _parse_change(text: str, option: str) -> ConfigChange:
-    position = text.find("=")
-    for operator, operation in _OPERATORS.items():
-        start = position + 1 - len(operator)
-        if position > 0 and start > 0 and text.startswith(operator, start):
-            return ConfigChange(text[:start], operation, text[position + 1 :])
-    raise typer.BadParameter(f"{text!r} is not NAME=VALUE, NAME+=ITEM or NAME-=ITEM", param_hint=option)
+    match = _CHANGE.fullmatch(text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE, NAME+=ITEM or NAME-=ITEM", param_hint=option)
+    return ConfigChange(match[1], _OPERATIONS[match[2]], match[3])

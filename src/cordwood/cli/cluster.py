@@ -19,7 +19,10 @@ from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError, UnsupportedByBroker
 from cordwood.wire.primitives import uuid_text
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command(epilog="Examples:\n\ncordwood cluster\n\ncordwood cluster --bootstrap broker1:9092,broker2:9092 --json")
 @reaching_cluster
 def cluster(
     access: Access, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False

@@ -24,6 +24,7 @@ from cordwood.client.admin.configs import (
 app = typer.Typer(
     help="Describe and change configurations of topics, brokers, groups, loggers and client metrics.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 

@@ -30,6 +30,8 @@ from cordwood.client.fetcher import Fetcher
 from cordwood.runtime.clock import SystemClock
 from cordwood.wire.errors import ErrorCode
 
+app = typer.Typer(add_completion=False)
+
 T = TypeVar("T")
 
 _FIELDS_HELP = "{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers} {key_size} {value_size}"
@@ -48,6 +50,13 @@ class _Selection:
     read_committed: bool
 
 
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood consume orders\n\n"
+    "cordwood consume orders --follow --from latest --keys\n\n"
+    "cordwood consume orders --from @-1h --until @-30m --json | jq .value\n\n"
+    "cordwood consume orders --partition 2 --from -10 --format '{offset} {time} {key} {value}\\n'"
+)
 @reaching_cluster
 def consume(
     access: Access,

@@ -16,9 +16,14 @@ class Inputs:
     def __init__(self, paths: Sequence[str]) -> None:
         """Raises `OSError`."""
         self._descriptors: list[int] = []
+        self._own: list[int] = []
         try:
             for path in paths:
-                self._descriptors.append(sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY))
+                if path == "-":
+                    self._descriptors.append(sys.stdin.fileno())
+                else:
+                    self._own.append(os.open(path, os.O_RDONLY))
+                    self._descriptors.append(self._own[-1])
         except OSError:
             self.close()
             raise
@@ -49,10 +54,9 @@ class Inputs:
             yield None
 
     def close(self) -> None:
-        for descriptor in self._descriptors:
-            if descriptor > 2:
-                os.close(descriptor)
-        self._descriptors.clear()
+        for descriptor in self._own:
+            os.close(descriptor)
+        self._own.clear()
 
 
 async def _read(descriptor: int) -> bytes:

@@ -1,10 +1,16 @@
 """Commands that are imported when they are called: `cordwood --help` knows their names and one line of each."""
 
+import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+# typer has a copy of click of its own in some versions and not in others: its exceptions are reached through typer's.
+_UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
 
 class LazyCommand(TyperCommand):
@@ -39,3 +45,28 @@ class LazyGroup(TyperGroup):
         super().__init__(**attributes)
         for command in self.lazy:
             self.add_command(command)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """As typer's, but a wrong use is one line, as every error of a command is."""
+        run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
+        if not standalone_mode:
+            return run()
+        try:
+            code = run()
+        except _UsageError as error:
+            # A group that is named alone has shown its help.
+            if type(error).__name__ != "NoArgsIsHelpError":
+                hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
+                print(f"cordwood: {error.format_message().removesuffix('.')}{hint}", file=sys.stderr)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)

@@ -9,7 +9,9 @@ from cordwood.cli.dump.tree import DumpOptions
 from cordwood.cli.dump.verify import Totals
 from cordwood.cli.log_dump import log_dump as dump
 
-app = typer.Typer(help="Look into log directories, of Cordwood or of Kafka.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look into log directories, of Cordwood or of Kafka.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.callback()

@@ -11,10 +11,10 @@ class Commands(LazyGroup):
     lazy = (
         LazyCommand("up", "Start a node in the foreground.", "cordwood.cli.up", "up"),
         LazyCommand("topic", "Create, list, describe, alter and delete topics.", "cordwood.cli.topic", "app"),
-        LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.produce", "produce"),
-        LazyCommand("consume", "Read a topic, to its end or following it.", "cordwood.cli.consume", "consume"),
+        LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.produce", "app"),
+        LazyCommand("consume", "Read a topic, to its end or following it.", "cordwood.cli.consume", "app"),
         LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
-        LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "cluster"),
+        LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
         LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.log", "app"),
     )
 

@@ -24,6 +24,8 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 
+app = typer.Typer(add_completion=False)
+
 # After so many lines of a chunk others have their turn, and what was added is sent.
 _LINES_PER_TURN = 2_000
 
@@ -53,6 +55,13 @@ class _Position:
     input_bytes: int = 0
 
 
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood produce orders < lines.txt\n\n"
+    "echo 'k1:{\"id\": 1}' | cordwood produce orders --key-separator : --compression zstd\n\n"
+    "cordwood consume orders --json | cordwood produce copy --create --json --repartition\n\n"
+    "find . -print0 | cordwood produce files --delimiter '\\0'"
+)
 @reaching_cluster
 def produce(
     access: Access,

@@ -28,7 +28,7 @@ from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import uuid_text
 
-app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True, add_completion=False)
 
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
 Patterns = Annotated[
@@ -208,7 +208,7 @@ async def _alter(
             if error is not None:
                 raise error
         if not dry_run:
-            await until_led(client, names)
+            await until_led(client, names, partitions)
     if changes:
         for name in names:
             await alter_config(client, Resource(ResourceType.TOPIC, name), changes, validate_only=dry_run)

@@ -62,11 +62,13 @@ async def create_topics(
     return {told.name: _created(told) for told in response.topics}
 
 
-async def until_led(client: Client, names: Collection[str]) -> None:
-    """Returns once every partition of these topics has a leader that brokers know of."""
+async def until_led(client: Client, names: Collection[str], partitions: int = 0) -> None:
+    """Returns once every partition of these topics has a leader that brokers know of, and there are as many as told."""
 
     async def attempt() -> None:
-        for topic in (await client.topics(names, create=False)).values():
+        for topic in (await client.topics(names)).values():
+            if len(topic.partitions) < partitions:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=f"{topic.name}-{partitions - 1}")
             for partition in topic.partitions:
                 if partition.leader not in client.cluster.brokers:
                     raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=f"{topic.name}-{partition.index}")

@@ -1,0 +1,252 @@
+"""What the command line says, read without a cluster."""
+
+from itertools import pairwise
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cordwood.cli.assignments import parse_changes, parse_pairs
+from cordwood.cli.line_records import BadLine, LineOptions, json_parser, line_parser
+from cordwood.cli.lines import LineSplitter
+from cordwood.cli.record_format import BadFormat, json_format, parse_format, unescape
+from cordwood.cli.record_json import BadJson, parse_record
+from cordwood.cli.spots import AtOffset, AtTime, BadSpot, BeforeEnd, Earliest, Latest, Spot, parse_spot, parse_spots
+from cordwood.client.admin.configs import AlterOperation, ConfigChange
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.errors import BadSetting
+from cordwood.wire.record import Record
+
+P = TopicPartition("orders", 2)
+NOW_MS = 1_000_000_000
+
+optional_bytes = st.none() | st.binary(max_size=20)
+header_names = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+records = st.builds(
+    Record,
+    offset=st.integers(0, 2**63 - 1),
+    timestamp=st.integers(-1, 2**63 - 1),
+    key=optional_bytes,
+    value=optional_bytes,
+    headers=st.lists(st.tuples(header_names, optional_bytes), max_size=3).map(tuple),
+)
+
+
+# ---- records as JSON
+
+
+@given(record=records)
+def test_a_record_survives_json(record: Record) -> None:
+    line = json_format(P, record)
+    assert line.count(b"\n") == 1
+    parsed = parse_record(line)
+    assert (parsed.key, parsed.value, tuple(parsed.headers)) == (record.key, record.value, record.headers)
+    assert parsed.partition == P.partition
+    assert parsed.timestamp == (None if record.timestamp == -1 else record.timestamp)
+
+
+def test_values_that_are_no_strings_are_written_as_json() -> None:
+    parsed = parse_record(b'{"key": 7, "value": {"a": [1, true, "\xc3\xa9"]}, "headers": {"h": "v", "n": null}}')
+    assert (parsed.key, parsed.value) == (b"7", '{"a":[1,true,"é"]}'.encode())
+    assert parsed.headers == [("h", b"v"), ("n", None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[1]", "not an object"),
+        (b'{"val": 1}', "unknown field 'val'; allowed are headers, key, keyBase64"),
+        (b'{"value": "a", "valueBase64": "YQ=="}', "both value and valueBase64"),
+        (b'{"valueBase64": "a"}', "valueBase64 is not base64"),
+        (b'{"valueBase64": 7}', "valueBase64 is not base64"),
+        (b'{"value": "\\ud800"}', "value cannot be written as UTF-8"),
+        (b'{"partition": -1}', "partition is -1, not a whole number"),
+        (b'{"partition": true}', "partition is True"),
+        (b'{"timestamp": "now"}', "timestamp is 'now'"),
+        (b'{"timestamp": 9223372036854775808}', "timestamp is 9223372036854775808"),
+        (b'{"headers": "h"}', "headers are neither a list"),
+        (b'{"headers": [{"value": "v"}]}', "a header is not an object such as"),
+        (b'{"headers": [["h", "v"]]}', "a header is not an object such as"),
+    ],
+)
+def test_json_that_is_no_record_is_told(line: bytes, reason: str) -> None:
+    with pytest.raises(BadJson) as caught:
+        parse_record(line)
+    assert str(caught.value).startswith(reason)
+
+
+# ---- lines
+
+
+@given(
+    lines=st.lists(st.binary(max_size=8).filter(lambda line: b"\r\n" not in line and not line.endswith(b"\r"))),
+    cuts=st.lists(st.integers(0, 200), max_size=10),
+)
+def test_lines_are_the_same_however_the_input_comes(lines: list[bytes], cuts: list[int]) -> None:
+    whole = b"".join(line + b"\r\n" for line in lines)
+    splitter = LineSplitter(b"\r\n")
+    edges = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
+    chunks = [whole[start:end] for start, end in pairwise(edges)]
+    found = [line for chunk in chunks for line in splitter.feed(chunk)]
+    assert [*found, *splitter.end()] == lines
+
+
+def test_a_last_line_needs_no_end() -> None:
+    splitter = LineSplitter(b"\n")
+    assert list(splitter.feed(b"a\nb")) == [b"a"]
+    assert list(splitter.end()) == [b"b"]
+    assert list(splitter.end()) == []
+
+
+def test_a_line_is_a_value_with_what_the_options_say() -> None:
+    parse = line_parser(LineOptions(key=b"k", headers=[("h", b"v")], partition=3))
+    record = parse(b"line")
+    assert (record.key, record.value, record.headers, record.partition) == (b"k", b"line", [("h", b"v")], 3)
+
+
+def test_the_first_separator_ends_the_key() -> None:
+    record = line_parser(LineOptions(key_separator=b"::"))(b"a::b::c")
+    assert (record.key, record.value) == (b"a", b"b::c")
+
+
+def test_a_line_without_the_separator_is_refused() -> None:
+    with pytest.raises(BadLine, match=r"no key separator '\\t'"):
+        line_parser(LineOptions(key_separator=b"\t"))(b"a b")
+
+
+def test_options_fill_in_what_json_does_not_say() -> None:
+    options = LineOptions(key=b"k", headers=[("h", b"v")])
+    parse = json_parser(options, repartition=False)
+    assert parse(b'{"value": "x"}').key == b"k"
+    own = parse(b'{"key": "own", "value": "x", "headers": {"a": "b"}, "partition": 4}')
+    assert (own.key, own.headers, own.partition) == (b"own", [("a", b"b"), ("h", b"v")], 4)
+    assert json_parser(options, repartition=True)(b'{"partition": 4}').partition is None
+    assert json_parser(LineOptions(partition=1), repartition=False)(b'{"partition": 4}').partition == 1
+
+
+# ---- formats
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{value}", b"v"),
+        (r"{key}\t{value}\n", b"k\tv\n"),
+        ("{topic}-{partition}@{offset}", b"orders-2@9"),
+        ("{timestamp} {time}", b"1700000000123 2023-11-14T22:13:20.123+00:00"),
+        ("{headers}", b"a=1,b=~"),
+        ("{key_size},{value_size}", b"1,1"),
+        ("{{{value}}}", b"{v}"),
+        (r"\\\x41\0", b"\\A\0"),
+        ("", b""),
+    ],
+)
+def test_a_format_is_filled_in(text: str, expected: bytes) -> None:
+    record = Record(9, 1_700_000_000_123, b"k", b"v", (("a", b"1"), ("b", None)))
+    assert parse_format(text, b"~")(P, record) == expected
+
+
+def test_what_is_not_there_is_printed_as_asked() -> None:
+    assert parse_format("{key}|{value}|{key_size}|{time}", b"~")(P, Record(0, -1, None, None)) == b"~|~|-1|-"
+
+
+@pytest.mark.parametrize("timestamp", [2**63 - 1, 300_000_000_000_000])
+def test_a_time_beyond_the_calendar_stays_a_number(timestamp: int) -> None:
+    assert parse_format("{time}", b"")(P, Record(0, timestamp, None, None)) == str(timestamp).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{val}", "unknown field {val}; there are {topic}, {partition}"),
+        ("{}", "unknown field {}; there are"),
+        ("{value", "a '{' by itself"),
+        ("value}", "a '}' by itself"),
+        (r"\q", "unknown escape"),
+        ("\\", "unknown escape"),
+        (r"\x4", "unknown escape"),
+    ],
+)
+def test_a_bad_format_is_told(text: str, reason: str) -> None:
+    with pytest.raises(BadFormat) as caught:
+        parse_format(text, b"")
+    assert str(caught.value).startswith(reason)
+
+
+def test_escapes_are_those_that_shells_leave() -> None:
+    assert unescape(r"a\tb\n\r\0\\\x7c") == "a\tb\n\r\0\\|"
+
+
+# ---- places
+
+
+@pytest.mark.parametrize(
+    ("text", "spot"),
+    [
+        ("earliest", Earliest()),
+        ("beginning", Earliest()),
+        ("latest", Latest()),
+        ("end", Latest()),
+        ("0", AtOffset(0)),
+        ("1200", AtOffset(1200)),
+        ("-10", BeforeEnd(10)),
+        ("@1714564800000", AtTime(1_714_564_800_000)),
+        ("@2024-05-01T12:00:00Z", AtTime(1_714_564_800_000)),
+        ("@2024-05-01T14:00:00.250+02:00", AtTime(1_714_564_800_250)),
+        ("@-90s", AtTime(NOW_MS - 90_000)),
+        ("@-2h", AtTime(NOW_MS - 7_200_000)),
+        ("@-99999d", AtTime(0)),
+    ],
+)
+def test_a_place_is_read(text: str, spot: Spot) -> None:
+    assert parse_spot(text, NOW_MS) == spot
+
+
+@pytest.mark.parametrize("text", ["", "first", "1.5", "--3", "@", "@yesterday", "@-1y", "@2024-13-01", "٣"])
+def test_a_place_that_is_none_is_told_with_what_there_is(text: str) -> None:
+    with pytest.raises(BadSpot, match="earliest, latest, an offset"):
+        parse_spot(text, NOW_MS)
+
+
+def test_a_partition_may_have_a_place_of_its_own() -> None:
+    spots = parse_spots(["1=latest", "5", "2=@7"], [0, 1, 2], NOW_MS, Earliest())
+    assert spots == {0: AtOffset(5), 1: Latest(), 2: AtTime(7)}
+    assert parse_spots([], [0], NOW_MS, Earliest()) == {0: Earliest()}
+
+
+def test_a_place_in_a_partition_that_is_not_read_is_told() -> None:
+    with pytest.raises(BadSetting, match="partition 7 is not read; 0, 1 are"):
+        parse_spots(["7=0"], [0, 1], NOW_MS, Earliest())
+
+
+# ---- assignments
+
+
+def test_pairs_are_cut_at_the_first_equals_sign() -> None:
+    assert parse_pairs(["a=b=c", "d="], "--set") == {"a": "b=c", "d": ""}
+
+
+@pytest.mark.parametrize("text", ["a", "=b", ""])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not NAME=VALUE"):
+        parse_pairs([text], "--set")
+
+
+def test_changes_set_add_and_take_away() -> None:
+    changes = parse_changes(["a=1", "b+=x", "c-=y=z", "d=+=1"], "--set")
+    assert changes == [
+        ConfigChange("a", AlterOperation.SET, "1"),
+        ConfigChange("b", AlterOperation.APPEND, "x"),
+        ConfigChange("c", AlterOperation.SUBTRACT, "y=z"),
+        ConfigChange("d", AlterOperation.SET, "+=1"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["a", "=1", "+=1", "-=1", ""])
+def test_what_is_no_change_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not NAME=VALUE"):
+        parse_changes([text], "--set")

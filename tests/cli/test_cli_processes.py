@@ -1,0 +1,234 @@
+"""The command as a process: pipes, Ctrl-C, a terminal, help, completion, TLS."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runner import Cli
+
+sys.path.append(str(Path(__file__).parent.parent / "net"))
+
+PATIENCE_S = 60
+COMMANDS = ["up", "topic", "produce", "consume", "config", "cluster", "log"]
+
+
+def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "cordwood", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+        env=os.environ | environment,
+    )
+
+
+def on_terminal(cli: Cli, *arguments: str) -> str:
+    """What the command prints when all its streams are a terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cordwood", *arguments],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=os.environ | {"CORDWOOD_BOOTSTRAP": cli.bootstrap, "COLUMNS": "120", "TERM": "xterm"},
+    )
+    os.close(slave)
+    printed = b""
+    try:
+        while select.select([master], [], [], PATIENCE_S)[0]:
+            try:
+                printed += os.read(master, 1 << 16)
+            except OSError:
+                # The last one who had the terminal open is gone.
+                break
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    return printed.decode()
+
+
+# ---- pipes and signals
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"x" * 99 + b"\n" + b"y" * 99 + b"\n" * 20_000)
+    process = cli.start("consume", topic, "--follow")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"x" * 99 + b"\n"
+    process.stdout.close()
+    cli("produce", topic, stdin=b"z" * 100_000)
+    assert (process.wait(PATIENCE_S), process.stderr.read()) == (0, b"")
+    process.stderr.close()
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def test_following_goes_on_and_ctrl_c_ends_it_quietly(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with cli.start("consume", topic, "-f") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"one\n"
+        cli("produce", topic, stdin=b"two\n")
+        assert process.stdout.readline() == b"two\n"
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(PATIENCE_S), process.stderr.read()) == (130, b"")
+
+
+def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:
+        assert writer.stdin is not None
+        assert reader.stdout is not None
+        for line in (b"first\n", b"second\n"):
+            writer.stdin.write(line)
+            writer.stdin.flush()
+            assert reader.stdout.readline() == line
+        writer.stdin.close()
+        assert writer.wait(PATIENCE_S) == 0
+        reader.send_signal(signal.SIGINT)
+
+
+def test_ctrl_c_ends_a_producer_that_waits_for_input(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:
+        assert writer.stdin is not None
+        assert writer.stderr is not None
+        assert reader.stdout is not None
+        writer.stdin.write(b"a\n")
+        writer.stdin.flush()
+        assert reader.stdout.readline() == b"a\n"
+        writer.send_signal(signal.SIGINT)
+        assert (writer.wait(PATIENCE_S), writer.stderr.read()) == (130, b"")
+        reader.send_signal(signal.SIGINT)
+
+
+def test_from_latest_follows_by_itself(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    cli("produce", topic, stdin=b"old\n")
+    with cli.start("consume", topic, "--from", "latest", "-n", "1") as reader:
+        # It may begin late: whatever it sees first is new.
+        while reader.poll() is None:
+            cli("produce", topic, stdin=b"new\n")
+        assert reader.stdout is not None
+        assert reader.stdout.read() == b"new\n"
+
+
+# ---- a terminal
+
+
+def test_a_terminal_shows_a_table_with_a_head(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic, "-p", "3")
+    printed = on_terminal(cli, "topic", "list", topic)
+    assert "partitions" in printed
+    assert topic in printed
+    assert "Partitions" in on_terminal(cli, "topic", "describe", topic)
+
+
+def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) -> None:
+    assert f"created {topic}: 2 partitions" in on_terminal(cli, "topic", "create", topic, "-p", "2")
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"a\nb\n")
+    assert f"2 records to {topic}" in on_terminal(cli, "produce", topic, str(lines))
+    assert f"2 records to {topic}" not in on_terminal(cli, "produce", topic, str(lines), "--quiet")
+
+
+# ---- help
+
+
+def test_help_imports_neither_a_broker_nor_a_client() -> None:
+    code = (
+        "import sys\n"
+        "from cordwood.cli.main import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('cordwood') and '.cli' not in name))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['cordwood']"
+    for command in COMMANDS:
+        assert f" {command} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["topic", name] for name in ("create", "list", "describe", "alter", "delete")]
+    + [["config", name] for name in ("describe", "set", "unset", "list")]
+    + [["produce"], ["consume"], ["cluster"]],
+)
+def test_the_help_of_each_command_has_examples(command: list[str]) -> None:
+    done = run(*command, "--help", COLUMNS="200")
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout
+    assert f"cordwood {' '.join(command)}" in done.stdout.split("Examples:")[1]
+    assert "CORDWOOD_BOOTSTRAP" in done.stdout
+
+
+def test_a_wrong_use_is_one_line_that_says_where_help_is() -> None:
+    done = run("topic", "create", "x", "--partitions", "many")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("cordwood: ")
+    assert "--partitions" in done.stderr
+    assert "(see cordwood topic create --help)" in done.stderr
+
+
+def test_a_command_that_is_not_there_names_the_nearest() -> None:
+    assert "'topic'" in run("topics").stderr
+
+
+def test_commands_alone_show_their_help() -> None:
+    done = run("topic")
+    assert done.returncode == 2
+    assert "describe" in done.stdout
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    def completions(line: str) -> str:
+        return run(_CORDWOOD_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1)).stdout
+
+    assert completions("cordwood pro").split() == ["produce"]
+    assert "create" in completions("cordwood topic cr")
+    assert "--bootstrap" in completions("cordwood consume --boot")
+    assert "zstd" in completions("cordwood produce t --compression zs")
+
+
+# ---- TLS
+
+
+def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
+    from certificates import authority
+
+    trusted = authority(tmp_path, "authority")
+    keys = trusted.issue("node")
+    settings = {
+        "listeners": "SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "node.pem"),
+    }
+    assert keys.key_file is not None
+    content = Path(keys.key_file).read_text() + Path(keys.certificate_file).read_text()
+    (tmp_path / "node.pem").write_text(content)
+    command = [sys.executable, "-m", "cordwood", "up", "--data", str(tmp_path / "data")]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stdout is not None
+            ready = node.stdout.readline()
+            cli = Cli(ready.partition("bootstrap ")[2].partition(",")[0].strip())
+            cli("produce", "t", "--create", "--tls-ca", trusted.ca_file, stdin=b"secret\n")
+            assert cli("consume", "t", "--tls-ca", trusted.ca_file).lines == ["secret"]
+            assert "is it a TLS listener?" in cli("topic", "list", fails=3).stderr
+            assert "the certificate cannot be verified" in cli("topic", "list", "--tls", fails=3).stderr
+        finally:
+            node.terminate()
