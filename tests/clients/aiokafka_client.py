@@ -17,6 +17,7 @@ from aiokafka.admin.config_resource import ConfigResource  # type: ignore[import
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from kafka_client import (
     DEFAULT_SENDING,
+    MAX_FETCH_BYTES,
     PATIENCE_S,
     Address,
     ConfigValue,
@@ -67,9 +68,15 @@ class AiokafkaClient:
         return self._run(send_all())
 
     def reader(
-        self, topic: str, *, partition: int = 0, start: int, isolation: str = "read_uncommitted"
+        self,
+        topic: str,
+        *,
+        partition: int = 0,
+        start: int,
+        isolation: str = "read_uncommitted",
+        max_bytes: int = MAX_FETCH_BYTES,
     ) -> "AiokafkaReader":
-        return self._run(self._open_reader(TopicPartition(topic, partition), start, isolation))
+        return self._run(self._open_reader(TopicPartition(topic, partition), start, isolation, max_bytes))
 
     def offset_for_time(self, topic: str, timestamp_ms: int, *, partition: int = 0) -> int | None:
         place = TopicPartition(topic, partition)
@@ -156,8 +163,8 @@ class AiokafkaClient:
             self._opened_admin = self._run(opened())
         return self._opened_admin
 
-    async def _open_reader(self, place: Any, start: int, isolation: str) -> "AiokafkaReader":
-        consumer = AIOKafkaConsumer(**self._settings, **consumer_settings(isolation))
+    async def _open_reader(self, place: Any, start: int, isolation: str, max_bytes: int) -> "AiokafkaReader":
+        consumer = AIOKafkaConsumer(**self._settings, **consumer_settings(isolation, max_bytes))
         await consumer.start()
         consumer.assign([place])
         if start == -2:
@@ -219,13 +226,14 @@ def producer_settings(how: Sending) -> dict[str, Any]:
     }
 
 
-def consumer_settings(isolation: str) -> dict[str, Any]:
+def consumer_settings(isolation: str, max_bytes: int = MAX_FETCH_BYTES) -> dict[str, Any]:
     return {
         "group_id": None,
         "enable_auto_commit": False,
         "auto_offset_reset": "none",
         "isolation_level": isolation,
         "fetch_max_wait_ms": 200,
+        "max_partition_fetch_bytes": max_bytes,
     }
 
 

@@ -14,6 +14,8 @@ LATEST = -1
 EARLIEST = -2
 
 PATIENCE_S = 30.0
+# Of a partition, at a time.
+MAX_FETCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,15 @@ class Client(Protocol):
         """Sends them all, and returns the offsets that were acknowledged where the client tells (kcat does not)."""
         ...
 
-    def reader(self, topic: str, *, partition: int = 0, start: int, isolation: str = "read_uncommitted") -> Reader: ...
+    def reader(
+        self,
+        topic: str,
+        *,
+        partition: int = 0,
+        start: int,
+        isolation: str = "read_uncommitted",
+        max_bytes: int = MAX_FETCH_BYTES,
+    ) -> Reader: ...
 
     def offset_for_time(self, topic: str, timestamp_ms: int, *, partition: int = 0) -> int | None:
         """The first offset at or after the time; None if there is none."""
@@ -201,9 +211,13 @@ def read(
 
 
 def read_all(client: Client, topic: str, *, partition: int = 0) -> list[Stored]:
-    """From the log start to the high watermark."""
+    """From the log start to the high watermark; compaction may have left gaps before the last record."""
     low, high = client.watermarks(topic, partition=partition)
-    return read(client, topic, high - low, partition=partition, start=low)
+    records: list[Stored] = []
+    with Reading(client.reader(topic, partition=partition, start=low)) as reading:
+        while low < high and (not records or records[-1].offset < high - 1):
+            records += reading.take(1)
+    return records
 
 
 def refusal_of(action: Callable[[], object]) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from kafka_client import (
     DEFAULT_SENDING,
+    MAX_FETCH_BYTES,
     PATIENCE_S,
     Address,
     ConfigChange,
@@ -24,6 +25,9 @@ with warnings.catch_warnings():
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition  # type: ignore[import-untyped]
     from kafka.admin import ConfigResource  # type: ignore[import-untyped]
     from kafka.errors import KafkaError, for_code  # type: ignore[import-untyped]
+
+# Not to be mixed up with that of the other clients.
+KafkaPythonPartition = TopicPartition
 
 _SOURCES = {
     "DYNAMIC_TOPIC_CONFIG": 1,
@@ -65,9 +69,15 @@ class KafkaPythonClient:
             producer.close(timeout=1)
 
     def reader(
-        self, topic: str, *, partition: int = 0, start: int, isolation: str = "read_uncommitted"
+        self,
+        topic: str,
+        *,
+        partition: int = 0,
+        start: int,
+        isolation: str = "read_uncommitted",
+        max_bytes: int = MAX_FETCH_BYTES,
     ) -> "KafkaPythonReader":
-        return KafkaPythonReader(self._consumer(isolation), TopicPartition(topic, partition), start)
+        return KafkaPythonReader(self._consumer(isolation, max_bytes), TopicPartition(topic, partition), start)
 
     def offset_for_time(self, topic: str, timestamp_ms: int, *, partition: int = 0) -> int | None:
         consumer, place = self._consumer(), TopicPartition(topic, partition)
@@ -155,8 +165,8 @@ class KafkaPythonClient:
             code = re.match(r"\[Error (\d+)\]", outcome)
             raise Refused(int(code[1]) if code else -1, outcome)
 
-    def _consumer(self, isolation: str = "read_uncommitted") -> Any:
-        return KafkaConsumer(**self._settings, **consumer_settings(isolation))
+    def _consumer(self, isolation: str = "read_uncommitted", max_bytes: int = MAX_FETCH_BYTES) -> Any:
+        return KafkaConsumer(**self._settings, **consumer_settings(isolation, max_bytes))
 
 
 class KafkaPythonReader:
@@ -179,6 +189,15 @@ class KafkaPythonReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def admin_client(address: Address) -> Any:
+    """The library's own, for what only it can do."""
+    return KafkaAdminClient(**connection_settings(address))
+
+
+def consumer_client(address: Address) -> Any:
+    return KafkaConsumer(**connection_settings(address), **consumer_settings("read_uncommitted"))
 
 
 def connection_settings(address: Address) -> dict[str, Any]:
@@ -209,13 +228,14 @@ def producer_settings(how: Sending) -> dict[str, Any]:
     }
 
 
-def consumer_settings(isolation: str) -> dict[str, Any]:
+def consumer_settings(isolation: str, max_bytes: int = MAX_FETCH_BYTES) -> dict[str, Any]:
     return {
         "group_id": None,
         "enable_auto_commit": False,
         "auto_offset_reset": "none",
         "isolation_level": isolation,
         "fetch_max_wait_ms": 200,
+        "max_partition_fetch_bytes": max_bytes,
     }
 
 

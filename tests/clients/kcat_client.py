@@ -7,7 +7,18 @@ import threading
 from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 
-from kafka_client import DEFAULT_SENDING, EARLIEST, LATEST, PATIENCE_S, Address, Record, Refused, Sending, Stored
+from kafka_client import (
+    DEFAULT_SENDING,
+    EARLIEST,
+    LATEST,
+    MAX_FETCH_BYTES,
+    PATIENCE_S,
+    Address,
+    Record,
+    Refused,
+    Sending,
+    Stored,
+)
 
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 
@@ -52,11 +63,26 @@ class KcatClient:
         return []
 
     def reader(
-        self, topic: str, *, partition: int = 0, start: int, isolation: str = "read_uncommitted"
+        self,
+        topic: str,
+        *,
+        partition: int = 0,
+        start: int,
+        isolation: str = "read_uncommitted",
+        max_bytes: int = MAX_FETCH_BYTES,
     ) -> "KcatReader":
         where = {LATEST: "end", EARLIEST: "beginning"}.get(start, str(start))
         command = ["-C", "-q", "-u", "-t", topic, "-p", str(partition), "-o", where, "-f", _FORMAT]
-        return KcatReader([*self._command, *command, "-X", f"isolation.level={isolation}"])
+        return KcatReader(
+            [
+                *self._command,
+                *command,
+                "-X",
+                f"isolation.level={isolation}",
+                "-X",
+                f"max.partition.fetch.bytes={max_bytes}",
+            ]
+        )
 
     def offset_for_time(self, topic: str, timestamp_ms: int, *, partition: int = 0) -> int | None:
         """`-1` and `-2` are the ends, as in ListOffsets."""

@@ -23,6 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from kafka_client import (
     DEFAULT_SENDING,
+    MAX_FETCH_BYTES,
     PATIENCE_S,
     Address,
     ConfigChange,
@@ -80,9 +81,15 @@ class LibrdkafkaClient:
         return offsets
 
     def reader(
-        self, topic: str, *, partition: int = 0, start: int, isolation: str = "read_uncommitted"
+        self,
+        topic: str,
+        *,
+        partition: int = 0,
+        start: int,
+        isolation: str = "read_uncommitted",
+        max_bytes: int = MAX_FETCH_BYTES,
     ) -> "LibrdkafkaReader":
-        consumer = self._consumer(isolation)
+        consumer = self._consumer(isolation, max_bytes)
         consumer.assign([TopicPartition(topic, partition, start)])
         return LibrdkafkaReader(consumer)
 
@@ -164,8 +171,8 @@ class LibrdkafkaClient:
     def close(self) -> None:
         """Its handles end with their last reference."""
 
-    def _consumer(self, isolation: str = "read_uncommitted") -> Consumer:
-        return Consumer(self._settings | consumer_settings(isolation))
+    def _consumer(self, isolation: str = "read_uncommitted", max_bytes: int = MAX_FETCH_BYTES) -> Consumer:
+        return Consumer(self._settings | consumer_settings(isolation, max_bytes))
 
     @staticmethod
     def _done(answers: Mapping[Any, Any]) -> Any:
@@ -228,7 +235,7 @@ def producer_settings(how: Sending) -> dict[str, Any]:
     }
 
 
-def consumer_settings(isolation: str) -> dict[str, Any]:
+def consumer_settings(isolation: str, max_bytes: int = MAX_FETCH_BYTES) -> dict[str, Any]:
     return {
         # Demanded by the library; nothing is committed and no group is joined.
         "group.id": "unused",
@@ -236,6 +243,7 @@ def consumer_settings(isolation: str) -> dict[str, Any]:
         "auto.offset.reset": "error",
         "isolation.level": isolation,
         "fetch.wait.max.ms": 200,
+        "max.partition.fetch.bytes": max_bytes,
         "fetch.error.backoff.ms": 20,
     }
 

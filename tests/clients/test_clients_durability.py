@@ -3,12 +3,14 @@
 from collections.abc import Callable
 
 import pytest
-from kafka_client import Address, Client, ConfigValue, Record, Resource, Sending, Stored, read_all
+from kafka_client import Address, Client, ConfigValue, Record, Resource, Sending, Stored, read, read_all
 from librdkafka_client import LibrdkafkaClient
 from node_process import NodeProcess
 from workload import SteadyProducer
 
 CLIENTS = ("librdkafka", "kafka-python", "aiokafka", "kcat")
+
+START_MS = 1_600_000_000_000
 
 StartNode = Callable[..., NodeProcess]
 Connect = Callable[[str, Address], Client]
@@ -126,3 +128,23 @@ def test_a_node_that_was_stopped_comes_back_without_recovering(own_node: StartNo
     assert (node.data / ".kafka_cleanshutdown").exists()
     node.start()
     assert not (node.data / ".kafka_cleanshutdown").exists()
+
+
+@ENDINGS
+def test_a_log_of_many_segments_is_read_across_them(own_node: StartNode, end: Ending) -> None:
+    """By offset and by time, before and after."""
+    node = own_node()
+    client = LibrdkafkaClient(Address(node.bootstrap))
+    client.create_topic("long", configs={"segment.bytes": "1048576"})
+    sent = [b"%05d" % i + b"." * 3000 for i in range(2000)]
+    records = [Record(value, timestamp_ms=START_MS + i) for i, value in enumerate(sent)]
+    client.produce("long", records, how=Sending(batch_bytes=50_000))
+    assert len(list(node.data.glob("long-0/*.log"))) > 4
+
+    for _ in range(2):
+        assert [record.value for record in read_all(client, "long")] == sent
+        for offset in (0, 351, 1000, 1999):
+            assert client.offset_for_time("long", START_MS + offset) == offset
+            assert read(client, "long", 1, start=offset)[0].value == sent[offset]
+        end(node)
+        node.start()

@@ -1,8 +1,10 @@
 """Reading by assignment: from anywhere, to the end and beyond it, by offset and by time."""
 
 import pytest
-from kafka_client import EARLIEST, LATEST, Client, Reading, Record, Refused, Sending, read
+from kafka_client import EARLIEST, LATEST, Client, Reading, Record, Refused, Sending, read, refusal_of
 from librdkafka_client import LibrdkafkaClient
+
+from cordwood.wire.errors import ErrorCode
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 
@@ -72,6 +74,14 @@ def test_an_offset_past_the_end_is_out_of_range(librdkafka: LibrdkafkaClient, nu
     assert "out of range" in str(refused.value).lower()
 
 
+def test_an_offset_below_the_log_start_is_out_of_range(librdkafka: LibrdkafkaClient, numbers: str) -> None:
+    librdkafka.delete_records(numbers, 500)
+    with pytest.raises(Refused) as refused:
+        read(librdkafka, numbers, 1, start=499)
+    assert "out of range" in str(refused.value).lower()
+    assert read(librdkafka, numbers, 1, start=500)[0].offset == 500
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_offsets_are_found_by_time(client: Client, librdkafka: LibrdkafkaClient, topic: str, codec: str) -> None:
     start_ms = 1_600_000_000_000
@@ -111,3 +121,23 @@ def test_several_partitions_are_read_at_once(librdkafka: LibrdkafkaClient, clien
     finally:
         for reading in readings:
             reading.reader.close()
+
+
+# librdkafka and kcat raise their own limits as they go.
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"], indirect=True)
+def test_a_batch_that_is_larger_than_a_fetch_may_be_is_read_all_the_same(
+    client: Client, librdkafka: LibrdkafkaClient, topic: str
+) -> None:
+    sent = [b"%d" % i + b"x" * 100_000 for i in range(5)]
+    for value in sent:
+        librdkafka.produce(topic, [Record(value)])
+    with Reading(client.reader(topic, start=0, max_bytes=1000)) as reading:
+        assert [record.value for record in reading.take(5)] == sent
+
+
+def test_reading_does_not_create_a_topic(librdkafka: LibrdkafkaClient, topic: str) -> None:
+    reader = librdkafka.reader(topic, start=0)
+    # It may wait for the topic, or say that it is unknown.
+    assert refusal_of(lambda: reader.poll(0.5)) in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    reader.close()
+    assert topic not in librdkafka.topic_names()

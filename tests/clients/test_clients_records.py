@@ -1,12 +1,14 @@
 """What is written is what is read, whichever clients write and read it."""
 
-import random
 from collections.abc import Callable
+from random import Random
 from time import time
 
 import pytest
-from kafka_client import Address, Client, Record, Sending, Stored, read, read_all
+from kafka_client import Address, Client, Record, Sending, Stored, read, read_all, refusal_of
 from librdkafka_client import LibrdkafkaClient
+
+from cordwood.wire.errors import ErrorCode
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READERS = ("librdkafka", "kafka-python", "aiokafka", "kcat")
@@ -121,7 +123,7 @@ def test_large_batches_are_written_and_read_whole(
     client: Client, librdkafka: LibrdkafkaClient, topic: str, codec: str
 ) -> None:
     # More than one fetch brings (1 MiB a partition), and not to be compressed to nothing.
-    noise = random.Random(codec).randbytes(512).hex().encode()
+    noise = Random(codec).randbytes(512).hex().encode()
     sent = [b"%06d" % i + noise for i in range(4000)]
     librdkafka.create_topic(topic, configs={"max.message.bytes": str(16 << 20)})
     client.produce(
@@ -138,3 +140,44 @@ def test_many_partitions_each_keep_their_own_order(client: Client, librdkafka: L
         assert [(record.offset, record.value) for record in read_all(client, topic, partition=partition)] == [
             (i, b"%d-%d" % (partition, i)) for i in range(50)
         ]
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_a_topic_has_a_codec_of_its_own(
+    librdkafka: LibrdkafkaClient, connect: Connect, address: Address, topic: str, codec: str
+) -> None:
+    """Batches are taken apart and put together again; what is in them stays."""
+    librdkafka.create_topic(topic, configs={"compression.type": codec})
+    sent = []
+    for written_with in CODECS:
+        batch = [
+            Record(
+                b"%s-%d" % (written_with.encode(), i),
+                key=b"k",
+                headers=(("h", b"v"),),
+                timestamp_ms=1_600_000_000_000 + i,
+            )
+            for i in range(50)
+        ]
+        librdkafka.produce(topic, batch, how=Sending(compression=written_with))
+        sent += batch
+    for name in READERS:
+        got = read(connect(name, address), topic, len(sent))
+        assert [Record(r.value, r.key, r.headers, r.timestamp_ms) for r in got] == sent, name
+        assert [r.offset for r in got] == list(range(len(sent))), name
+
+
+def test_tens_of_megabytes_come_back_unchanged(librdkafka: LibrdkafkaClient, topic: str) -> None:
+    random = Random(7)
+    sent = [random.randbytes(900_000) for _ in range(30)]
+    librdkafka.produce(topic, [Record(value) for value in sent])
+    assert [record.value for record in read_all(librdkafka, topic)] == sent
+
+
+def test_times_too_far_ahead_are_refused(admin: Client, topic: str) -> None:
+    """An hour, unless the topic says otherwise (`message.timestamp.after.max.ms`)."""
+    now_ms = int(time() * 1000)
+    admin.produce(topic, [Record(b"soon", timestamp_ms=now_ms + 600_000)])
+    refusal = refusal_of(lambda: admin.produce(topic, [Record(b"far", timestamp_ms=now_ms + 2 * 3_600_000)]))
+    assert refusal == ErrorCode.INVALID_TIMESTAMP
+    assert admin.watermarks(topic) == (0, 1)
