@@ -43,10 +43,20 @@ def test_the_directory_is_made_with_its_parents(tmp_path: Path) -> None:
     assert disk.root == str(tmp_path / "a" / "b")
 
 
-def test_a_directory_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_offline_from_the_start_and_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
+    disk = LocalDisk(str(tmp_path / "file" / "logs"))
+    assert disk.failure is not None
     with pytest.raises(DiskError, match=r"log directory .*/file/logs is offline: create \.: Not a directory"):
-        LocalDisk(str(tmp_path / "file" / "logs"))
+        disk.lock()
+
+
+def test_exists_does_not_take_an_error_for_an_absence(tmp_path: Path) -> None:
+    disk = LocalDisk(str(tmp_path))
+    assert not disk.exists("nothing")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(DiskError, match="stat loop: Too many levels of symbolic links"):
+        disk.exists("loop")
 
 
 def test_a_failed_append_takes_the_disk_offline_and_says_why(disk: LocalDisk) -> None:

@@ -72,7 +72,7 @@ class Controller:
         try:
             self.log.append(decided.records, self.image.metadata_version, now_ms)
         except DiskError as error:
-            self._fail(error)
+            self.fail(error)
             raise
         delta = MetadataDelta(self.image).replay_all(decided.records)
         self.image = delta.apply(OffsetAndEpoch(self.log.end_offset, self.log.epoch), now_ms)
@@ -101,7 +101,7 @@ class Controller:
                 self.log.end_commit(job)
                 self._publish_committed()
         except DiskError as error:
-            self._fail(error)
+            self.fail(error)
         finally:
             self._commits = None
 
@@ -116,7 +116,10 @@ class Controller:
             if not future.done():
                 future.set_result(None)
 
-    def _fail(self, error: DiskError) -> None:
+    def fail(self, error: DiskError) -> None:
+        """The disk of the metadata log has failed: nothing can be decided any more."""
+        if self._failure is not None:
+            return
         self._failure = error
         while self._waiting:
             future = self._waiting.popleft()[1]

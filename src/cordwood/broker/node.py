@@ -33,8 +33,10 @@ from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 
+from .background import Background
 from .broker import Broker
 from .controller import Controller
+from .directory_events import DirectoryEvents
 from .dispatch import Dispatch
 from .handlers import HANDLERS
 from .listener_tls import server_tls
@@ -71,6 +73,8 @@ class Node:
         self.broker: Broker
         self.dispatch: Dispatch
         self.server: Server
+        self.background: Background
+        self._directory_events: DirectoryEvents
         self._metadata_log: SingleNodeLog
         self._directories: LogDirectories
 
@@ -100,16 +104,18 @@ class Node:
                     self._clock,
                     self._random,
                     producer_expiration_ms=self.config.integer("producer.id.expiration.ms"),
+                    directory_id=directory_id,
                 )
-                for disk in dirs.disks
+                for disk, directory_id in zip(dirs.disks, dirs.broker_ids, strict=True)
             ]
         )
         replicas = Replicas(self.config.node_id, self._directories, topic_configs, self._clock)
         broker = self.broker = Broker(self.config, topic_configs, dirs.cluster_id, replicas, self._clock, self._random)
+        broker.controller = Controller(self._metadata_log, image, self._clock, broker.apply, self._fail)
+        self._directory_events = DirectoryEvents(broker, dirs.metadata.root)
         broker.load(image)
         self._directories.open()
         replicas.load(image)
-        broker.controller = Controller(self._metadata_log, image, self._clock, broker.apply, self._fail)
 
         dispatch = self.dispatch = Dispatch(broker, HANDLERS, self.config.listeners.controllers)
         broker.served_versions = dispatch.served_versions
@@ -120,9 +126,12 @@ class Node:
         await self._listen()
         try:
             await self._join(dirs)
+            await self._directory_events.joined()
         except BaseException:
             await self.server.stop(0)
             raise
+        self.background = Background(broker, self._metadata_log)
+        self.background.start()
         self.server.accept()
 
     def _metadata_config(self) -> MetadataLogConfig:
@@ -168,8 +177,9 @@ class Node:
         clean_epochs = {directory.last_broker_epoch for directory in self._directories.online}
         # Only if all of them were stopped by the same, clean stop.
         previous_epoch = clean_epochs.pop() if len(clean_epochs) == 1 else -1
+        online = [directory.id for directory in self._directories.online]
         registration = broker_registration(
-            self.config, dirs.cluster_id, self.addresses, dirs.broker_ids, previous_epoch, new_uuid(self._random)
+            self.config, dirs.cluster_id, self.addresses, online, previous_epoch, new_uuid(self._random)
         )
         of_controller = controller_registration(self.config, self.addresses, new_uuid(self._random))
         controller = broker.controller
@@ -200,10 +210,10 @@ class Node:
         self.server.limits = limits_of(config)
 
     def _fail(self, error: DiskError) -> None:
-        """A node without its metadata log cannot go on."""
+        """A node without its metadata log, or without any log directory, cannot go on."""
         if self.failure is None:
             self.failure = error
-            _log.critical("the metadata log cannot be written, so this node stops: %s", error)
+            _log.critical("the node stops, since it cannot go on without this directory: %s", error)
             self.stopped.set()
 
     # Stopping
@@ -216,7 +226,9 @@ class Node:
         for partition in self.broker.replicas:
             partition.expire_watchers()
         await stopping
+        await self.background.stop()
         await self.broker.replicas.flusher.finish()
+        await self._directory_events.finish()
         await self.broker.controller.finish()
         self._directories.close(self.broker.epoch)
         if self.failure is None:

@@ -23,6 +23,7 @@ from .checkpoint import (
 from .config import MAX_INT64, LogConfig
 from .files import (
     DELETE_DIRECTORY,
+    FUTURE_DIRECTORY,
     LOG,
     PARTITION_METADATA,
     directory_name,
@@ -69,6 +70,10 @@ class LogDirectory:
         self.metrics = LogMetrics()
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, Uuid] = {}
+        # Replicas on their way into this directory (see `relocation`).
+        self.futures: dict[TopicPartition, Log] = {}
+        # Directories of such that were on their way when the node was last stopped.
+        self.interrupted: dict[TopicPartition, str] = {}
         # How far each compacted partition is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         # Of the node that stopped cleanly here last; -1 if it did not.
@@ -154,6 +159,8 @@ class LogDirectory:
                 logger.warning("%s/%s is no partition's directory: it is left alone", self.disk.root, entry.name)
             elif parsed.mark == DELETE_DIRECTORY:
                 self.removals.add(now_ms, entry.name, is_tree=True)
+            elif parsed.mark == FUTURE_DIRECTORY:
+                self.interrupted[parsed.topic, parsed.partition] = entry.name
             elif parsed.mark:
                 logger.info("%s/%s is left alone", self.disk.root, entry.name)
             elif (parsed.topic, parsed.partition) != METADATA_PARTITION:
@@ -161,17 +168,7 @@ class LogDirectory:
         return found
 
     def _open_log(self, partition: TopicPartition, path: str, options: OpenOptions, now_ms: int) -> Log:
-        log = open_log(
-            self.disk,
-            path,
-            self._config_of(partition[0]),
-            self._random,
-            now_ms=now_ms,
-            options=options,
-            cache=self._cache,
-            metrics=self.metrics,
-            removals=self.removals,
-        )
+        log = self._open(partition[0], path, options, now_ms)
         metadata = self.disk.read_file(f"{path}/{PARTITION_METADATA}")
         if metadata is not None:
             try:
@@ -181,6 +178,19 @@ class LogDirectory:
                 logger.error("a partition of %s has lost its topic id: %s", self.disk.root, error)
         self.logs[partition] = log
         return log
+
+    def _open(self, topic: str, path: str, options: OpenOptions, now_ms: int) -> Log:
+        return open_log(
+            self.disk,
+            path,
+            self._config_of(topic),
+            self._random,
+            now_ms=now_ms,
+            options=options,
+            cache=self._cache,
+            metrics=self.metrics,
+            removals=self.removals,
+        )
 
     def _read_offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
         try:
@@ -207,13 +217,17 @@ class LogDirectory:
             if checkpoint.may_name_gone((topic, partition)):
                 # A crash must not give the offsets of that one to the new one.
                 checkpoint.write(self._offsets(checkpoint))
-        path = directory_name(topic, partition)
+        log = self.logs[topic, partition] = self._create_log(topic, directory_name(topic, partition), topic_id, now_ms)
+        self.topic_ids[topic, partition] = topic_id
+        return log
+
+    def _create_log(self, topic: str, path: str, topic_id: Uuid, now_ms: int) -> Log:
         self.disk.make_directory(path, sync=False)
         metadata = self.disk.create(f"{path}/{PARTITION_METADATA}")
         metadata.append(encode_partition_metadata(topic_id))
         metadata.close()
         options = OpenOptions(clean=True, is_new=True, producer_expiration_ms=self._producer_expiration_ms)
-        return self._open_log((topic, partition), path, options, now_ms)
+        return self._open(topic, path, options, now_ms)
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
         """The partition is gone at once; its files go in the second step, `purge`."""
@@ -221,17 +235,78 @@ class LogDirectory:
         self.topic_ids.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
         log.discard()
-        unique_id = f"{self._random.below(1 << 128):032x}"
-        doomed = marked_directory_name(topic, partition, unique_id, DELETE_DIRECTORY)
         # Not synced: until it is, a crash may bring the partition back, and the cluster's metadata knows that it is
         # gone. A new partition of the name becomes durable together with this: its first flush syncs the same names.
-        self.disk.rename(log.directory, doomed)
-        self.removals.add(now_ms + log.config.file_delete_delay_ms, doomed, is_tree=True)
+        self._doom((topic, partition), log.directory, now_ms + log.config.file_delete_delay_ms)
         self._forget((topic, partition))
+
+    def _doom(self, partition: TopicPartition, path: str, due_ms: int) -> None:
+        doomed = marked_directory_name(*partition, self._unique_id(), DELETE_DIRECTORY)
+        self.disk.rename(path, doomed)
+        self.removals.add(due_ms, doomed, is_tree=True)
+
+    def _unique_id(self) -> str:
+        return f"{self._random.below(1 << 128):032x}"
 
     def _forget(self, partition: TopicPartition) -> None:
         for checkpoint in self.checkpoints:
             checkpoint.forget(partition)
+
+    # Partitions that come from another directory
+
+    def create_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
+        """An empty log that is not this directory's replica yet: `adopt_future` makes it that."""
+        path = marked_directory_name(topic, partition, self._unique_id(), FUTURE_DIRECTORY)
+        log = self.futures[topic, partition] = self._create_log(topic, path, topic_id, now_ms)
+        return log
+
+    def drop_future(self, topic: str, partition: int, now_ms: int) -> None:
+        log = self.futures.pop((topic, partition))
+        log.discard()
+        self._doom((topic, partition), log.directory, now_ms)
+
+    def note_future(self, topic: str, partition: int, cleaned_to: int) -> None:
+        """Makes durable what the checkpoints are to say of it once it is adopted. Its log is flushed; it is the only
+        replica from here on."""
+        key = (topic, partition)
+        self.logs[key] = self.futures.pop(key)
+        if cleaned_to:
+            self.cleaner_offsets[key] = cleaned_to
+        for checkpoint in (self.recovery_points, self.log_starts, self.cleaner_checkpoint):
+            checkpoint.write(self._offsets(checkpoint))
+        if self.high_watermarks.may_name_gone(key):
+            self.high_watermarks.write(self._offsets(self.high_watermarks))
+
+    def adopt_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
+        """The replica takes its name. There must not be another one of it anywhere."""
+        key = (topic, partition)
+        future = self.logs[key]
+        future.release()
+        path = directory_name(topic, partition)
+        self.disk.rename(future.directory, path)
+        self.disk.sync_directory()
+        options = OpenOptions(
+            clean=True,
+            recovery_point=future.recovery_point,
+            start_offset=future.start_offset,
+            high_watermark=future.high_watermark,
+            cleaned_to=self.cleaner_offsets.get(key, 0),
+            producer_expiration_ms=self._producer_expiration_ms,
+        )
+        log = self.logs[key] = self._open(topic, path, options, now_ms)
+        self.topic_ids[key] = topic_id
+        return log
+
+    def open_interrupted(self, topic: str, partition: int) -> None:
+        """A future replica that was adopted but for its name, when the node crashed."""
+        path = directory_name(topic, partition)
+        self.disk.rename(self.interrupted.pop((topic, partition)), path)
+        self.disk.sync_directory()
+        now_ms = self._clock.now_ms()
+        self._open_log((topic, partition), path, self._options_of((topic, partition)), now_ms)
+
+    def doom_interrupted(self, topic: str, partition: int) -> None:
+        self._doom((topic, partition), self.interrupted[topic, partition], self._clock.now_ms())
 
     def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
         """Truncates a follower's log; the recovery points are written at once, since one may have gone back."""
@@ -318,6 +393,8 @@ class LogDirectory:
         for log in self.logs.values():
             log.recovery_point = log.end_offset
             log.release()
+        for log in self.futures.values():
+            log.release()
         self.checkpoint()
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()
@@ -376,6 +453,8 @@ class LogDirectories:
     ) -> None:
         self.directories = directories
         self._on_offline = on_offline or (lambda _directory: None)
+        # Those of which it was said that they have failed.
+        self._told: set[LogDirectory] = set()
 
     @property
     def online(self) -> list[LogDirectory]:
@@ -383,6 +462,24 @@ class LogDirectories:
 
     def open(self) -> None:
         self._each(LogDirectory.open)
+        for directory in self.online:
+            for topic, partition in list(directory.interrupted):
+                self._settle_interrupted(directory, topic, partition)
+
+    def _settle_interrupted(self, directory: LogDirectory, topic: str, partition: int) -> None:
+        """A replica was on its way into the directory. If there is no other, it had arrived: the other goes only then
+        (see `relocation`). Otherwise it begins anew, which `interrupted` still asks for."""
+        if len(self.online) < len(self.directories):
+            # The other may lie where nobody can look.
+            del directory.interrupted[topic, partition]
+            return
+        try:
+            if self.log(topic, partition) is None:
+                directory.open_interrupted(topic, partition)
+            else:
+                directory.doom_interrupted(topic, partition)
+        except DiskError as error:
+            self.take_offline(directory, error)
 
     def log(self, topic: str, partition: int) -> Log | None:
         directory = self.directory_of(topic, partition)
@@ -391,12 +488,21 @@ class LogDirectories:
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
         return next((directory for directory in self.online if (topic, partition) in directory.logs), None)
 
+    def with_id(self, directory_id: Uuid) -> LogDirectory | None:
+        """Online or not."""
+        if directory_id == NO_ID:
+            return None
+        return next((directory for directory in self.directories if directory.id == directory_id), None)
+
+    @property
+    def emptiest(self) -> LogDirectory | None:
+        """Of those online the one with the fewest partitions, which Kafka gives a new one to."""
+        return min(self.online, key=lambda directory: len(directory.logs), default=None)
+
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
-        """In the online directory with the fewest partitions, as Kafka does."""
-        online = self.online
-        if not online:
+        directory = self.emptiest
+        if directory is None:
             raise self.directories[0].disk.failure or AssertionError("no log directory")
-        directory = min(online, key=lambda directory: len(directory.logs))
         return directory.create(topic, partition, topic_id, now_ms)
 
     def checkpoint(self) -> None:
@@ -415,7 +521,15 @@ class LogDirectories:
             except DiskError as error:
                 self.take_offline(directory, error)
 
-    def take_offline(self, directory: LogDirectory, error: DiskError) -> None:
+    def take_offline(self, directory: LogDirectory, error: DiskError) -> bool:
+        """Lets go of its logs and says so, once; False if that has been done."""
+        if directory in self._told:
+            return False
+        self._told.add(directory)
         logger.error("%s; its %d partitions are offline, other directories go on", error, len(directory.logs))
+        for log in directory.logs.values():
+            log.release()
         directory.logs.clear()
+        directory.futures.clear()
         self._on_offline(directory)
+        return True

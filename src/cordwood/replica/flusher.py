@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import islice
 
 from cordwood.log.log import FlushJob, Log
 from cordwood.runtime.clock import Clock
@@ -11,6 +12,8 @@ from cordwood.runtime.disk import DiskError
 from .partition import Partition
 
 _log = logging.getLogger(__name__)
+
+_PARTITIONS_PER_ROUND = 64
 
 
 class Flusher:
@@ -38,7 +41,10 @@ class Flusher:
     async def _rounds(self) -> None:
         try:
             while self._due:
-                due, self._due = list(self._due), {}
+                # The others wait for the next round: a flush holds descriptors, and beginning one takes its time.
+                due = list(islice(self._due, _PARTITIONS_PER_ROUND))
+                for partition in due:
+                    del self._due[partition]
                 await self._flush(due)
         finally:
             self._round = None

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Iterator
 
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.directory import LogDirectories, LogDirectory, TopicPartition
+from cordwood.log.directory import NO_ID, LogDirectories, LogDirectory, TopicPartition
 from cordwood.log.log import Log
-from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.image import MetadataImage, is_reserved_directory
 from cordwood.metadata.image import Partition as PartitionState
 from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.runtime.clock import Clock
@@ -29,8 +29,11 @@ class Replicas:
     ) -> None:
         self.directories = directories
         self.flusher = Flusher(clock, self.disk_failed)
-        # What else is to happen when a directory goes offline.
-        self.on_offline: Callable[[LogDirectory], None] = lambda _directory: None
+        # What else is to happen when a directory goes offline; when a partition lies in another one than the metadata
+        # says; and before the files of one are deleted.
+        self.on_offline: Callable[[LogDirectory, DiskError], None] = lambda _directory, _error: None
+        self.on_placed: Callable[[Partition, LogDirectory], None] = lambda _partition, _directory: None
+        self.on_delete: list[Callable[[TopicPartition], None]] = []
         self._broker_id = broker_id
         self._configs = configs
         self._clock = clock
@@ -63,7 +66,7 @@ class Replicas:
         for known in image.topics:
             for index, state in known.partitions.items():
                 if self._broker_id in state.replicas:
-                    self._place(known.name, index, known.id, state)
+                    self._place(known.name, index, known.id, state, is_new=False)
 
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
@@ -71,31 +74,51 @@ class Replicas:
         for (topic, index), change in (*changes.leading.items(), *changes.following.items()):
             partition = self._partitions.get((topic, index))
             if partition is None or partition.topic_id != change.topic_id:
-                self._place(topic, index, change.topic_id, change.after)
+                self._place(topic, index, change.topic_id, change.after, is_new=change.before is None)
             else:
                 partition.update(change.after, self._configs.of(topic))
 
-    def _place(self, topic: str, index: int, topic_id: Uuid, state: PartitionState) -> None:
-        log = self._find_or_create(topic, index, topic_id, state)
+    def _place(self, topic: str, index: int, topic_id: Uuid, state: PartitionState, *, is_new: bool) -> None:
+        log = self._find_or_create(topic, index, topic_id, state, is_new=is_new)
         partition = Partition(
             topic, index, topic_id, self._broker_id, state, log, self._configs.of(topic), self.flusher.request
         )
         self._partitions[topic, index] = partition
-        if log is not None and partition.is_leader:
-            partition.flushed()
+        if log is not None:
+            directory = self.directories.directory_of(topic, index)
+            if directory is not None and directory.id not in (NO_ID, state.directory_of(self._broker_id)):
+                self.on_placed(partition, directory)
+            if partition.is_leader:
+                partition.flushed()
 
-    def _find_or_create(self, topic: str, index: int, topic_id: Uuid, state: PartitionState) -> Log | None:
+    def _find_or_create(
+        self, topic: str, index: int, topic_id: Uuid, state: PartitionState, *, is_new: bool
+    ) -> Log | None:
         log = self.directories.log(topic, index)
         if log is not None:
             return log
-        if any(directory.is_offline for directory in self.directories.directories) and state.leader_epoch > 0:
-            # It may lie in the directory that is offline: an empty one in its place would be a loss.
+        directory = self._directory_for(state, is_new=is_new)
+        if directory is None:
             return None
         try:
-            return self.directories.create(topic, index, topic_id, self._clock.now_ms())
+            return directory.create(topic, index, topic_id, self._clock.now_ms())
         except DiskError as error:
             self.disk_failed(error)
             return None
+
+    def _directory_for(self, state: PartitionState, *, is_new: bool) -> LogDirectory | None:
+        """Where to make the log of a partition that is in none of the directories online. None: it may lie in one that
+        is not, and an empty one in its place would be a loss."""
+        assigned = state.directory_of(self._broker_id)
+        directory = self.directories.with_id(assigned)
+        if directory is not None:
+            return None if directory.is_offline else directory
+        if not is_reserved_directory(assigned):
+            # A directory that is not there any more: another takes its place if others have the data.
+            is_needed = self._broker_id in (*state.isr, *state.elr, *state.last_known_elr)
+        else:
+            is_needed = not is_new and len(self.directories.online) < len(self.directories.directories)
+        return None if is_needed else self.directories.emptiest
 
     def _remove(self, topic: str, index: int) -> None:
         partition = self._partitions.pop((topic, index), None)
@@ -106,6 +129,8 @@ class Replicas:
             self._delete(directory, topic, index)
 
     def _delete(self, directory: LogDirectory, topic: str, index: int) -> None:
+        for listener in self.on_delete:
+            listener((topic, index))
         try:
             directory.delete(topic, index, self._clock.now_ms())
         except DiskError as error:
@@ -128,9 +153,9 @@ class Replicas:
     def disk_failed(self, error: DiskError) -> None:
         """Takes the directory offline that an error came from; once is enough."""
         for directory in self.directories.directories:
-            if directory.disk.root == error.root and directory.logs:
+            if directory.disk.root == error.root:
                 lost = [self._partitions[key] for key in directory.logs if key in self._partitions]
-                self.directories.take_offline(directory, error)
-                for partition in lost:
-                    partition.go_offline()
-                self.on_offline(directory)
+                if self.directories.take_offline(directory, error):
+                    for partition in lost:
+                        partition.go_offline()
+                    self.on_offline(directory, error)

@@ -6,7 +6,7 @@ import os
 import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from .descriptors import DescriptorPool
 from .disk import Buffer, DiskError, Entry, File, FileGone, Usage
@@ -29,7 +29,8 @@ class LocalDisk:
         self._descriptors = descriptors if descriptors is not None else DescriptorPool()
         self._lock_fd = -1
         self._is_owner = True
-        with self._guard("create", ""):
+        # One that cannot be used is offline from the start: its first use says so.
+        with suppress(DiskError), self._guard("create", ""):
             os.makedirs(self.root, exist_ok=True)
 
     @property
