@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from http_peer import Peer
 from measured_node import MeasuredNode, measured_node
 
 from cordwood.broker.registry import Call
 from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
+from cordwood.runtime.sockets import SocketNetwork
 from cordwood.sim.world import World
 from cordwood.testing.assembly import new_node
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -143,17 +145,14 @@ def test_a_fetch_that_waits_is_measured_when_it_is_answered(run: Run) -> None:
             pass
         assert figures.get("cordwood_requests_total", api="Fetch", version="18") == 1
         assert figures.get("cordwood_request_duration_seconds_count", api="Fetch") == 0
-        await make_and_append(measured, topic_id)
-        await fetching
-        figures = await measured.scrape()
-        assert figures.get("cordwood_request_duration_seconds_count", api="Fetch") == 1
-        assert figures.get("cordwood_requests_in_work") == 0
-
-    async def make_and_append(measured: MeasuredNode, topic_id: bytes) -> None:
         # Past the connection of the fetch, whose answers come in order.
         partition = measured.node.broker.partition("orders", 0)
         assert partition is not None
         partition.append(encode_batch([Record(0, 1_700_000_000_000, None, b"x")]), -1, 1_700_000_000_000)
+        await fetching
+        figures = await measured.scrape()
+        assert figures.get("cordwood_request_duration_seconds_count", api="Fetch") == 1
+        assert figures.get("cordwood_requests_in_work") == 0
 
     run(test)
 
@@ -183,12 +182,9 @@ def test_connections_are_counted_by_listener(run: Run) -> None:
 
 def test_a_frame_of_a_wrong_size_is_counted(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
-        address = measured.node.addresses["PLAINTEXT"]
-        reader, writer = await asyncio.open_connection(address.host, address.port)
-        writer.write(struct.pack(">i", -5))
-        with pytest.raises(ConnectionResetError):
-            await reader.readexactly(1)
-        writer.close()
+        peer = await Peer.connect(SocketNetwork(), measured.node.addresses["PLAINTEXT"])
+        peer.send(struct.pack(">i", -5))
+        await peer.until_lost()
         figures = await measured.scrape()
         assert figures.get("cordwood_bad_frames_total") == 1
         assert figures.get("cordwood_handler_failures_total") == 0
