@@ -1,0 +1,283 @@
+"""A partition that leads: what it counts as written, who is told when, and what it says of its epochs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from partitions import BROKER, NOW, OTHER, batch, disk, flush, log_of, partition_on, state
+
+from cordwood.log.refusal import Refusal
+from cordwood.replica.partition import ACKS_ALL, Partition
+from cordwood.wire.errors import ErrorCode
+
+
+class Flushes:
+    """Who asked for a flush."""
+
+    def __init__(self) -> None:
+        self.asked: list[Partition] = []
+
+    def __call__(self, partition: Partition) -> None:
+        self.asked.append(partition)
+
+
+class Reader:
+    """A watcher that only counts."""
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.expired = 0
+
+    def woken(self, partition: Partition) -> None:
+        self.wakes += 1
+
+    def expire(self) -> None:
+        self.expired += 1
+
+
+def leading(**settings: str) -> Partition:
+    return partition_on(disk(), Flushes(), 0, **settings)
+
+
+def append(partition: Partition, *values: str, acks: int = ACKS_ALL) -> int:
+    """The last offset."""
+    return partition.append(batch(*values), acks, NOW).last_offset
+
+
+def unexpected(error: ErrorCode) -> None:
+    pytest.fail(f"told {error.name}")
+
+
+# The high watermark
+
+
+def test_without_a_flush_to_wait_for_all_that_is_written_is_acknowledged() -> None:
+    partition = leading()
+    last = append(partition, "a", "b")
+    assert log_of(partition).high_watermark == 2
+    assert partition.acknowledge(last, unexpected)
+
+
+def test_where_every_message_is_flushed_nothing_counts_before_it_is() -> None:
+    partition = leading(flush_messages="1")
+    last = append(partition, "a", "b")
+    told: list[ErrorCode] = []
+    assert log_of(partition).high_watermark == 0
+    assert not partition.acknowledge(last, told.append)
+    flush(partition)
+    assert log_of(partition).high_watermark == 2
+    assert told == [ErrorCode.NONE]
+
+
+def test_only_every_so_many_messages_a_flush_is_waited_for() -> None:
+    partition = leading(flush_messages="3")
+    append(partition, "a", "b")
+    assert log_of(partition).high_watermark == 2
+    append(partition, "c")
+    assert log_of(partition).high_watermark == 2
+    flush(partition)
+    assert log_of(partition).high_watermark == 3
+
+
+def test_what_is_written_during_a_flush_waits_for_the_next() -> None:
+    flushes = Flushes()
+    partition = partition_on(disk(), flushes, flush_messages="1")
+    log = log_of(partition)
+    append(partition, "a")
+    job = log.begin_flush(NOW)
+    append(partition, "b")
+    job.run()
+    flushes.asked.clear()
+    log.end_flush(job)
+    partition.flushed()
+    assert log.high_watermark == 1
+    assert flushes.asked == [partition]
+
+
+def test_a_sealed_segment_is_flushed_soon() -> None:
+    flushes = Flushes()
+    partition = partition_on(disk(), flushes, internal_segment_bytes="200")
+    append(partition, "a" * 100)
+    assert flushes.asked == []
+    append(partition, "b" * 100)
+    assert flushes.asked == [partition]
+
+
+def test_a_restarted_partition_counts_what_is_on_stable_storage_only() -> None:
+    where = disk()
+    partition = partition_on(where, Flushes(), flush_messages="1")
+    append(partition, "a")
+    again = partition_on(where.restart(power_lost=False), Flushes(), flush_messages="1")
+    again.flushed()
+    assert log_of(again).high_watermark == log_of(again).recovery_point
+    flush(again)
+    assert log_of(again).high_watermark == log_of(again).end_offset == 1
+
+
+# Who waits
+
+
+def test_who_waits_is_told_in_the_order_of_the_offsets() -> None:
+    partition = leading(flush_messages="1")
+    told: list[int] = []
+    offsets = [append(partition, str(number)) for number in range(4)]
+    for offset in (offsets[1], offsets[3], offsets[0], offsets[2], offsets[1]):
+        assert not partition.acknowledge(offset, lambda _, offset=offset: told.append(offset))  # type: ignore[misc]
+    flush(partition)
+    assert told == [0, 1, 1, 2, 3]
+
+
+def test_a_retry_waits_for_what_it_repeats() -> None:
+    partition = leading(flush_messages="1")
+    records = bytes(batch("a", producer_id=1, epoch=0, sequence=0))
+    partition.append(records, ACKS_ALL, NOW)
+    again = partition.append(records, ACKS_ALL, NOW)
+    assert again.is_duplicate
+    assert not partition.acknowledge(again.last_offset, unexpected)
+
+
+@pytest.mark.parametrize(
+    ("happening", "error"),
+    [
+        (Partition.removed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (Partition.go_offline, ErrorCode.KAFKA_STORAGE_ERROR),
+        (
+            lambda partition: partition.update(state(leader=OTHER, epoch=1), partition.config),
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ),
+    ],
+)
+def test_who_waits_is_told_when_it_is_in_vain(happening: object, error: ErrorCode) -> None:
+    partition = leading(flush_messages="1")
+    told: list[ErrorCode] = []
+    reader = Reader()
+    partition.watch(reader)
+    partition.acknowledge(append(partition, "a"), told.append)
+    assert callable(happening)
+    happening(partition)
+    assert told == [error]
+    assert reader.wakes == 1
+
+
+def test_readers_are_woken_when_there_is_more_to_read_and_only_then() -> None:
+    partition = leading(flush_messages="2")
+    reader = Reader()
+    partition.watch(reader)
+    append(partition, "a")
+    assert reader.wakes == 1
+    append(partition, "b")
+    assert reader.wakes == 1
+    flush(partition)
+    assert reader.wakes == 2
+    partition.unwatch(reader)
+    append(partition, "c")
+    assert reader.wakes == 2
+
+
+@given(
+    st.lists(st.sampled_from(["append", "begin", "end", "retry"]), max_size=40),
+    st.sampled_from(["1", "2", "5", "1000000"]),
+)
+def test_whatever_happens_each_is_told_once_in_order_and_never_early(steps: list[str], flush_messages: str) -> None:
+    partition = leading(flush_messages=flush_messages)
+    log = log_of(partition)
+    told: list[int] = []
+    waiting: list[int] = []
+    jobs = []
+    batches: list[bytes] = []
+    for step in steps:
+        before = log.high_watermark
+        if step == "append" or (step == "retry" and not batches):
+            batches.append(bytes(batch("x", producer_id=1, epoch=0, sequence=len(batches))))
+            offset = partition.append(batches[-1], ACKS_ALL, NOW).last_offset
+        elif step == "retry":
+            offset = partition.append(batches[-1], ACKS_ALL, NOW).last_offset
+        elif step == "begin":
+            jobs.append(log.begin_flush(NOW))
+            continue
+        else:
+            if jobs:
+                job = jobs.pop(0)
+                job.run()
+                log.end_flush(job)
+                partition.flushed()
+            offset = -1
+        if offset >= 0:
+            waiting.append(offset)
+            if partition.acknowledge(offset, lambda _, offset=offset: told.append(offset)):  # type: ignore[misc]
+                told.append(offset)
+        assert before <= log.high_watermark <= log.end_offset
+        assert log.high_watermark - log.recovery_point < int(flush_messages)
+        assert sorted(told) == sorted(offset for offset in waiting if offset < log.high_watermark)
+    flush(partition)
+    assert sorted(told) == sorted(waiting)
+    assert log.high_watermark == log.end_offset == len(batches)
+
+
+# What it refuses
+
+
+def test_it_knows_who_asks_for_another_epoch() -> None:
+    partition = leading()
+    partition.update(state(epoch=3), partition.config)
+    for epoch in (-1, 3):
+        assert partition.leader_log(epoch) is partition.log
+    for epoch, error in ((2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        with pytest.raises(Refusal) as refused:
+            partition.leader_log(epoch)
+        assert refused.value.error == error
+
+
+def test_it_takes_nothing_while_another_leads() -> None:
+    partition = leading()
+    partition.update(state(leader=OTHER, epoch=1), partition.config)
+    with pytest.raises(Refusal) as refused:
+        append(partition, "a")
+    assert refused.value.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert log_of(partition).end_offset == 0
+
+
+def test_too_few_replicas_in_sync_refuse_only_who_wants_all_of_them() -> None:
+    partition = leading(min_insync_replicas="2")
+    partition.update(replace(state(replicas=(BROKER, OTHER)), isr=(BROKER,)), partition.config)
+    with pytest.raises(Refusal) as refused:
+        append(partition, "a")
+    assert refused.value.error == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert append(partition, "a", acks=1) == 0
+
+
+# Leader epochs
+
+
+def test_an_epoch_that_nothing_was_written_in_begins_at_the_end() -> None:
+    partition = leading()
+    log = log_of(partition)
+    append(partition, "a", "b")
+    partition.update(state(epoch=5), partition.config)
+    assert partition.leader_epoch_start(log) == 2
+    assert partition.end_offset_for_epoch(log, 5) == (5, 2)
+    append(partition, "c")
+    assert partition.leader_epoch_start(log) == 2
+    assert partition.end_offset_for_epoch(log, 5) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [(-1, (-1, -1)), (0, (0, 2)), (1, (1, 3)), (2, (1, 3)), (4, (1, 3)), (5, (5, 3)), (6, (-1, -1))],
+)
+def test_where_an_epoch_ends_is_where_the_next_begins(asked: int, answer: tuple[int, int]) -> None:
+    partition = leading()
+    append(partition, "a", "b")
+    partition.update(state(epoch=1), partition.config)
+    append(partition, "c")
+    partition.update(state(epoch=5), partition.config)
+    assert partition.end_offset_for_epoch(log_of(partition), asked) == answer
+
+
+def test_before_all_epochs_lies_the_start_of_the_first() -> None:
+    partition = leading()
+    partition.update(state(epoch=5), partition.config)
+    assert partition.end_offset_for_epoch(log_of(partition), 3) == (3, 0)
