@@ -146,7 +146,8 @@ def test_there_are_no_more_connections_than_may_be_and_room_comes_back() -> None
             peer.send(GET)
             assert (await peer.answer())[0] == 200
         beyond = await connect()
-        await beyond.until_lost()
+        async with asyncio.timeout(10):
+            await beyond.until_lost()
         peers[0].connection.close()
         await peers[0].until_lost()
         await asyncio.sleep(1)
