@@ -4,6 +4,9 @@ A `FrameReader` says where the next bytes should go and is told how many went th
 a scratch buffer that all connections share, so an idle connection owns no buffer. Small frames are copied out of it, a
 few hundred at a time; a large frame is received straight into the buffer that it goes on to live in. That buffer grows
 with what has arrived, so a size that is a lie costs nobody's memory.
+
+Buffers of large frames are used again: memory fresh from the system costs a page fault every 4 KiB, which was half of
+what a broker spent on a bulk Produce (2.4 to 1.3 CPU seconds per million records of 1 KiB).
 """
 
 from struct import Struct
@@ -12,8 +15,13 @@ from struct import Struct
 SCRATCH_BYTES = 1 << 16
 # Frames up to this are left in the scratch until they are whole.
 _SMALL_BYTES = 1 << 15
+# Buffers of frames from here on are worth being used again.
+LARGE_BYTES = 1 << 16
 _FIRST_BYTES = 1 << 17
 _GROWTH = 4
+# So many buffers are kept to be used again, and none that is larger.
+_SPARES = 4
+_SPARE_BYTES = 1 << 21
 
 _SIZE = Struct(">i")
 _size_at = _SIZE.unpack_from
@@ -26,21 +34,48 @@ class BadFrame(Exception):
 class Scratch:
     """Where bytes arrive; shared by the readers of one thread."""
 
-    __slots__ = ("data", "view")
+    __slots__ = ("_spares", "data", "view")
 
     def __init__(self, size: int = SCRATCH_BYTES) -> None:
         assert size >= _SMALL_BYTES + _SIZE.size, "a small frame fits in"
         self.data = bytearray(size)
         self.view = memoryview(self.data)
+        self._spares: list[bytearray] = []
+
+    def take(self) -> bytearray:
+        """A buffer for a large frame, with whatever is in it."""
+        return self._spares.pop() if self._spares else bytearray()
+
+    def give_back(self, frame: bytearray) -> None:
+        """Nobody holds the frame any more; somebody may still look into it (`memoryview`), then it is left alone."""
+        if LARGE_BYTES <= len(frame) <= _SPARE_BYTES and len(self._spares) < _SPARES:
+            try:
+                frame.append(0)
+            except BufferError:
+                return
+            self._spares.append(frame)
 
 
 class FrameReader:
-    __slots__ = ("_data", "_frame", "_frame_size", "_max_bytes", "_received", "_scratch", "_tail", "_view", "bad")
+    __slots__ = (
+        "_data",
+        "_frame",
+        "_frame_size",
+        "_max_bytes",
+        "_received",
+        "_scratch",
+        "_tail",
+        "_view",
+        "bad",
+        "give_back",
+    )
 
     def __init__(self, max_bytes: int, scratch: Scratch) -> None:
         self._max_bytes = max_bytes
         self._scratch = scratch
         self._data = scratch.data
+        # For frames that were dealt with.
+        self.give_back = scratch.give_back
         # The start of a small frame (or of its size) that the last bytes left over.
         self._tail = b""
         # A large frame, and how much of it is there.
@@ -98,11 +133,11 @@ class FrameReader:
             self._tail = bytes(self._scratch.view[position:end])
         else:
             self._tail = b""
-            self._received = end - position - 4
+            self._received = received = end - position - 4
             self._frame_size = size
-            frame = self._data[position + 4 : end]
-            frame.extend(bytes(min(size, max(_FIRST_BYTES, self._received * _GROWTH)) - self._received))
-            self._frame = frame
+            self._frame = frame = self._scratch.take()
+            _resize(frame, min(size, max(_FIRST_BYTES, received * _GROWTH, len(frame))))
+            frame[:received] = self._scratch.view[position + 4 : end]
 
     def _received_of_large(self, frame: bytearray, count: int) -> list[bytearray]:
         # Whoever filled it may hold it still, and a bytearray that somebody looks at cannot grow.
@@ -112,10 +147,17 @@ class FrameReader:
             self._frame = None
             return [frame]
         if self._received == len(frame):
-            frame.extend(bytes(min(self._frame_size, len(frame) * _GROWTH) - len(frame)))
+            _resize(frame, min(self._frame_size, len(frame) * _GROWTH))
         return []
 
     def _refusal(self, size: int) -> BadFrame:
         if size < 0:
             return BadFrame(f"a frame of negative size ({size})")
         return BadFrame(f"a frame of {size} bytes, where {self._max_bytes} are allowed")
+
+
+def _resize(frame: bytearray, size: int) -> None:
+    if size < len(frame):
+        del frame[size:]
+    else:
+        frame.extend(bytes(size - len(frame)))

@@ -10,6 +10,9 @@ An answer is one of
 
 A handler that finds bytes it cannot read raises `BadRequest`: a log line and the end of the connection. Any other
 exception is our bug: it is logged with its request, counted, and costs the connection, nothing else.
+
+A handler may keep views (`memoryview`) of a frame for as long as it likes. The frame itself, if it is a large one, is
+the server's again once it was answered at once.
 """
 
 import asyncio
@@ -20,7 +23,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
-from cordwood.net.framing import BadFrame, FrameReader, Scratch
+from cordwood.net.framing import LARGE_BYTES, BadFrame, FrameReader, Scratch
 from cordwood.runtime.network import Address, Connection, ConnectionLost, Part
 
 _log = logging.getLogger(__name__)
@@ -288,6 +291,7 @@ class ServedConnection:
             self._replies,
             self._gathered,
         )
+        give_back = self._reader.give_back
         gathered_bytes = 0
         while backlog and not self._full:
             frame = backlog.popleft()
@@ -301,6 +305,8 @@ class ServedConnection:
             if answer is None:
                 continue
             if isinstance(answer, list) and not replies:
+                if len(frame) >= LARGE_BYTES and not any(part is frame for part in answer):
+                    give_back(frame)
                 gathered += answer
                 gathered_bytes += sum(map(len, answer))
                 if gathered_bytes > _GATHER_BYTES:
