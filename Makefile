@@ -30,10 +30,9 @@ lint: setup
 test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
-demo: setup ## write, read, kill and recover a log, then look inside it
-	rm -rf $(VENV)/demo && mkdir $(VENV)/demo
-	$(BIN)/python examples/log.py $(VENV)/demo
-	$(BIN)/cordwood log dump $(VENV)/demo/orders-0 --no-records --limit 2
+demo: setup ## start a node, move 200,000 records through it with a real Kafka client, look at its files
+	rm -rf $(VENV)/demo
+	$(BIN)/python examples/demo.py $(VENV)/demo
 
 bench: setup ## run every benchmark and print the figures
 	$(BIN)/python -m bench

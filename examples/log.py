@@ -1,4 +1,4 @@
-"""A partition's log from Python: write, read, look up, stop, and come back. `make demo` runs it."""
+"""A partition's log from Python: write, read, look up, stop, and come back."""
 
 import sys
 import tempfile
