@@ -22,7 +22,7 @@ def new_send(client: Client, partition: Partition, acks: int) -> Send:
         f"{client.name}/{number}.{at}/".encode() + _padding(client.source)
         for at in range(client.source.randint(1, _MAX_RECORDS))
     )
-    send = Send(number, client.name, partition, values, acks, run.now_s)
+    send = Send(number, client.name, partition, values, acks, run.now_s, first_incarnation=client.incarnation)
     run.history.sends.append(send)
     return send
 

@@ -40,6 +40,8 @@ class Send:
     producer_id: int = -1
     sequence: int = -1
     attempts: int = 1
+    # The node that it was sent to first.
+    first_incarnation: int = 0
     outcome: Outcome = Outcome.UNKNOWN
     error: int = 0
     base_offset: int = -1
@@ -148,8 +150,8 @@ class History:
         self.broken: list[str] = []
         # Of time-based look-ups in the final log: (partition, timestamp, offset, its timestamp).
         self.looked_up: list[tuple[Partition, int, int, int]] = []
-        # Sequences that a broker said do not follow what it has, though nothing before them was unanswered.
-        self.sequence_gaps: list[tuple[Send, int]] = []
+        # What a broker said does not follow, though nothing before it was unanswered: the error, and which one said it.
+        self.sequence_gaps: list[tuple[Send, int, int]] = []
         # Incarnations after which the power was lost.
         self.power_losses: list[int] = []
 

@@ -150,7 +150,7 @@ class IdempotentProducer(Client):
         ((_, answer),) = answers_of(self.run, response)
         if answer.error_code in _SEQUENCE_ERRORS:
             # Nothing before it is unanswered, so it should follow.
-            self.run.history.sequence_gaps.append((send, answer.error_code))
+            self.run.history.sequence_gaps.append((send, answer.error_code, self.incarnation))
             self._unanswered.clear()
             self._producer_id = -1
             raise NetworkError("begins anew")

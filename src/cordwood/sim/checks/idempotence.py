@@ -1,12 +1,13 @@
 """Each batch is in the log once at the most, whole; those of an idempotent producer in the order of their sequences.
 
-A sequence that the broker says does not follow is a violation, too, where nothing may be lost: what comes before it was
-acknowledged.
+Where nothing may be lost, a broker must not say of a batch that it does not follow, if all before it is acknowledged.
+There is one excuse: it was appended, and the broker was started again since. What a start knows of a producer is its
+last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused.
 """
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Partition, Promise, Read, Seen
+from cordwood.sim.history import History, Partition, Promise, Read, Seen, Send
 
 from .violation import Violation
 
@@ -16,8 +17,16 @@ def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterato
         yield from _once_whole_and_in_order(history, partition, log.records, log.start_offset)
     yield from _read_once(history)
     if history.promise is not Promise.PREFIX:
-        for send, error in history.sequence_gaps:
-            yield Violation("what was acknowledged is remembered of a producer", f"error {error}: {send}")
+        for send, error, incarnation in history.sequence_gaps:
+            if incarnation == send.first_incarnation or not _may_be_appended(history, send):
+                yield Violation("what was acknowledged is remembered of a producer", f"error {error}: {send}")
+
+
+def _may_be_appended(history: History, send: Send) -> bool:
+    log = history.final.get(send.partition)
+    if log is None or log.start_offset > 0:
+        return True
+    return any(seen.value == send.values[0] for seen in log.records)
 
 
 def _once_whole_and_in_order(
