@@ -12,6 +12,7 @@ from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import ControllerDefaults
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import BROKER_DEFAULT, Endpoint, MetadataImage, ResourceType, broker_resource
+from cordwood.replica.directory_moves import DirectoryMoves
 from cordwood.replica.partition import Partition
 from cordwood.replica.replicas import Replicas
 from cordwood.runtime.clock import Clock
@@ -50,6 +51,9 @@ class Broker:
         self.image = MetadataImage()
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
         self.producer_ids = ProducerIds(self)
+        self.moves = DirectoryMoves(
+            replicas, clock, lambda: self.config.integer("replica.alter.log.dirs.io.max.bytes.per.second")
+        )
         # Of this start of the node; -1 until it is registered.
         self.epoch = -1
         self.controller: Controller

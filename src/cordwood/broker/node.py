@@ -132,6 +132,7 @@ class Node:
             raise
         self.background = Background(broker, self._metadata_log)
         self.background.start()
+        broker.moves.resume()
         self.server.accept()
 
     def _metadata_config(self) -> MetadataLogConfig:
@@ -226,6 +227,7 @@ class Node:
         for partition in self.broker.replicas:
             partition.expire_watchers()
         await stopping
+        await self.broker.moves.finish()
         await self.background.stop()
         await self.broker.replicas.flusher.finish()
         await self._directory_events.finish()

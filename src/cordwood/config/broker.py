@@ -81,7 +81,7 @@ class BrokerConfig:
 
     def __getitem__(self, name: str) -> Value:
         """The value that is in effect; of `log.retention.ms` and the like, only what that key itself says."""
-        return self._values[name] if name in self._values else BROKER[name].default
+        return self._values[name] if name in self._values else (BROKER.get(name) or BROKER_QUOTAS[name]).default
 
     def integer(self, name: str) -> int:
         value = self[name]

@@ -74,6 +74,7 @@ class LogDirectory:
         self.futures: dict[TopicPartition, Log] = {}
         # Directories of such that were on their way when the node was last stopped.
         self.interrupted: dict[TopicPartition, str] = {}
+        self._interrupted_options: dict[TopicPartition, OpenOptions] = {}
         # How far each compacted partition is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         # Of the node that stopped cleanly here last; -1 if it did not.
@@ -120,8 +121,9 @@ class LogDirectory:
         self.cleaner_offsets = cleaner_offsets or {}
         found = self._find_partitions(now_ms)
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else found)
-        for partition, path in found:
-            options = OpenOptions(
+
+        def options_of(partition: TopicPartition) -> OpenOptions:
+            return OpenOptions(
                 clean=clean,
                 recovery_point=recovery_points.get(partition, 0),
                 start_offset=starts.get(partition, 0),
@@ -131,7 +133,10 @@ class LogDirectory:
                 producer_expiration_ms=self._producer_expiration_ms,
                 progress=progress.advance,
             )
-            self._open_log(partition, path, options, now_ms)
+
+        for partition, path in found:
+            self._open_log(partition, path, options_of(partition), now_ms)
+        self._interrupted_options = {partition: options_of(partition) for partition in self.interrupted}
         if any(
             self.logs[partition].recovery_point < point
             for partition, point in recovery_points.items()
@@ -282,6 +287,7 @@ class LogDirectory:
         key = (topic, partition)
         future = self.logs[key]
         future.release()
+        self.removals.forget(future.directory)
         path = directory_name(topic, partition)
         self.disk.rename(future.directory, path)
         self.disk.sync_directory()
@@ -299,11 +305,13 @@ class LogDirectory:
 
     def open_interrupted(self, topic: str, partition: int) -> None:
         """A future replica that was adopted but for its name, when the node crashed."""
-        path = directory_name(topic, partition)
-        self.disk.rename(self.interrupted.pop((topic, partition)), path)
+        key, path = (topic, partition), directory_name(topic, partition)
+        self.disk.rename(self.interrupted.pop(key), path)
         self.disk.sync_directory()
-        now_ms = self._clock.now_ms()
-        self._open_log((topic, partition), path, self._options_of((topic, partition)), now_ms)
+        options = self._interrupted_options[key]
+        self._open_log(key, path, options, self._clock.now_ms())
+        if 0 < options.cleaned_to < MAX_INT64:
+            self.cleaner_offsets[key] = options.cleaned_to
 
     def doom_interrupted(self, topic: str, partition: int) -> None:
         self._doom((topic, partition), self.interrupted[topic, partition], self._clock.now_ms())

@@ -197,6 +197,14 @@ class Partition:
         if self.log is not None:
             self.log.config = config.log
 
+    def replace_log(self, log: Log) -> None:
+        """It lies in another directory from here on."""
+        self.log = log
+        self._active = log.active
+        self.configure(self.config)
+        if self.is_leader:
+            self._advance()
+
     def go_offline(self) -> None:
         """Its directory has failed."""
         self.log = None

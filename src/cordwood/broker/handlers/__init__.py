@@ -3,6 +3,7 @@
 from cordwood.broker.registry import Handler
 
 from .alter_configs import alter_configs
+from .alter_replica_log_dirs import alter_replica_log_dirs
 from .api_versions import api_versions
 from .create_partitions import create_partitions
 from .create_topics import create_topics
@@ -37,6 +38,7 @@ HANDLERS: tuple[Handler, ...] = (
     offset_for_leader_epoch,
     metadata,
     alter_configs,
+    alter_replica_log_dirs,
     create_partitions,
     create_topics,
     delete_topics,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
 from cordwood.log.directory import LogDirectory, TopicPartition
+from cordwood.log.log import Log
 from cordwood.runtime.disk import DiskError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_log_dirs import (
@@ -52,17 +53,24 @@ def _described(broker: Broker, directory: LogDirectory, asked: set[TopicPartitio
         topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=usage.total_bytes,
         usable_bytes=usage.free_bytes,
+        is_cordoned=_is_cordoned(broker, directory),
     )
+
+
+def _is_cordoned(broker: Broker, directory: LogDirectory) -> bool:
+    this_broker = broker.image.brokers.get(broker.id)
+    return this_broker is not None and directory.id in (this_broker.cordoned_log_dirs or ())
 
 
 def _replicas(broker: Broker, directory: LogDirectory) -> Iterator[tuple[str, DescribeLogDirsPartition]]:
     for (topic, index), log in directory.logs.items():
-        yield (
-            topic,
-            DescribeLogDirsPartition(
-                partition_index=index,
-                partition_size=log.size,
-                offset_lag=max(0, log.high_watermark - log.end_offset),
-                is_future_key=False,
-            ),
-        )
+        lag = max(0, log.high_watermark - log.end_offset)
+        yield topic, _replica(index, log, lag, is_future=False)
+    for (topic, index), log in directory.futures.items():
+        yield topic, _replica(index, log, broker.moves.lag_of(topic, index), is_future=True)
+
+
+def _replica(index: int, log: Log, lag: int, *, is_future: bool) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(
+        partition_index=index, partition_size=log.size, offset_lag=lag, is_future_key=is_future
+    )

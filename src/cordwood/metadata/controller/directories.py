@@ -1,0 +1,68 @@
+"""AssignReplicasToDirs: a broker tells in which of its log directories its replicas lie (KIP-858).
+
+Who leads a partition depends on it: a replica in a directory that has failed can not.
+"""
+
+from cordwood.metadata.image import MetadataImage, Partition
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    ResponseDirectoryData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
+from cordwood.wire.primitives import Uuid
+from cordwood.wire.schema import MetadataRecord
+
+from .brokers import check_broker_epoch
+from .decision import Decision, Refused
+
+
+def assign_replicas_to_dirs(
+    image: MetadataImage, request: AssignReplicasToDirsRequest
+) -> Decision[AssignReplicasToDirsResponse]:
+    """Each partition is answered by itself; one that lies where the metadata has it already needs no record."""
+    broker_id = request.broker_id
+    try:
+        check_broker_epoch(image, broker_id, request.broker_epoch)
+    except Refused as refused:
+        return Decision([], AssignReplicasToDirsResponse(error_code=refused.error.code))
+    records: list[MetadataRecord] = []
+    response = AssignReplicasToDirsResponse()
+    for directory in request.directories:
+        told = ResponseDirectoryData(id=directory.id)
+        response.directories.append(told)
+        for topic in directory.topics:
+            answers = ResponseTopicData(topic_id=topic.topic_id)
+            told.topics.append(answers)
+            for asked in topic.partitions:
+                answer = ResponsePartitionData(partition_index=asked.partition_index)
+                try:
+                    records += _assign(image, broker_id, topic.topic_id, asked.partition_index, directory.id)
+                except Refused as refused:
+                    answer.error_code = refused.error.code
+                answers.partitions.append(answer)
+    return Decision(records, response)
+
+
+def _assign(
+    image: MetadataImage, broker_id: int, topic_id: Uuid, partition_id: int, directory: Uuid
+) -> list[MetadataRecord]:
+    topic = image.topics.by_id.get(topic_id)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic")
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
+    if broker_id not in partition.replicas:
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of it")
+    if partition.directory_of(broker_id) == directory:
+        return []
+    directories = [_directory(partition, replica, broker_id, directory) for replica in partition.replicas]
+    return [PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id, directories=directories)]
+
+
+def _directory(partition: Partition, replica: int, broker_id: int, directory: Uuid) -> Uuid:
+    return directory if replica == broker_id else partition.directory_of(replica)
