@@ -1,0 +1,77 @@
+"""ListOffsets where a leader's high watermark has not caught up: the rest is in test_data_answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from simulated import SimulatedNode, simulate
+
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.list_offsets import ListOffsetsPartitionResponse
+from data_answers.batches import NOW, batch
+from data_answers.requests import list_offsets
+
+
+async def ask(
+    node: SimulatedNode, timestamp: int, version: int = 11, replica_id: int = -1
+) -> ListOffsetsPartitionResponse:
+    channel = await node.connect()
+    response = await channel.request(list_offsets({("t", 0): timestamp}, replica_id=replica_id), version)
+    channel.close()
+    return response.topics[0].partitions[0]
+
+
+async def behind(node: SimulatedNode) -> None:
+    """A new epoch begins while the last record is not acknowledged, and a disk that is slow for ever."""
+    await node.create("t", 1, {"flush.messages": "1"})
+    partition = node.partition("t")
+    partition.append(batch("a"), -1, NOW)
+    await node.broker.replicas.flusher.finish()
+    partition._request_flush = lambda _partition: None
+    partition.append(batch("b", timestamps=[NOW + 5]), -1, NOW)
+    state = replace(partition.state, leader_epoch=partition.state.leader_epoch + 1)
+    partition.update(state, partition.config)
+    assert partition.log is not None
+    assert (partition.log.high_watermark, partition.log.end_offset) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [(1, ErrorCode.LEADER_NOT_AVAILABLE), (4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)],
+)
+def test_the_latest_offset_is_not_told_while_it_may_be_less_than_before(version: int, error: ErrorCode) -> None:
+    async def test(node: SimulatedNode) -> None:
+        await behind(node)
+        answer = await ask(node, -1, version)
+        assert (answer.error_code, answer.offset) == (error, -1)
+
+    simulate(test)
+
+
+def test_what_is_not_acknowledged_is_not_found_by_time() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await behind(node)
+        assert (await ask(node, NOW)).offset == 0
+        assert (await ask(node, NOW + 1)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+        assert (await ask(node, -3)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+
+    simulate(test)
+
+
+def test_the_earliest_offset_is_told_all_the_same() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await behind(node)
+        for timestamp in (-2, -4):
+            answer = await ask(node, timestamp)
+            assert (answer.error_code, answer.offset) == (ErrorCode.NONE, 0)
+
+    simulate(test)
+
+
+def test_replicas_are_told_where_the_log_ends() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await behind(node)
+        assert (await ask(node, -1, replica_id=-2)).offset == 2
+
+    simulate(test)
