@@ -1,5 +1,7 @@
 """The `cordwood` command. Commands are imported when they run, so that `--version` and `--help` are quick."""
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -29,7 +31,22 @@ app = typer.Typer(
 
 
 def main() -> None:
+    command, words = sys.argv[1:2], sys.argv[2:]
+    if command == ["up"] and _COMPLETION not in os.environ:
+        from cordwood.cli.quick import quick_arguments
+        from cordwood.cli.up import up
+
+        arguments = quick_arguments(up, words)
+        if arguments is not None:
+            try:
+                up(**arguments)
+            except typer.Exit as ended:
+                sys.exit(ended.exit_code)
     app(prog_name="cordwood")
+
+
+# Set where a shell asks what a command could go on with.
+_COMPLETION = "_CORDWOOD_COMPLETE"
 
 
 def _print_version(wanted: bool) -> None:
