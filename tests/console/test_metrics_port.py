@@ -1,0 +1,38 @@
+"""`cordwood up --metrics-port`."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+
+def up(data: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(data), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_ready_line_says_where_the_metrics_are(tmp_path: Path) -> None:
+    with up(tmp_path, "--metrics-port", "0") as node:
+        assert node.stdout is not None
+        found = re.search(r"metrics at (\S+)", node.stdout.readline())
+        try:
+            assert found is not None
+            with urllib.request.urlopen(found[1]) as page:
+                assert page.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+                assert b"cordwood_info{" in page.read()
+        finally:
+            node.send_signal(signal.SIGTERM)
+        assert node.wait() == 0
+
+
+def test_a_port_that_is_taken_is_named_and_the_node_stops_cleanly(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with up(tmp_path, "--metrics-port", str(port)) as node:
+            _, stderr = node.communicate()
+    assert node.returncode == 2
+    assert stderr.startswith(f"cordwood up: --metrics-port {port}: cannot listen on 127.0.0.1:{port}")
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
