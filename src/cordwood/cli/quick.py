@@ -23,7 +23,9 @@ def quick_arguments(command: Callable[..., None], words: Sequence[str]) -> dict[
         if name != "return":
             annotation, info = get_args(hint)
             assert isinstance(info, OptionInfo)
-            for said in info.param_decls or (f"--{name.replace('_', '-')}",):
+            # Within Annotated the first name stands where a default would.
+            names = [said for said in (info.default, *(info.param_decls or ())) if isinstance(said, str)]
+            for said in names or [f"--{name.replace('_', '-')}"]:
                 options[said] = (name, _plain(annotation))
     arguments: dict[str, Any] = {}
     remaining = list(words)
