@@ -1,5 +1,6 @@
 """Reading by offset, by timestamp, and up to a bound."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from support import NOW, batch, open_at, read_all
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
 from cordwood.log.refusal import Refusal
-from cordwood.runtime.disk import FileGone
+from cordwood.runtime.disk import DiskError, FileGone
+from cordwood.sim.disk import SimDisk
 from cordwood.wire.batch_header import batch_headers, read_header
 from cordwood.wire.errors import ErrorCode
 
@@ -30,6 +32,26 @@ def first_offset(log: Log, offset: int, **bounds: int) -> int | None:
 
 def test_every_offset_is_found_in_the_batch_that_holds_it(log: Log) -> None:
     assert [first_offset(log, offset) for offset in range(30)] == [offset // 3 * 3 for offset in range(30)]
+
+
+def test_what_was_just_written_is_found_without_a_look_into_the_file() -> None:
+    disk = SimDisk(random.Random(1), root="/data", now_ms=lambda: NOW)
+    disk.make_directory("t-0")
+    log = open_at(disk)
+    for _ in range(100):
+        last = log.append_as_leader(batch("a", "b", "c"), 0, NOW)
+    disk.fail_next("read")
+    found = log.read(last.first_offset, 1 << 20, log.end_offset)
+    assert found is not None
+    with pytest.raises(DiskError):
+        found.read()
+
+
+def test_what_was_just_written_and_cut_off_again_is_not_found(log: Log) -> None:
+    log.truncate_to(24, NOW)
+    log.append_as_leader(batch("x"), 1, NOW)
+    log.append_as_leader(batch("w", "y", "z"), 1, NOW)
+    assert [first_offset(log, offset) for offset in range(23, 28)] == [21, 24, 25, 25, 25]
 
 
 def test_a_read_at_the_end_finds_nothing(log: Log) -> None:

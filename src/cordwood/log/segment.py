@@ -19,6 +19,9 @@ from .producers import CompletedTxn
 
 logger = logging.getLogger(__name__)
 
+# So many batches are remembered with their places: a reader at the end finds its next one without a look into the file.
+_RECENT_BATCHES = 4
+
 
 class TimestampedOffset(NamedTuple):
     timestamp: int
@@ -35,6 +38,7 @@ class Segment:
         "_first_timestamp",
         "_max_timestamp",
         "_offset_of_max_timestamp",
+        "_recent",
         "base_offset",
         "created_ms",
         "file",
@@ -72,6 +76,8 @@ class Segment:
         self._offset_of_max_timestamp = -1
         # Of the first batch; None until it was read or written. Rolling by time counts from it.
         self._first_timestamp: int | None = None
+        # The batches that were written last: their base offset -> position and header.
+        self._recent: dict[int, tuple[int, BatchHeader]] = {}
 
     @classmethod
     def create(cls, place: Place, base_offset: int, now_ms: int, jitter_ms: int = 0, stage: str = "") -> "Segment":
@@ -120,8 +126,12 @@ class Segment:
         if position == 0:
             self._first_timestamp = headers[0].max_timestamp
         self.file.append(data)
+        recent = self._recent
         for header in headers:
             self.index_batch(header, position)
+            recent[header.base_offset] = position, header
+            if len(recent) > _RECENT_BATCHES:
+                del recent[next(iter(recent))]
             position += header.size
 
     def index_batch(self, header: BatchHeader, position: int) -> None:
@@ -148,6 +158,7 @@ class Segment:
 
     def seal(self) -> None:
         """The segment is complete: its indexes go to their files, the time index with the final timestamp."""
+        self._recent.clear()
         self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
         for index in self.indexes:
             index.seal()
@@ -163,6 +174,7 @@ class Segment:
 
     def truncate_to(self, offset: int) -> None:
         """Cuts off `offset`, where a batch begins, and all above it."""
+        self._recent.clear()
         found = self.locate(offset)
         for index in (self.offset_index, self.time_index, self.txn_index):
             index.truncate_to(offset)
@@ -221,6 +233,9 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         """Position and header of the batch that holds `offset`, or the next one after it; None past the end."""
+        recent = self._recent.get(offset)
+        if recent is not None:
+            return recent
         try:
             return self._locate(offset)
         except CorruptIndex as error:
