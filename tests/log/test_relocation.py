@@ -5,10 +5,11 @@ import random
 import pytest
 from support import NOW, batch, values
 
-from cordwood.log.config import LogConfig
+from cordwood.log.config import MAX_INT64, LogConfig
 from cordwood.log.directory import LogDirectories, LogDirectory
 from cordwood.log.log import Log
 from cordwood.log.relocation import Relocation
+from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.record import Record
@@ -18,17 +19,9 @@ TOPIC_ID = bytes(range(16))
 KEY = ("t", 0)
 
 
-class StillClock:
-    def now_ms(self) -> int:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
 def directories(*disks: SimDisk, config: LogConfig | None = None) -> LogDirectories:
     opened = LogDirectories(
-        [LogDirectory(disk, lambda _topic: config or LogConfig(), StillClock(), SeededRandom(3)) for disk in disks]
+        [LogDirectory(disk, lambda _topic: config or LogConfig(), SystemClock(), SeededRandom(3)) for disk in disks]
     )
     opened.open()
     return opened
@@ -53,7 +46,7 @@ def append(log: Log, *texts: str) -> None:
 
 
 def relocation_of(both: LogDirectories) -> Relocation:
-    return Relocation(both.directories[0], both.directories[1], *KEY, TOPIC_ID, StillClock())
+    return Relocation(both.directories[0], both.directories[1], *KEY, TOPIC_ID, SystemClock())
 
 
 def catch_up(relocation: Relocation) -> None:
@@ -173,7 +166,7 @@ def test_a_move_that_is_given_up_leaves_nothing() -> None:
     relocation.copy(100)
     relocation.give_up()
     assert not relocation.is_wanted
-    both.purge(NOW)
+    both.purge(MAX_INT64)
     assert [entry.name for entry in b.list() if entry.is_directory] == []
     assert values(present) == ["v0", "v1", "v2", "v3", "v4"]
 
@@ -195,7 +188,7 @@ def test_a_move_that_was_under_way_at_a_stop_is_asked_for_again() -> None:
     again = directories(a.restart(power_lost=False), b.restart(power_lost=False))
     assert list(again.directories[1].interrupted) == [KEY]
     assert again.directory_of(*KEY) is again.directories[0]
-    again.purge(NOW)
+    again.purge(MAX_INT64)
     assert [entry.name for entry in again.directories[1].disk.list() if entry.is_directory] == []
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from cordwood.log.directory import LogDirectory, TopicPartition
 from cordwood.log.refusal import Refusal
@@ -19,6 +20,9 @@ _log = logging.getLogger(__name__)
 _COPY_BYTES = 256 << 10
 # With no more than this to be written and synced, the rest is done in one go.
 _LITTLE_BYTES = 1 << 20
+# How long a partition may be gone before its move is.
+_LOOK_EVERY_S = 1.0
+_SHORTEST_PAUSE_S = 0.001
 # A partition that is written to faster than it can be flushed is not followed for ever.
 _MAX_FLUSHES = 8
 
@@ -34,6 +38,8 @@ class DirectoryMoves:
         self._wanted: dict[TopicPartition, LogDirectory] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
+        # Set when it may have changed what is wanted.
+        self._woken = asyncio.Event()
 
     def request(self, partition: Partition, destination: LogDirectory) -> None:
         """A request for another directory takes the place of an earlier one; for the one that it lies in, ends it."""
@@ -41,6 +47,7 @@ class DirectoryMoves:
         if self._wanted.get(key) is destination:
             return
         self._wanted.pop(key, None)
+        self._woken.set()
         if self._replicas.directories.directory_of(*key) is destination:
             return
         self._wanted[key] = destination
@@ -67,6 +74,7 @@ class DirectoryMoves:
     async def finish(self) -> None:
         """Gives up what is under way, for a stop; the next start begins it anew."""
         self._is_stopping = True
+        self._woken.set()
         while self._task is not None:
             await asyncio.shield(self._task)
 
@@ -119,7 +127,7 @@ class DirectoryMoves:
             copied = 0
             while is_wanted() and (size := relocation.copy(_COPY_BYTES)):
                 copied += size
-                await asyncio.sleep(size / self._bytes_per_second())
+                await self._pause(size / self._bytes_per_second(), is_wanted)
             if flushes and copied <= _LITTLE_BYTES:
                 return
             is_whole = False
@@ -131,3 +139,14 @@ class DirectoryMoves:
                 is_whole = job.is_whole
             if not is_wanted():
                 return
+
+    async def _pause(self, seconds: float, is_wanted: Callable[[], bool]) -> None:
+        """So long, or until the move is not wanted any more."""
+        await asyncio.sleep(0)
+        while seconds > _SHORTEST_PAUSE_S and is_wanted():
+            piece = min(seconds, _LOOK_EVERY_S)
+            seconds -= piece
+            self._woken.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(piece):
+                    await self._woken.wait()
