@@ -9,7 +9,6 @@ from cordwood.log.config import MAX_INT64, LogConfig
 from cordwood.log.directory import LogDirectories, LogDirectory
 from cordwood.log.log import Log
 from cordwood.log.relocation import Relocation
-from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.record import Record
@@ -19,9 +18,20 @@ TOPIC_ID = bytes(range(16))
 KEY = ("t", 0)
 
 
+class StillClock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody blocks here")
+
+
 def directories(*disks: SimDisk, config: LogConfig | None = None) -> LogDirectories:
     opened = LogDirectories(
-        [LogDirectory(disk, lambda _topic: config or LogConfig(), SystemClock(), SeededRandom(3)) for disk in disks]
+        [LogDirectory(disk, lambda _topic: config or LogConfig(), StillClock(), SeededRandom(3)) for disk in disks]
     )
     opened.open()
     return opened
@@ -46,7 +56,7 @@ def append(log: Log, *texts: str) -> None:
 
 
 def relocation_of(both: LogDirectories) -> Relocation:
-    return Relocation(both.directories[0], both.directories[1], *KEY, TOPIC_ID, SystemClock())
+    return Relocation(both.directories[0], both.directories[1], *KEY, TOPIC_ID, StillClock())
 
 
 def catch_up(relocation: Relocation) -> None:
