@@ -493,3 +493,66 @@ def test_a_job_that_is_stopped_leaves_no_file_open(tmp_path: Path) -> None:
     assert isinstance(plan.run().result, CompactionStopped)
     links = (os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
     assert not [target for target in links if CLEANED in target]
+
+
+@pytest.mark.parametrize("after_bytes", [0, 300, 2_000, 3_000, 5_000])
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_partition_that_is_deleted_while_a_thread_compacts_it_costs_no_directory(
+    tmp_path: Path, after_bytes: int, is_made_anew: bool
+) -> None:
+    clock = FakeClock()
+    now_ms = clock.now_ms()
+    directory = LogDirectory(LocalDisk(str(tmp_path)), lambda _topic: COMPACT, clock, SeededRandom(1))
+    directory.open()
+    log = directory.create("a", 0, bytes(16), now_ms)
+    for number in range(30):
+        record = Record(0, now_ms, b"%d" % (number % 20), b"x" * 50, ())
+        log.append_as_leader(encode_batch([record]), 0, now_ms)
+    log.advance_high_watermark(log.end_offset)
+    cleaner = Cleaner([directory], CleanerConfig(io_buffer_size=100), clock)
+    plan = cleaner.next(now_ms)
+    assert plan is not None
+
+    class DeletesMeanwhile(Throttle):
+        spent = 0
+
+        def spend(self, size: int) -> None:
+            if self.spent <= after_bytes < self.spent + size:
+                directory.delete("a", 0, now_ms)
+                if is_made_anew:
+                    directory.create("a", 0, bytes(16), now_ms)
+            self.spent += size
+
+    plan.job._throttle = DeletesMeanwhile(clock, 1.0)
+    assert not cleaner.install(plan.run(), now_ms)
+    assert not directory.is_offline
+    assert not list(tmp_path.glob("a-0/*.cleaned"))
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_a_partition_that_is_deleted_while_the_result_is_put_in_place_costs_no_directory(step: int) -> None:
+    logs = Logs(COMPACT, "a", "b")
+    logs.fill("a", 40)
+    plan = logs.plan()
+    steps = logs.cleaner.installing(plan.run(), logs.now_ms)
+    for number, each in enumerate(steps):
+        if number == step:
+            recreate_the_partition(logs)
+        if not isinstance(each, int):
+            each()
+    assert logs.disk.failure is None
+    assert not logs.cleaner.is_busy(plan.partition)
+    logs.fill("a", 10)
+    assert logs.clean_all() == ["a"]
+
+
+def test_the_log_can_be_read_and_written_between_any_two_steps_of_the_swap() -> None:
+    logs = Logs(COMPACT, "a")
+    logs.fill("a", 200)
+    latest = {record.key: record.value for record in read_uncommitted(logs["a"])}
+    for each in logs.cleaner.installing(logs.plan().run(), logs.now_ms):
+        logs.fill("a", 1, roll=False)
+        assert {record.key: record.value for record in read_uncommitted(logs["a"])} == latest
+        if not isinstance(each, int):
+            each()
+    assert {record.key: record.value for record in read_uncommitted(logs["a"])} == latest
