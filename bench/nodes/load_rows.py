@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.nodes import latency, replay
 from bench.nodes.brokers import Broker
-from bench.nodes.processes import cpu_s, rss_mb, touch_memory
+from bench.nodes.processes import cpu_s, rss_mb, settle
 from bench.nodes.replay import Load
 from bench.nodes.table import Bench, Measure, Row
 from cordwood.wire.compression import Codec
@@ -27,7 +27,7 @@ def produce(bench: Bench, broker: Broker, load: Load, in_flight: int = IN_FLIGHT
         client.create_topic(load.topic, load.partitions)
         if load.producer:
             load.producer = client.new_producer()
-        touch_memory(TOUCHED_BYTES)
+        settle(TOUCHED_BYTES)
         before = cpu_s(broker.pid)
         elapsed_s = replay.produce(broker.address, load, in_flight)
         spent = cpu_s(broker.pid) - before
@@ -47,7 +47,7 @@ def produce_100(bench: Bench, broker: Broker) -> tuple[float, ...]:
 
 def produce_1k(bench: Bench, broker: Broker) -> tuple[float, ...]:
     per_request = 500
-    requests = _requests(bench, 1_000_000, per_request)
+    requests = _requests(bench, 600_000, per_request)
     return produce(bench, broker, Load(bench.topic("produce1k"), PARTITIONS, requests, per_request, 1024, acks=-1))
 
 

@@ -50,11 +50,13 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def touch_memory(size: int) -> None:
-    """Takes `size` bytes of memory and gives them back.
+def settle(size: int) -> None:
+    """Makes the machine the same for every bulk run: what earlier ones wrote is on the disk, and memory is at hand.
 
-    A virtual machine may hand its free pages back to the host, and a page cache write to such a page is ten times
-    slower: after this, every run writes to pages that are there.
+    With much unwritten data in the page cache the kernel slows down whoever writes next. And a virtual machine may
+    hand its free pages back to the host; a page cache write to such a page is ten times slower. So `size` bytes of
+    memory are taken, and given back.
     """
+    os.sync()
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
         pass

@@ -12,11 +12,16 @@ from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.frames import decode_request, encode_response_parts
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.headers import RequestHeader
+from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.schema import Response, Versions
 
 from .broker import Broker
 from .handlers.api_versions import refused_version
+from .produce_shortcut import ProduceShortcut
 from .registry import Call, Handler
+
+# How a Produce begins, of any version that has a short way.
+_PRODUCE = b"\0\0\0"
 
 
 class Dispatch:
@@ -26,17 +31,24 @@ class Dispatch:
         # Makes the call of a request: metrics put one here that measures.
         self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
         self._broker = broker
+        self._shortcut = ProduceShortcut(broker)
         self._controller_listeners = frozenset(controller_listeners)
-        self._on_brokers = {handler.api_key: handler for handler in handlers if "broker" in handler.request.listeners}
-        self._on_controllers = {
-            handler.api_key: handler for handler in handlers if "controller" in handler.request.listeners
-        }
+        self._on_brokers = {handler.api_key: handler for handler in handlers if "broker" in handler.listeners}
+        self._on_controllers = {handler.api_key: handler for handler in handlers if "controller" in handler.listeners}
 
     def served_versions(self, listener: str) -> dict[int, Versions]:
         handlers = self._on_controllers if listener in self._controller_listeners else self._on_brokers
         return {api_key: handler.advertised for api_key, handler in handlers.items()}
 
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
+        if (
+            frame.startswith(_PRODUCE)
+            and self.new_call is Call
+            and connection.listener not in self._controller_listeners
+        ):
+            answer = self._shortcut.answer(frame, connection)
+            if answer is not None:
+                return answer
         try:
             header, request = decode_request(frame)
         except UnsupportedRequest as error:
@@ -52,6 +64,8 @@ class Dispatch:
             raise BadRequest(
                 f"{type(request).__name__} version {header.request_api_version} is not served on {connection.listener}"
             )
+        if header.request_api_key == ProduceRequest.api_key:
+            self._shortcut.learn(frame, request, header.request_api_version)
         call = self.new_call(header, connection, len(frame))
         try:
             result = handler.handle(self._broker, request, call)

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from asyncio import TimerHandle, get_running_loop
 from collections.abc import Callable
+from typing import Any
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
+from cordwood.log.log import Appended
 from cordwood.log.refusal import Refusal
 from cordwood.net.serving import BadRequest, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
@@ -59,6 +61,10 @@ _WITHOUT_START = frozenset(
     }
 )
 
+Outcome = Appended | Refusal | DiskError
+# A batch whose acknowledgement has to wait: its partition, its last offset, its answer.
+_Waiting = tuple[Partition, int, PartitionProduceResponse]
+
 
 @handles(ProduceRequest, advertised_from=0)
 def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
@@ -68,7 +74,7 @@ def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
     now_ms = broker.clock.now_ms()
     by_id = call.version >= _TOPIC_IDS_SINCE
     response = ProduceResponse(responses=[])
-    waiting: list[tuple[Partition, int, PartitionProduceResponse]] = []
+    waiting: list[_Waiting] = []
     for topic in request.topic_data:
         name = broker.topic_name(topic.topic_id) if by_id else topic.name
         answers: list[PartitionProduceResponse] = []
@@ -84,42 +90,65 @@ def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
                 answers.append(_refused_unknown(broker, name, data.index))
                 continue
             refusal = _refuse_batch(request, data, call.version)
-            answers.append(refusal or _append(broker, partition, data, acks, now_ms, waiting))
+            if refusal is not None:
+                answers.append(refusal)
+                continue
+            records: Buffer = data.records  # type: ignore[assignment]  # as decoded, and `_refuse_batch` has looked
+            outcome = try_append(partition, records, acks, now_ms)
+            answers.append(_answer(broker, partition, data, outcome, waiting))
+    return _conclude(broker, request, call, response, waiting)
+
+
+def answer_one(
+    broker: Broker, request: ProduceRequest, call: Call, partition: Partition, outcome: Outcome
+) -> ProduceResponse | Reply:
+    """For a request of one batch that was appended already, or tried to be; not with acks=0."""
+    topic = request.topic_data[0]
+    waiting: list[_Waiting] = []
+    answer = _answer(broker, partition, topic.partition_data[0], outcome, waiting)
+    told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
+    result = _conclude(broker, request, call, ProduceResponse(responses=[told]), waiting)
+    assert result is not None
+    return result
+
+
+def _conclude(
+    broker: Broker, request: ProduceRequest, call: Call, response: ProduceResponse, waiting: list[_Waiting]
+) -> ProduceResponse | Reply | None:
     if call.version >= _LEADERS_SINCE:
         _tell_leaders(broker, request, response, call)
-    if acks == 0:
+    if request.acks == 0:
         _close_on_error(response)
         return None
     return _when_acknowledged(response, waiting, request.timeout_ms, call) if waiting else response
 
 
-def _append(
-    broker: Broker,
-    partition: Partition,
-    data: PartitionProduceData,
-    acks: int,
-    now_ms: int,
-    waiting: list[tuple[Partition, int, PartitionProduceResponse]],
-) -> PartitionProduceResponse:
-    records: Buffer = data.records  # type: ignore[assignment]  # as decoded
+def try_append(partition: Partition, records: Buffer, acks: int, now_ms: int) -> Outcome:
     try:
-        appended = partition.append(records, acks, now_ms)
-    except Refusal as refusal:
-        return _refused_append(partition, data.index, records, refusal)
-    except DiskError as error:
-        broker.replicas.disk_failed(error)
-        return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        return partition.append(records, acks, now_ms)
+    except (Refusal, DiskError) as error:
+        return error
+
+
+def _answer(
+    broker: Broker, partition: Partition, data: PartitionProduceData, outcome: Outcome, waiting: list[_Waiting]
+) -> PartitionProduceResponse:
+    if isinstance(outcome, Refusal):
+        return _refused_append(partition, data, outcome)
+    if isinstance(outcome, DiskError):
+        broker.replicas.disk_failed(outcome)
+        return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(outcome))
     log = partition.log
     assert log is not None
     answer = PartitionProduceResponse(
         index=data.index,
         error_code=0,
-        base_offset=appended.first_offset,
-        log_append_time_ms=appended.log_append_time_ms,
+        base_offset=outcome.first_offset,
+        log_append_time_ms=outcome.log_append_time_ms,
         log_start_offset=log.start_offset,
     )
-    if appended.last_offset >= log.high_watermark:
-        waiting.append((partition, appended.last_offset, answer))
+    if outcome.last_offset >= log.high_watermark:
+        waiting.append((partition, outcome.last_offset, answer))
     return answer
 
 
@@ -172,18 +201,18 @@ def _refuse_batch(request: ProduceRequest, data: PartitionProduceData, version: 
     return None
 
 
-def _refused_append(partition: Partition, index: int, records: Buffer, refusal: Refusal) -> PartitionProduceResponse:
-    answer = _refused(index, refusal.error, str(refusal))
+def _refused_append(partition: Partition, data: PartitionProduceData, refusal: Refusal) -> PartitionProduceResponse:
+    answer = _refused(data.index, refusal.error, str(refusal))
     answer.record_errors = [
         BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
         for number, message in refusal.record_errors
     ]
-    if partition.log is not None and refusal.error not in _WITHOUT_START and _holds_one_batch(records):
+    if partition.log is not None and refusal.error not in _WITHOUT_START and _holds_one_batch(data.records):
         answer.log_start_offset = partition.log.start_offset
     return answer
 
 
-def _holds_one_batch(records: Buffer) -> bool:
+def _holds_one_batch(records: Any) -> bool:
     """Kafka looks at that before it goes to the log."""
     magics = [header.magic for _, header in batch_headers(records)]
     return magics == [2]
@@ -224,7 +253,7 @@ def _close_on_error(response: ProduceResponse) -> None:
 
 def _when_acknowledged(
     response: ProduceResponse,
-    waiting: list[tuple[Partition, int, PartitionProduceResponse]],
+    waiting: list[_Waiting],
     timeout_ms: int,
     call: Call,
 ) -> Reply | ProduceResponse:

@@ -1,0 +1,149 @@
+"""A short way for the commonest request: one batch for one partition, in a Produce that begins like an earlier one.
+
+Requests of a producer differ in their correlation id and their batch; client id, acks, timeout, topic and partition
+stay. What the general way has found out of those bytes is kept under them, with the answer but for its numbers, so that
+such a request is neither decoded nor its answer encoded: 18 µs of CPU for a request of one record, against 38.
+
+Whatever is not plain (unknown bytes, an error, an acknowledgement that has to wait) goes the general way.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, NamedTuple
+
+from cordwood.log.log import Appended
+from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.replica.partition import ACKS_ALL, Partition
+from cordwood.runtime.network import Part
+from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
+from cordwood.wire.frames import decode_request, encode_response
+from cordwood.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from cordwood.wire.primitives import continue_uvarint, encode_uvarint
+from cordwood.wire.schema import Request
+
+from .broker import Broker
+from .handlers.produce import Outcome, answer_one, try_append
+from .registry import Call
+
+# Flexible, and with topics by name: what librdkafka and the clients made on it send.
+VERSIONS = range(9, 13)
+# So many beginnings are kept: partitions, times kinds of producers.
+_MOST = 50_000
+# What stands between the correlation id and the topic's name: client id and its length, no tags; no transactional id,
+# acks, timeout, one topic. And behind the records: no tags of the partition, the topic, the request.
+_CLIENT_ID_LENGTH = 9
+_BEFORE_NAME = 10 + 1 + 1 + 2 + 4 + 1
+_BEHIND_NAME = 1 + 4
+_END = b"\0\0\0"
+
+_CORRELATION_ID = Struct(">i")
+_NUMBERS = Struct(">qqq")
+# Values that no answer has, to find their places in one.
+_MARKS = (-0x7A6B_5C4D_3E2F_1001, -0x7A6B_5C4D_3E2F_1002, -0x7A6B_5C4D_3E2F_1003)
+
+
+class _Known(NamedTuple):
+    topic: str
+    partition: int
+    acks: int
+    # The answer's pieces around its correlation id and its numbers, and what packs them together.
+    answer: Struct
+    size: bytes
+    middle: bytes
+    end: bytes
+
+
+class ProduceShortcut:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._partition = broker.replicas.get
+        self._now_ms = broker.clock.now_ms
+        self._known: dict[int, dict[bytes, _Known]] = {version: {} for version in VERSIONS}
+        self._count = 0
+
+    def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | Reply | None:
+        """The answer to a Produce; None if it has to go the general way."""
+        known_of_version = self._known.get(frame[3])
+        if known_of_version is None:
+            return None
+        try:
+            end = _start_ends(frame)
+            known = known_of_version.get(bytes(frame[8:end]))
+            if known is None:
+                return None
+            length = frame[end]
+            begin = end + 1
+            if length > 127:
+                length, begin = continue_uvarint(frame, begin, length)
+            end = begin + length - 1
+            plain = length > BATCH_HEADER_SIZE and not frame[begin + ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT
+        except IndexError:
+            return None
+        if not plain or frame[end:] != _END:
+            return None
+        topic, index, acks, answer, size, middle, rest = known
+        partition = self._partition(topic, index)
+        if partition is None:
+            return None
+        outcome = try_append(partition, memoryview(frame)[begin:end], acks, self._now_ms())
+        log = partition.log
+        if not isinstance(outcome, Appended) or log is None or outcome.last_offset >= log.high_watermark:
+            header, request = decode_request(frame)
+            return self._finish(Call(header, connection, len(frame)), request, partition, outcome)
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 4)
+        numbers = (outcome.first_offset, outcome.log_append_time_ms, log.start_offset)
+        return [answer.pack(size, correlation_id, middle, *numbers, rest)]
+
+    def _finish(self, call: Call, request: Request[Any], partition: Partition, outcome: Outcome) -> list[Part] | Reply:
+        assert isinstance(request, ProduceRequest)
+        result = answer_one(self._broker, request, call, partition, outcome)
+        return result if isinstance(result, Reply) else call.parts(result)
+
+    def learn(self, frame: bytearray, request: Request[Any], version: int) -> None:
+        """Keeps how a request began that goes the general way, if others like it can go this one."""
+        assert isinstance(request, ProduceRequest)
+        if version not in VERSIONS or request.acks not in (1, ACKS_ALL) or request.transactional_id is not None:
+            return
+        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            return
+        (topic,) = request.topic_data
+        (data,) = topic.partition_data
+        if not isinstance(data.records, memoryview):
+            return
+        # The general way has read the same bytes: whether it found the batch where it is found here tells enough.
+        try:
+            end = _start_ends(frame)
+        except IndexError:
+            return
+        if frame[end:] != encode_uvarint(len(data.records) + 1) + data.records + _END:
+            return
+        if self._count >= _MOST:
+            for known in self._known.values():
+                known.clear()
+            self._count = 0
+        self._known[version][bytes(frame[8:end])] = _known(topic.name, data.index, request.acks, version)
+        self._count += 1
+
+
+def _start_ends(frame: bytearray) -> int:
+    """Where the length of the records stands, if the request is made as described above."""
+    name_length = _BEFORE_NAME + frame[_CLIENT_ID_LENGTH]
+    return name_length + frame[name_length] + _BEHIND_NAME
+
+
+def _known(topic: str, index: int, acks: int, version: int) -> _Known:
+    base_offset, append_time_ms, start_offset = _MARKS
+    answer = PartitionProduceResponse(
+        index=index, error_code=0, base_offset=base_offset, log_append_time_ms=append_time_ms
+    )
+    answer.log_start_offset = start_offset
+    response = ProduceResponse(responses=[TopicProduceResponse(name=topic, partition_responses=[answer])])
+    whole = encode_response(response, version, 0)
+    middle, _, rest = whole[8:].partition(_NUMBERS.pack(*_MARKS))
+    return _Known(topic, index, acks, Struct(f">4si{len(middle)}sqqq{len(rest)}s"), whole[:4], middle, rest)

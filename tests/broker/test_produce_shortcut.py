@@ -1,0 +1,121 @@
+"""The short way of a Produce: nobody can tell from an answer, or from the log, which way a request went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated import SimulatedNode, simulate
+
+from cordwood.broker.dispatch import Dispatch
+from cordwood.broker.registry import Call
+from cordwood.log.log import Log
+from cordwood.wire.compression import Codec
+from cordwood.wire.frames import decode_response, encode_request
+from cordwood.wire.messages.produce import ProduceRequest, ProduceResponse
+from data_answers.batches import batch
+from data_answers.requests import produce, produce_all
+
+Sent = tuple[ProduceRequest, int, str | None]
+FLUSHED = {"flush.messages": "1"}
+
+
+def numbered(sequence: int) -> bytearray:
+    return batch("a", "b", producer_id=7, epoch=0, sequence=sequence)
+
+
+def damaged() -> bytearray:
+    data = batch("damaged")
+    data[-1] ^= 1
+    return data
+
+
+BATCHES: dict[str, Callable[[], bytearray | None]] = {
+    "plain": lambda: batch("a", "b", "c"),
+    "large": lambda: batch("x" * 70_000),
+    "lz4": lambda: batch("a" * 1000, codec=Codec.LZ4),
+    "first of a producer": lambda: numbered(0),
+    "second of a producer": lambda: numbered(2),
+    "out of order": lambda: numbered(50),
+    "of a transaction": lambda: batch("t", producer_id=9, epoch=0, sequence=0, transactional=True),
+    "damaged": damaged,
+    "two batches": lambda: batch("a") + batch("b"),
+    "too short": lambda: bytearray(b"short"),
+    "none": lambda: None,
+}
+PLACES = [("t", 0), ("t", 1), ("a-longer-name", 0), ("flushed", 0), ("t", 9), ("unknown", 0)]
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Sent:
+    topic, index = draw(st.sampled_from(PLACES))
+    acks = draw(st.sampled_from([1, -1, 7]))
+    records = BATCHES[draw(st.sampled_from(sorted(BATCHES)))]()
+    request = produce(topic, records, partition=index, acks=acks, timeout_ms=draw(st.sampled_from([1000, 0])))
+    if draw(st.integers(0, 9)) == 0:
+        request = produce_all({("t", 0): batch("a"), ("t", 1): batch("b")}, acks=acks)
+    return request, draw(st.sampled_from([8, 9, 10, 12])), draw(st.sampled_from(["test", None, "", "c" * 300]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(requests(), min_size=2, max_size=20))
+def test_answers_and_logs_are_those_of_the_general_way(sent: list[Sent]) -> None:
+    # Each once more, so that what was learned from it is used.
+    sent = [*sent, *sent]
+    assert answers_to(sent, short_way=True) == answers_to(sent, short_way=False)
+
+
+def answers_to(sent: list[Sent], *, short_way: bool) -> tuple[list[bytes], list[bytes]]:
+    """The answers as they came, and what the logs hold then."""
+    answers: list[bytes] = []
+    logs: list[bytes] = []
+
+    async def test(node: SimulatedNode) -> None:
+        dispatch = dispatch_of(node)
+        if not short_way:
+            # As with metrics, which measure every call.
+            dispatch.new_call = partial(Call)
+        await node.create("t", 2)
+        await node.create("a-longer-name", 1)
+        await node.create("flushed", 1, FLUSHED)
+        channel = await node.connect()
+        for number, (request, version, client_id) in enumerate(sent):
+            frame = encode_request(request, version, number, client_id)
+            answers.append(bytes(await channel.exchange([frame], number)))
+        logs.extend(content(node.partition(*place).log) for place in PLACES[:4])
+
+    simulate(test)
+    return answers, logs
+
+
+def content(log: Log | None) -> bytes:
+    assert log is not None
+    return log.active.file.read(0, log.active.size)
+
+
+def dispatch_of(node: SimulatedNode) -> Dispatch:
+    handler = node.node.server._handler
+    assert isinstance(handler, Dispatch)
+    return handler
+
+
+def test_a_request_like_one_before_it_goes_the_short_way() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t")
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=1)
+        frame = encode_request(request, 9, 5, "test")[4:]
+        shortcut = dispatch_of(node)._shortcut
+        (connection,) = node.node.server
+        assert shortcut.answer(bytearray(frame), connection.info) is None
+        await channel.request(request, 9)
+        answer = shortcut.answer(bytearray(frame), connection.info)
+        assert isinstance(answer, list)
+        (encoded,) = answer
+        assert isinstance(encoded, bytes)
+        correlation_id, response = decode_response(ProduceResponse, 9, encoded[4:])
+        assert (correlation_id, response.responses[0].partition_responses[0].base_offset) == (5, 1)
+
+    simulate(test)
