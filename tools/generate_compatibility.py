@@ -38,7 +38,7 @@ def page() -> str:
 
 
 def _apis(listener: str) -> list[str]:
-    served = {handler.api_key: handler.advertised for handler in HANDLERS if listener in handler.request.listeners}
+    served = {handler.api_key: handler.advertised for handler in HANDLERS if listener in handler.listeners}
     requests = {key: request_class(key) for key in APIS}
     known = {key: request for key, request in requests.items() if listener in request.listeners}
     title = "What clients ask a broker" if listener == "broker" else "What a controller is asked"

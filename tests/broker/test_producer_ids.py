@@ -31,6 +31,14 @@ def test_all_who_ask_at_the_start_share_one_block() -> None:
     simulate(test)
 
 
+def test_more_may_ask_at_once_than_a_block_has() -> None:
+    async def test(node: SimulatedNode) -> None:
+        ids = await asyncio.gather(*(node.broker.producer_ids.wait() for _ in range(3 * BLOCK_SIZE + 1)))
+        assert sorted(ids) == list(range(3 * BLOCK_SIZE + 1))
+
+    simulate(test)
+
+
 def test_the_next_block_is_there_before_one_is_used_up() -> None:
     async def test(node: SimulatedNode) -> None:
         channel = await node.connect()

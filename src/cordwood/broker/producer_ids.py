@@ -31,7 +31,7 @@ class ProducerIds:
         self._block = range(0)
         self._next_block = range(0)
         self._ahead = 0
-        self._allocation: asyncio.Task[None] | None = None
+        self._allocation: asyncio.Task[bool] | None = None
 
     def take(self) -> int | None:
         """An id; None if there is none without waiting."""
@@ -49,28 +49,30 @@ class ProducerIds:
     async def wait(self) -> int:
         """An id, when the controller has given a block. Raises `NoProducerIds`."""
         while (producer_id := self.take()) is None:
-            await asyncio.shield(self._allocate())
-            if not self._next_block and not self._block:
+            # There may be more who wait than ids in a block.
+            if not await asyncio.shield(self._allocate()):
                 raise NoProducerIds
         return producer_id
 
-    def _allocate(self) -> asyncio.Task[None]:
+    def _allocate(self) -> asyncio.Task[bool]:
         if self._allocation is None:
             self._allocation = asyncio.get_running_loop().create_task(self._fetch_block())
         return self._allocation
 
-    async def _fetch_block(self) -> None:
+    async def _fetch_block(self) -> bool:
+        """Whether there is a block."""
         broker = self._broker
         request = AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)
         try:
             response = await broker.controller.decide(lambda image: allocate_producer_ids(image, request))
         except DiskError as error:
             _log.warning("no producer ids: %s", error)
-        else:
-            if response.error_code:
-                _log.warning("no producer ids: %s", ErrorCode(response.error_code).name)
-            else:
-                first = response.producer_id_start
-                self._next_block = range(first, first + response.producer_id_len)
+            return False
         finally:
             self._allocation = None
+        if response.error_code:
+            _log.warning("no producer ids: %s", ErrorCode(response.error_code).name)
+            return False
+        first = response.producer_id_start
+        self._next_block = range(first, first + response.producer_id_len)
+        return True

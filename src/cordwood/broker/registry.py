@@ -54,6 +54,8 @@ class Handler:
     # What ApiVersions says; versions of it that the schema does not have are refused.
     advertised: Versions
     handle: Callable[[Broker, Any, Call], Result]
+    # Of which kinds the listeners are that serve it: "broker", "controller".
+    listeners: tuple[str, ...]
 
     @property
     def api_key(self) -> int:
@@ -61,13 +63,14 @@ class Handler:
 
 
 def handles(
-    request: type[RequestT], *, advertised_from: int | None = None
+    request: type[RequestT], *, advertised_from: int | None = None, listeners: tuple[str, ...] | None = None
 ) -> Callable[[Callable[[Broker, RequestT, Call], Result]], Handler]:
-    """Serves all stable versions of the request. `advertised_from`: a lower one to be advertised all the same."""
+    """Serves all stable versions of the request. `advertised_from`: a lower one to be advertised all the same.
+    `listeners`: where, if not everywhere that Kafka serves it."""
     stable = request.stable_versions
     advertised = stable if advertised_from is None else Versions(advertised_from, stable.high)
 
     def declare(handle: Callable[[Broker, RequestT, Call], Result]) -> Handler:
-        return Handler(request, advertised, handle)
+        return Handler(request, advertised, handle, tuple(request.listeners) if listeners is None else listeners)
 
     return declare

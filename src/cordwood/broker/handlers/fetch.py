@@ -36,7 +36,8 @@ _REPLICA_STATE_SINCE = 15
 _LEADERS_SINCE = 16
 
 
-@handles(FetchRequest)
+# Controllers fetch the metadata log from each other with it; that is another thing.
+@handles(FetchRequest, listeners=("broker",))
 def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refuse_all(request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR)
