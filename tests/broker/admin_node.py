@@ -61,7 +61,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def running(
-    directory: Path, conversation: Conversation | None = None, **settings: str
+    directory: Path, conversation: Conversation | None = None, /, **settings: str
 ) -> AsyncIterator[tuple[Node, Network, Surroundings]]:
     """`delete_topic_enable="false"` says delete.topic.enable=false."""
     conversation = conversation or Conversation([])
