@@ -170,6 +170,7 @@ class Background:
 
     async def _purge(self) -> None:
         now_ms = self._broker.clock.now_ms()
+        self._look_for_failures()
         for directory in self._online:
             if _is_due(directory.removals.next_due_ms, now_ms):
                 await self._on(directory, directory.removals.purging(now_ms), to_its_end=True)
@@ -177,6 +178,12 @@ class Background:
         if _is_due(removals.next_due_ms, now_ms):
             with self._metadata():
                 await self.slices.do(removals.purging(now_ms), to_its_end=True)
+
+    def _look_for_failures(self) -> None:
+        """A disk may fail where nobody could say so: while an answer is being sent."""
+        for directory in self._broker.replicas.directories.directories:
+            if directory.disk.failure is not None:
+                self._broker.replicas.disk_failed(directory.disk.failure)
 
     async def _expire_producers(self) -> None:
         now_ms = self._broker.clock.now_ms()

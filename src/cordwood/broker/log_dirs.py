@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cordwood.config.broker import BrokerConfig
@@ -44,6 +44,22 @@ def take_directories(config: BrokerConfig, open_disk: Callable[[str], Disk], ran
     roots = tuple(dict.fromkeys(config.log_dirs))
     metadata_root = str(config["metadata.log.dir"] or roots[0])
     disks = {root: open_disk(root) for root in dict.fromkeys([*roots, metadata_root])}
+    try:
+        return _taken(config, disks, roots, metadata_root, random, now_ms)
+    except BaseException:
+        for disk in disks.values():
+            disk.close()
+        raise
+
+
+def _taken(
+    config: BrokerConfig,
+    disks: Mapping[str, Disk],
+    roots: Sequence[str],
+    metadata_root: str,
+    random: Random,
+    now_ms: int,
+) -> LogDirs:
     known: dict[str, MetaProperties | None] = {}
     for root, disk in disks.items():
         try:

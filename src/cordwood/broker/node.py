@@ -75,6 +75,7 @@ class Node:
         self.server: Server
         self.background: Background
         self._directory_events: DirectoryEvents
+        self._metadata_disk: Disk
         self._metadata_log: SingleNodeLog
         self._directories: LogDirectories
 
@@ -90,6 +91,7 @@ class Node:
         """Raises `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. After it the node takes requests."""
         now_ms = self._clock.now_ms()
         dirs = take_directories(self.config, self._open_disk, self._random, now_ms)
+        self._metadata_disk = dirs.metadata
         self._metadata_log = SingleNodeLog.open(
             dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
         )
@@ -235,6 +237,7 @@ class Node:
         self._directories.close(self.broker.epoch)
         if self.failure is None:
             self._metadata_log.close(self._clock.now_ms())
+        self._metadata_disk.close()
 
 
 def limits_of(config: BrokerConfig) -> Limits:

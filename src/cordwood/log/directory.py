@@ -521,6 +521,9 @@ class LogDirectories:
 
     def close(self, broker_epoch: int = -1) -> None:
         self._each(lambda directory: directory.close(broker_epoch))
+        for directory in self.directories:
+            # Those that have failed let go of their lock too.
+            directory.disk.close()
 
     def _each(self, action: Callable[[LogDirectory], None]) -> None:
         for directory in self.online:
