@@ -53,17 +53,21 @@ class Exposition:
     def gauge(self, name: str, about: str, *samples: tuple[Labels, float]) -> None:
         self._family(name, "gauge", about, samples)
 
+    def more(self, name: str, samples: Iterable[tuple[Labels, float]]) -> None:
+        """Of the family that was written last."""
+        self._lines += [_line(name, labels, value) for labels, value in samples]
+
     def histogram(self, name: str, about: str, *samples: tuple[Labels, Histogram]) -> None:
         self._begin(name, "histogram", about)
         for labels, histogram in samples:
             self._lines += histogram.lines(name, labels)
 
     def encode(self) -> bytes:
-        return "".join(f"{line}\n" for line in self._lines).encode()
+        return "\n".join([*self._lines, ""]).encode()
 
     def _family(self, name: str, kind: str, about: str, samples: Iterable[tuple[Labels, float]]) -> None:
         self._begin(name, kind, about)
-        self._lines += [_line(name, labels, value) for labels, value in samples]
+        self.more(name, samples)
 
     def _begin(self, name: str, kind: str, about: str) -> None:
         self._lines.append(f"# HELP {name} {about}")

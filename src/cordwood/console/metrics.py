@@ -17,8 +17,8 @@ from .exposition import Exposition, Labels
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics
 
-# Partitions that are looked at in one turn of the loop: a millisecond or so.
-_PARTITIONS_PER_TURN = 500
+# Partitions that are looked at, and lines that are written, in one turn of the loop: a millisecond or so.
+_PER_TURN = 500
 _OF_A_PARTITION = (
     ("cordwood_partition_log_start_offset", "The first offset of a partition."),
     ("cordwood_partition_log_end_offset", "The offset that the next record of a partition gets."),
@@ -208,7 +208,7 @@ class Metrics:
         led = offline = 0
         figures: list[tuple[Labels, tuple[int, ...]]] = []
         for number, partition in enumerate(partitions):
-            if number % _PARTITIONS_PER_TURN == 0:
+            if number % _PER_TURN == 0:
                 await asyncio.sleep(0)
             log = partition.log
             led += partition.is_leader and log is not None
@@ -224,15 +224,22 @@ class Metrics:
         page.gauge("cordwood_partitions_led", "Partitions that are led here.", ((), led))
         page.gauge("cordwood_partitions_offline", "Partitions whose log directory has failed.", ((), offline))
         page.gauge("cordwood_log_size_bytes", "The size of all logs here.", ((), bytes_by_topic.total()))
-        page.gauge(
+        await _write_gauge(
+            page,
             "cordwood_topic_log_size_bytes",
             "The size of a topic's logs here.",
-            *(((("topic", topic),), size) for topic, size in bytes_by_topic.items()),
+            [((("topic", topic),), size) for topic, size in bytes_by_topic.items()],
         )
         if with_partitions:
             for column, (name, about) in enumerate(_OF_A_PARTITION):
-                await asyncio.sleep(0)
-                page.gauge(name, about, *((labels, row[column]) for labels, row in figures))
+                await _write_gauge(page, name, about, [(labels, row[column]) for labels, row in figures])
+
+
+async def _write_gauge(page: Exposition, name: str, about: str, samples: list[tuple[Labels, int]]) -> None:
+    page.gauge(name, about)
+    for start in range(0, len(samples), _PER_TURN):
+        page.more(name, samples[start : start + _PER_TURN])
+        await asyncio.sleep(0)
 
 
 def _usage(directory: LogDirectory) -> Usage | None:
