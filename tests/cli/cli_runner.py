@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cordwood.cli.main import app
+
+# Far more than anything here takes: a test that waits for what never comes fails instead of hanging.
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,52 @@ class Cli:
         assert done.code == fails, done
         return done
 
-    def start(self, *arguments: str, stdout: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
+    @contextmanager
+    def start(self, *arguments: str) -> Iterator["Running"]:
+        """As a process of its own, which does not outlive the test."""
+        process = subprocess.Popen(
             [sys.executable, "-m", "cordwood", *arguments],
             stdin=subprocess.PIPE,
-            stdout=stdout,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | {"CORDWOOD_BOOTSTRAP": self.bootstrap},
         )
+        with process:
+            try:
+                yield Running(process)
+            finally:
+                process.kill()
+
+
+class Running:
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.stdin = process.stdin
+        self.stdout = process.stdout
+        self.stderr = process.stderr
+        self._process = process
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def write(self, content: bytes) -> None:
+        self.stdin.write(content)
+        self.stdin.flush()
+
+    def read_line(self) -> bytes:
+        """Fails when there is none for long."""
+        assert select.select([self.stdout], [], [], PATIENCE_S)[0], "nothing was printed"
+        return self.stdout.readline()
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def ended(self) -> tuple[int, str]:
+        """The exit code, and what it had to say."""
+        return self._process.wait(PATIENCE_S), self.stderr.read().decode()
 
 
 def _run_here(arguments: list[str], stdin: bytes) -> Done:
@@ -89,7 +132,7 @@ def _streams(stdin: bytes) -> Iterator[tuple[Any, Any]]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Kafka's brokers answer before they have heard of a change themselves."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.02)

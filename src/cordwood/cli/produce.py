@@ -119,7 +119,10 @@ def produce(
     parse = json_parser(constant, repartition=repartition) if as_json else line_parser(constant)
     splitter = LineSplitter(_text(delimiter, "--delimiter"))
     options = ProduceOptions(
-        acks=_ACKS[acks], codec=Codec[compression.name], idempotent=idempotent and acks is Acks.ALL
+        acks=_ACKS[acks],
+        codec=Codec[compression.name],
+        idempotent=idempotent and acks is Acks.ALL,
+        delivery_timeout_ms=round(access.timeout_s * 1000),
     )
     inputs = _open(files or ["-"])
     position = _Position()

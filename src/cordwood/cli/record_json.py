@@ -9,8 +9,7 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.wire.record import NO_TIMESTAMP, Record
@@ -26,8 +25,7 @@ class BadJson(Exception):
     """The text says what is wrong, and what is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedRecord:
+class ParsedRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
