@@ -189,6 +189,8 @@ class Names:
             return "text"
         if key == "errorMessage" and text.startswith(_STOCK_SENTENCE):
             return SAYS_NOTHING
+        # Scala's own words.
+        text = text.removeprefix("requirement failed: ")
         if text in self._ids:
             return self._ids[text]
         for own, name in self._texts.items():

@@ -1,7 +1,8 @@
-"""What the cluster has to know of this broker's log directories: which replica is in which, and which have failed.
+"""What the cluster has to know of this broker's log directories: which replica is in which, which have failed or
+are cordoned.
 
-A broker says so to the controller (KIP-858): AssignReplicasToDirs, and the failed ones with its heartbeat. A directory
-that the node cannot be without ends the node.
+A broker says so to the controller (KIP-858): AssignReplicasToDirs, and with its heartbeat the failed ones and those
+that take no new partitions (KIP-1066). A directory that the node cannot be without ends the node.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 from itertools import islice
 
+from cordwood.config.broker import BrokerConfig
 from cordwood.log.directory import LogDirectory
 from cordwood.metadata.controller.brokers import broker_heartbeat
 from cordwood.metadata.controller.directories import assign_replicas_to_dirs
@@ -31,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 # As Kafka's brokers send at once.
 _ASSIGNMENTS_AT_ONCE = 2_250
+# What `cordoned.log.dirs` says for every one.
+_ALL_DIRECTORIES = "*"
 
 
 class DirectoryEvents:
@@ -41,10 +45,12 @@ class DirectoryEvents:
         self._metadata_root = metadata_root
         self._assignments: dict[tuple[Uuid, int], Uuid] = {}
         self._offline: list[Uuid] = []
+        self._told_cordoned: set[Uuid] = set()
         self._has_joined = False
         self._telling: asyncio.Task[None] | None = None
         broker.replicas.on_placed = self._placed
         broker.replicas.on_offline = self._went_offline
+        broker.on_config.append(self._cordon)
 
     async def joined(self) -> None:
         """The broker is registered, with the directories that it found."""
@@ -74,18 +80,33 @@ class DirectoryEvents:
             self._offline.append(directory.id)
             self._tell()
 
+    def _cordon(self, config: BrokerConfig) -> None:
+        """Which directories take no new partitions: the node goes by it, and the controller is told."""
+        cordoned = config.items("cordoned.log.dirs")
+        for directory in self._broker.replicas.directories.directories:
+            directory.is_cordoned = directory.disk.root in cordoned or cordoned == (_ALL_DIRECTORIES,)
+        self._tell()
+
+    @property
+    def _cordoned(self) -> set[Uuid]:
+        return {directory.id for directory in self._broker.replicas.directories.online if directory.is_cordoned}
+
+    @property
+    def _has_news(self) -> bool:
+        return bool(self._assignments or self._offline) or self._cordoned != self._told_cordoned
+
     def _tell(self) -> None:
-        if self._has_joined and self._telling is None and (self._assignments or self._offline):
+        if self._has_joined and self._telling is None and self._has_news:
             self._telling = asyncio.get_running_loop().create_task(self._tell_all())
 
     async def _tell_all(self) -> None:
         try:
-            while self._assignments or self._offline:
+            while self._has_news:
                 # Where replicas are comes first: a directory that has failed takes those with it.
                 if self._assignments:
                     await self._assign()
                 else:
-                    await self._report_offline()
+                    await self._report()
         except DiskError:
             # Of the metadata log: the node is about to stop.
             _log.debug("the controller was not told of everything about the log directories")
@@ -119,14 +140,16 @@ class DirectoryEvents:
         )
         await broker.controller.decide(lambda image: assign_replicas_to_dirs(image, request))
 
-    async def _report_offline(self) -> None:
+    async def _report(self) -> None:
         broker = self._broker
         offline, self._offline = self._offline, []
+        cordoned = self._told_cordoned = self._cordoned
         heartbeat = BrokerHeartbeatRequest(
             broker_id=broker.id,
             broker_epoch=broker.epoch,
             current_metadata_offset=broker.image.covers.offset,
             want_fence=False,
             offline_log_dirs=offline,
+            cordoned_log_dirs=sorted(cordoned),
         )
         await broker.controller.decide(lambda image: broker_heartbeat(image, heartbeat, broker.defaults))

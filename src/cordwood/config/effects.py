@@ -101,6 +101,7 @@ BROKER_SECTION = Section(
                 "broker.id",
                 "broker.rack",
                 "controller.listener.names",
+                "cordoned.log.dirs",
                 "inter.broker.listener.name",
                 "listener.security.protocol.map",
                 "listeners",
@@ -116,7 +117,6 @@ BROKER_SECTION = Section(
             Effect.LATER,
             "the node's identity, listeners and directories",
             (
-                "cordoned.log.dirs",
                 "early.start.listeners",
                 "log.dir.failure.timeout.ms",
                 "server.max.startup.time.ms",
@@ -127,7 +127,6 @@ BROKER_SECTION = Section(
             "connections and requests",
             (
                 "max.connection.creation.rate",
-                "max.request.partition.size.limit",
                 "queued.max.request.bytes",
                 "request.timeout.ms",
                 "socket.connection.*",
@@ -141,6 +140,7 @@ BROKER_SECTION = Section(
                 "fetch.max.bytes",
                 "max.connections*",
                 "max.incremental.fetch.session.cache.slots",
+                "max.request.partition.size.limit",
                 "queued.max.requests",
                 "socket.*",
             ),
@@ -290,7 +290,14 @@ SECTIONS = (
     Section(
         "Broker, set while it runs",
         BROKER_QUOTAS,
-        (Rule(Effect.LATER, "replication", ("*",)),),
+        (
+            Rule(
+                Effect.WORKS,
+                "replicas that move between log directories",
+                ("replica.alter.log.dirs.io.max.bytes.per.second",),
+            ),
+            Rule(Effect.LATER, "replication", ("*",)),
+        ),
     ),
     Section(
         "Topic",
@@ -301,7 +308,12 @@ SECTIONS = (
             Rule(
                 Effect.LATER,
                 "replication",
-                ("*.replication.throttled.replicas", "min.insync.replicas", "unclean.leader.election.enable"),
+                ("*.replication.throttled.replicas",),
+            ),
+            Rule(
+                Effect.WORKS,
+                "which replicas may lead, and how many have to be in sync",
+                ("min.insync.replicas", "unclean.leader.election.enable"),
             ),
             Rule(Effect.WORKS, "the topic's logs", ("*",)),
         ),

@@ -67,6 +67,8 @@ class LogDirectory:
         self.disk = disk
         # As `meta.properties` has it: how the cluster's metadata speaks of the directory.
         self.id = directory_id
+        # Whether it takes no new partitions (`cordoned.log.dirs`, KIP-1066).
+        self.is_cordoned = False
         self.metrics = LogMetrics()
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, Uuid] = {}
@@ -469,6 +471,8 @@ class LogDirectories:
         return [directory for directory in self.directories if not directory.is_offline]
 
     def open(self) -> None:
+        # Who tried to use them before has said so.
+        self._told.update(directory for directory in self.directories if directory.is_offline)
         self._each(LogDirectory.open)
         for directory in self.online:
             for topic, partition in list(directory.interrupted):
@@ -504,8 +508,10 @@ class LogDirectories:
 
     @property
     def emptiest(self) -> LogDirectory | None:
-        """Of those online the one with the fewest partitions, which Kafka gives a new one to."""
-        return min(self.online, key=lambda directory: len(directory.logs), default=None)
+        """Of those online that take new partitions the one with the fewest, as in Kafka; the first if none does."""
+        online = self.online
+        open_to_new = [directory for directory in online if not directory.is_cordoned]
+        return min(open_to_new or online[:1], key=lambda directory: len(directory.logs), default=None)
 
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
         directory = self.emptiest

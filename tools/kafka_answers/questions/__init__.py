@@ -9,6 +9,7 @@ from kafka_answers.conversation import Conversation
 _NAMES = (
     "alter_configs",
     "alter_replica_log_dirs",
+    "cordoned_log_dirs",
     "create_partitions",
     "create_topics",
     "delete_topics",

@@ -2,7 +2,8 @@
 
 The answer says whether a move is begun, not whether it is done: DescribeLogDirs shows how far it is. A move to the
 directory that a replica lies in ends one that is under way; of two directories for one partition the last counts.
-While a directory is offline none is begun, since a future replica might lie there.
+While a directory is offline none is begun, since a future replica might lie there. A directory that is cordoned takes
+none.
 """
 
 from __future__ import annotations
@@ -61,5 +62,7 @@ def _begin_move(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:
     is_here = directories.directory_of(topic, index) is destination
     if partition.log is None or (not is_here and len(directories.online) < len(directories.directories)):
         return ErrorCode.KAFKA_STORAGE_ERROR
+    if destination.is_cordoned and not is_here:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     broker.moves.request(partition, destination)
     return ErrorCode.NONE

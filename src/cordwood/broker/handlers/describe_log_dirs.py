@@ -53,13 +53,8 @@ def _described(broker: Broker, directory: LogDirectory, asked: set[TopicPartitio
         topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=usage.total_bytes,
         usable_bytes=usage.free_bytes,
-        is_cordoned=_is_cordoned(broker, directory),
+        is_cordoned=directory.is_cordoned,
     )
-
-
-def _is_cordoned(broker: Broker, directory: LogDirectory) -> bool:
-    this_broker = broker.image.brokers.get(broker.id)
-    return this_broker is not None and directory.id in (this_broker.cordoned_log_dirs or ())
 
 
 def _replicas(broker: Broker, directory: LogDirectory) -> Iterator[tuple[str, DescribeLogDirsPartition]]:
