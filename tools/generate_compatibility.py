@@ -26,6 +26,19 @@ in `tests/broker/`, and a node has to give them too.
 Produce is advertised from version 0 on, as Kafka does: some clients take a missing 0 for a broken broker. Versions 0
 to 2 of it are refused."""
 
+DIFFERENCES = """\
+## Where it differs on purpose
+
+- What an error says in words is Cordwood's own, and there is more of it.
+- Produce: of two batches for one partition in a request Kafka drops the former without a word; here both are appended,
+  in order, and answered. Null in place of records is INVALID_RECORD, where Kafka does not answer at all; so is an
+  unknown codec, where Kafka has UNKNOWN_SERVER_ERROR.
+- Produce, Fetch: where `flush.messages` asks for a flush, neither acknowledgements nor readers run ahead of it: the high
+  watermark waits for stable storage. One flush serves all who wait.
+- Fetch: aborted transactions are sorted by where they begin, not by where they end.
+- DeleteRecords: the new start of a log is on stable storage before it is answered; a crash brings nothing back.
+- `flush.ms` of a topic does what it says, whatever `log.flush.scheduler.interval.ms` is."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write docs/compatibility.md from the handlers.")
@@ -34,7 +47,7 @@ def main() -> None:
 
 
 def page() -> str:
-    return "\n".join([INTRODUCTION, "", *_apis("broker"), "", *_apis("controller"), "", *_features(), ""])
+    return "\n".join([INTRODUCTION, "", DIFFERENCES, "", *_apis("broker"), "", *_apis("controller"), "", *_features(), ""])
 
 
 def _apis(listener: str) -> list[str]:
