@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,18 @@ def test_a_directory_in_use_is_an_error(in_subprocess: bool) -> None:
         cordwood.testing.node(subprocess=in_subprocess, data=first.data),
     ):
         pass
+
+
+@KINDS
+def test_a_start_that_failed_leaves_the_directory_free(in_subprocess: bool, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        node = cordwood.testing.node(subprocess=in_subprocess, data=tmp_path, port=port)
+        with pytest.raises(NodeError, match=f"cannot listen on 127.0.0.1:{port}"):
+            node.start()
+    node.start()
+    assert node.bootstrap == f"127.0.0.1:{port}"
+    node.close()
 
 
 @KINDS

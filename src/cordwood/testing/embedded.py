@@ -10,6 +10,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from cordwood.runtime.event_loop import loop_factory
+from cordwood.runtime.local_disk import LocalDisk
 from cordwood.testing import NodeError
 from cordwood.testing.assembly import START_ERRORS, new_node
 from cordwood.testing.local_node import LocalNode, Setup
@@ -43,9 +44,11 @@ class EmbeddedNode(LocalNode):
         threading.Thread(target=self._run, args=(ready, self._ended), name=self._name, daemon=True).start()
         try:
             return ready.result()
-        except START_ERRORS as error:
+        except BaseException as error:
             self._leave_logs()
-            raise NodeError(f"the node did not start: {error}") from error
+            if isinstance(error, START_ERRORS):
+                raise NodeError(f"the node did not start: {error}") from error
+            raise
 
     def _stop(self) -> None:
         try:
@@ -70,9 +73,21 @@ class EmbeddedNode(LocalNode):
         self._loop = asyncio.get_running_loop()
         # Its threads are told by their names, for `log`.
         self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self._name))
-        node = new_node(self.settings, str(self.data), self._port)
+        disks: list[LocalDisk] = []
+
+        def open_disk(root: str) -> LocalDisk:
+            disks.append(LocalDisk(root))
+            return disks[-1]
+
+        node = new_node(self.settings, str(self.data), self._port, open_disk)
         self._end = node.stopped
-        await node.start()
+        try:
+            await node.start()
+        except BaseException:
+            # This process lives on, and may want the directory that is locked.
+            for disk in disks:
+                disk.close()
+            raise
         ready.set_result(node.bootstrap)
         await node.stopped.wait()
         await node.stop()
