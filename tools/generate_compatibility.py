@@ -29,12 +29,12 @@ to 2 of it are refused."""
 DIFFERENCES = """\
 ## Where it differs on purpose
 
-- What an error says in words is Cordwood's own, and there is more of it.
+- Why records were refused is said in words where Kafka has none.
 - Produce: of two batches for one partition in a request Kafka drops the former without a word; here both are appended,
   in order, and answered. Null in place of records is INVALID_RECORD, where Kafka does not answer at all; so is an
   unknown codec, where Kafka has UNKNOWN_SERVER_ERROR.
-- Produce, Fetch: where `flush.messages` asks for a flush, neither acknowledgements nor readers run ahead of it: the high
-  watermark waits for stable storage. One flush serves all who wait.
+- Produce, Fetch: where `flush.messages` asks for a flush, neither acknowledgements nor readers run ahead of it: the
+  high watermark waits for stable storage. One flush serves all who wait.
 - Fetch: aborted transactions are sorted by where they begin, not by where they end.
 - DeleteRecords: the new start of a log is on stable storage before it is answered; a crash brings nothing back.
 - `flush.ms` of a topic does what it says, whatever `log.flush.scheduler.interval.ms` is."""
@@ -47,7 +47,8 @@ def main() -> None:
 
 
 def page() -> str:
-    return "\n".join([INTRODUCTION, "", DIFFERENCES, "", *_apis("broker"), "", *_apis("controller"), "", *_features(), ""])
+    tables = [*_apis("broker"), "", *_apis("controller"), "", *_features(), ""]
+    return "\n".join([INTRODUCTION, "", DIFFERENCES, "", *tables])
 
 
 def _apis(listener: str) -> list[str]:
