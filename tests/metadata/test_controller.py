@@ -147,7 +147,8 @@ def test_without_an_active_broker_nothing_is_created() -> None:
     cluster.commit(fence_broker(cluster.image, cluster.defaults, 1))
     _, response = cluster.create(topic("a", 1), topic("b", assignments={0: [1]}))
     assert [result.error_message for result in response.topics] == [
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log directories cordoned.",
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log "
+        "directories cordoned.",
         "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled "
         "shutdown.",
     ]

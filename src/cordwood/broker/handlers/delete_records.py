@@ -12,6 +12,7 @@ from asyncio import get_running_loop
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
+from cordwood.broker.topic_view import INTERNAL_TOPICS
 from cordwood.log.refusal import Refusal
 from cordwood.log.steps import Steps
 from cordwood.replica.partition import Partition
@@ -26,8 +27,6 @@ from cordwood.wire.messages.delete_records import (
 
 _HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-# Their coordinators are the ones who delete there.
-_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @handles(DeleteRecordsRequest)
@@ -62,7 +61,8 @@ def _refused(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
 
 def _delete(partition: Partition, offset: int) -> int:
     """The low watermark that it gives."""
-    if partition.topic in _INTERNAL_TOPICS:
+    # Their coordinators are the ones who delete there.
+    if partition.topic in INTERNAL_TOPICS:
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {partition.topic} cannot be deleted")
     log = partition.leader_log()
     if not log.config.delete:

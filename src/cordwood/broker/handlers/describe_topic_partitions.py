@@ -38,6 +38,7 @@ def describe_topic_partitions(
     # Kafka compares UTF-16; names of topics are ASCII, so that is the same.
     names = sorted(name for name in (broker.image.topics.ids if is_all else asked) if not _is_before(name, cursor))
     limit = max(1, min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit")))
+    reachable = frozenset(broker.endpoints(call.connection.listener))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
         if limit == 0:
@@ -49,7 +50,7 @@ def describe_topic_partitions(
             continue
         start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         end = min(len(topic.partitions), start + limit)
-        response.topics.append(_described(broker, topic, start, end, call.connection.listener))
+        response.topics.append(_described(broker.image, topic, start, end, reachable))
         if end < len(topic.partitions):
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=end)
             break
@@ -92,33 +93,31 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _described(
-    broker: Broker, topic: Topic, start: int, end: int, listener: str
+    image: MetadataImage, topic: Topic, start: int, end: int, reachable: frozenset[int]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=list(_partitions(broker.image, topic, start, end, listener)),
+        partitions=list(_partitions(image, topic, start, end, reachable)),
         topic_authorized_operations=ALL_ON_TOPIC,
     )
 
 
 def _partitions(
-    image: MetadataImage, topic: Topic, start: int, end: int, listener: str
+    image: MetadataImage, topic: Topic, start: int, end: int, reachable: frozenset[int]
 ) -> Iterator[DescribeTopicPartitionsResponsePartition]:
     for index in range(start, end):
         state = topic.partitions[index]
-        leader = image.brokers.get(state.leader)
-        is_reachable = leader is not None and not leader.fenced and leader.endpoint(listener) is not None
         yield DescribeTopicPartitionsResponsePartition(
             error_code=ErrorCode.NONE,
             partition_index=index,
-            leader_id=state.leader if is_reachable else NO_LEADER,
+            leader_id=state.leader if state.leader in reachable else NO_LEADER,
             leader_epoch=state.leader_epoch,
             replica_nodes=list(state.replicas),
             isr_nodes=list(state.isr),
             eligible_leader_replicas=list(state.elr),
             last_known_elr=list(state.last_known_elr),
-            offline_replicas=offline_replicas(image, state, listener),
+            offline_replicas=offline_replicas(image, state, reachable),
         )

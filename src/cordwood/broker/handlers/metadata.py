@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_creation import create_missing
+from cordwood.broker.topic_view import ALL_ON_CLUSTER, ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
 from cordwood.metadata.controller.decision import Refused
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition, Topic
@@ -31,10 +32,6 @@ _NULL_MEANS_ALL_SINCE = 1
 _UNAVAILABLE_LEADER_LISTED_SINCE = 6
 _NAME_MAY_BE_NULL_SINCE = 12
 _NO_ID: Uuid = bytes(16)
-# There are no ACLs: everything that Kafka's AclOperation knows of a topic and of a cluster is allowed, a bit each.
-_ALL_ON_TOPIC = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-_ALL_ON_CLUSTER = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @handles(MetadataRequest)
@@ -130,7 +127,7 @@ def _response(broker: Broker, request: MetadataRequest, call: Call, topics: Iter
         topics=[_topic(image, found, request, call, frozenset(endpoints)) for found in topics],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = _ALL_ON_CLUSTER
+        response.cluster_authorized_operations = ALL_ON_CLUSTER
     return response
 
 
@@ -152,7 +149,7 @@ def _topic(
         ],
     )
     if request.include_topic_authorized_operations:
-        answer.topic_authorized_operations = _ALL_ON_TOPIC
+        answer.topic_authorized_operations = ALL_ON_TOPIC
     return answer
 
 
@@ -172,10 +169,5 @@ def _partition(
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        offline_replicas=[replica for replica in state.replicas if not _is_online(image, replica, state)],
+        offline_replicas=offline_replicas(image, state, reachable),
     )
-
-
-def _is_online(image: MetadataImage, replica: int, state: Partition) -> bool:
-    broker = image.brokers.get(replica)
-    return broker is not None and not broker.fenced and broker.has_online_directory(state.directory_of(replica))
