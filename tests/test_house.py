@@ -1,5 +1,6 @@
 """The rules of the house are kept by import-linter (pyproject.toml); this is what keeps the rules themselves whole."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -30,3 +31,11 @@ def test_every_room_but_the_shells_is_kept_from_time_sockets_randomness_and_desc
     rooms = {path.parent.name for path in (ROOT / "src/cordwood").glob("*/__init__.py")}
     assert port_rules.keys() == rooms - FREE_ROOMS
     assert all(forbidden >= FORBIDDEN_EVERYWHERE for forbidden in port_rules.values())
+
+
+def test_every_module_that_the_architecture_names_is_there() -> None:
+    page = (ROOT / "docs/ARCHITECTURE.md").read_text()
+    modules = {str(path.relative_to(ROOT / "src/cordwood")) for path in (ROOT / "src/cordwood").rglob("*.py")}
+    named = set(re.findall(r"[\w/]+\.py", page))
+    assert named
+    assert {name for name in named if not any(f"/{module}".endswith(f"/{name}") for module in modules)} == set()

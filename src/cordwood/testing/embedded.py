@@ -8,6 +8,7 @@ import logging
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 from cordwood.runtime.event_loop import loop_factory
 from cordwood.runtime.local_disk import LocalDisk
@@ -52,7 +53,8 @@ class EmbeddedNode(LocalNode):
 
     def _stop(self) -> None:
         try:
-            if not self._ended.done():
+            # Closed already if the node had to stop by itself, which the result tells.
+            with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end.set)
             self._ended.result()
         finally:
