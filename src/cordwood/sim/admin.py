@@ -2,15 +2,15 @@
 
 from cordwood.runtime.network import NetworkError
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from cordwood.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from cordwood.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from cordwood.wire.primitives import uuid_text
 
 from .client import Client, Over
-from .history import Deletion, Listed, Partition
+from .history import Deletion
+from .offsets import EARLIEST, LATEST, list_offset
 
-EARLIEST, LATEST = -2, -1
 _TIMEOUT_MS = 3_000
 _MAX_PAUSE_S = 2.0
 _TOPIC_IDS_SINCE = 10
@@ -38,6 +38,28 @@ class Admin(Client):
             except NetworkError:
                 await self.pause(0.2)
 
+    async def make_compacted_topic(self, name: str) -> None:
+        """One whose records go when there are later ones of their keys."""
+        self.run.history.compacted.add(name)
+        configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=1,
+                    replication_factor=1,
+                    assignments=[],
+                    configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+                )
+            ]
+        )
+        while True:
+            response = await self.ask_until_answered(request)
+            if response.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                break
+            await self.pause(0.2)
+        await self.make_topics([name])
+
     async def _look_for(self, names: list[str]) -> None:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
         version = self.source.randint(_TOPIC_IDS_SINCE, MetadataRequest.stable_versions.high)
@@ -55,35 +77,13 @@ class Admin(Client):
 
     async def _list(self) -> None:
         partition = self.source.choice(self.run.partitions)
-        await self.list_offset(partition, self.source.choice((EARLIEST, LATEST)))
-
-    async def list_offset(self, partition: Partition, timestamp: int) -> Listed | None:
-        """None: the broker has an error to tell."""
-        begun_s = self.run.now_s
-        response = await self.ask(
-            ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=0,
-                topics=[
-                    ListOffsetsTopic(
-                        name=partition[0],
-                        partitions=[ListOffsetsPartition(partition_index=partition[1], timestamp=timestamp)],
-                    )
-                ],
-            )
-        )
-        answer = response.topics[0].partitions[0]
-        if answer.error_code:
-            return None
-        listed = Listed(
-            partition, self.incarnation, begun_s, self.run.now_s, timestamp, answer.offset, answer.timestamp
-        )
-        self.run.history.listed.append(listed)
-        return listed
+        await list_offset(self, partition, self.source.choice((EARLIEST, LATEST)))
 
     async def _delete(self) -> None:
         partition = self.source.choice(self.run.partitions)
-        latest = await self.list_offset(partition, LATEST)
+        if partition[0] in self.run.history.compacted:
+            return
+        latest = await list_offset(self, partition, LATEST)
         if latest is None or not latest.offset:
             return
         deletion = Deletion(partition, self.source.randrange(latest.offset + 1), self.run.now_s)

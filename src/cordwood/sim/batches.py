@@ -12,6 +12,9 @@ _CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 _COMPRESSED = 0.15
 _LARGE = 0.05
 _MAX_RECORDS = 4
+_KEYS = 8
+# How much older than its sending a record's timestamp is, at the most.
+MAX_AGE_MS = 50
 
 
 def new_send(client: Client, partition: Partition, acks: int) -> Send:
@@ -22,7 +25,11 @@ def new_send(client: Client, partition: Partition, acks: int) -> Send:
         f"{client.name}/{number}.{at}/".encode() + _padding(client.source)
         for at in range(client.source.randint(1, _MAX_RECORDS))
     )
-    send = Send(number, client.name, partition, values, acks, run.now_s, first_incarnation=client.incarnation)
+    if partition[0] in run.history.compacted:
+        keys: tuple[bytes | None, ...] = tuple(f"key {client.source.randrange(_KEYS)}".encode() for _ in values)
+    else:
+        keys = tuple(client.source.choice((None, b"", b"key")) for _ in values)
+    send = Send(number, client.name, partition, values, keys, acks, run.now_s, first_incarnation=client.incarnation)
     run.history.sends.append(send)
     return send
 
@@ -32,8 +39,8 @@ def encode(client: Client, send: Send) -> bytearray:
     now_ms = client.run.world.clock.now_ms()
     return encode_batch(
         [
-            (at, now_ms - source.randrange(50), source.choice((None, b"", b"key")), value, ())
-            for at, value in enumerate(send.values)
+            (at, now_ms - source.randrange(MAX_AGE_MS), key, value, ())
+            for at, (key, value) in enumerate(zip(send.keys, send.values, strict=True))
         ],
         codec=source.choice(_CODECS) if source.random() < _COMPRESSED else Codec.NONE,
         producer_id=send.producer_id,

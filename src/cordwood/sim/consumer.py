@@ -18,6 +18,7 @@ from cordwood.wire.records import decode_batch
 
 from .client import Client, Over, Run, by_topic
 from .history import Partition, Read, Seen
+from .offsets import EARLIEST, list_offset
 
 _TOPIC_IDS_SINCE = 13
 _ZSTD_SINCE = 10
@@ -71,14 +72,10 @@ class Consumer(Client):
         is_alone = session.epoch == _FINAL_EPOCH and len(wanted) == 1
         for partition, data in partitions_of(self.run, response):
             read = note_read(self, partition, session.sent[partition], begun_s, data, is_alone=is_alone)
-            if read.records:
-                self._positions[partition] = read.records[-1].offset + 1
-            elif read.error == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._positions[partition] = 0 if self._positions[partition] else self._known_start(partition)
-
-    def _known_start(self, partition: Partition) -> int:
-        deletions = self.run.history.deletions
-        return max((deletion.offset for deletion in deletions if deletion.partition == partition), default=0)
+            self._positions[partition] = read.next_offset
+            if read.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                earliest = await list_offset(self, partition, EARLIEST)
+                self._positions[partition] = earliest.offset if earliest is not None else 0
 
     def _request(self, session: "_Session", wanted: dict[Partition, int]) -> FetchRequest:
         source = self.source
@@ -149,10 +146,17 @@ def note_read(
         data.high_watermark,
         data.log_start_offset,
         tuple(_decoded(run, partition, data)),
+        _next_offset(data, offset),
         is_alone,
     )
     run.history.reads.append(read)
     return read
+
+
+def _next_offset(data: PartitionData, offset: int) -> int:
+    if not isinstance(data.records, bytes | bytearray | memoryview):
+        return offset
+    return max([offset, *(header.next_offset for _, header in batch_headers(data.records))])
 
 
 def _decoded(run: Run, partition: Partition, data: PartitionData) -> Iterator[Seen]:

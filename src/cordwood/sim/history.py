@@ -34,6 +34,7 @@ class Send:
     client: str
     partition: Partition
     values: tuple[bytes, ...]
+    keys: tuple[bytes | None, ...]
     acks: int
     begun_s: float
     # Of an idempotent producer; -1 otherwise.
@@ -87,6 +88,8 @@ class Read:
     high_watermark: int
     start_offset: int
     records: tuple[Seen, ...]
+    # Behind the last batch that came, which may have lost all its records to compaction.
+    next_offset: int
     # It asked for this partition alone and without limits: what is there has to come.
     is_alone: bool = False
 
@@ -133,6 +136,20 @@ class FinalLog:
     high_watermark: int
     incarnation: int
     records: list[Seen] = field(default_factory=list)
+    read_s: float = 0.0
+
+
+class Settings:
+    """Of things that one client sets, one after the other, the value that each has for certain."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+
+    def done(self, name: str, value: str) -> None:
+        self.known[name] = value
+
+    def forget(self, name: str) -> None:
+        self.known.pop(name, None)
 
 
 class History:
@@ -152,6 +169,13 @@ class History:
         self.looked_up: list[tuple[Partition, int, int, int]] = []
         # What a broker said does not follow, though nothing before it was unanswered: the error, and which one said it.
         self.sequence_gaps: list[tuple[Send, int, int]] = []
+        # Topics whose records go when a later one has their key.
+        self.compacted: set[str] = set()
+        # How old records have to be before they may go; infinite if they never do.
+        self.retention_s = float("inf")
+        # What was set (topics, their partitions, configurations), and what was found in the end.
+        self.settings = Settings()
+        self.found_settings: dict[str, str] = {}
         # Incarnations after which the power was lost.
         self.power_losses: list[int] = []
 

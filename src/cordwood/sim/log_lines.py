@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 from .trace import Trace
 
-_SERVING = "cordwood.net.serving"
+# Where an exception that escaped is logged: from a handler, or from work in the background.
+_ESCAPES = ("cordwood.net.serving", "cordwood.broker.background")
 
 
 @contextmanager
 def log_lines(trace: Trace) -> Iterator[list[str]]:
-    """What handlers raised that they should not have, while it lasts; nothing is printed meanwhile."""
+    """What handlers and background work raised that they should not have; nothing is printed meanwhile."""
     failures: list[str] = []
     logger = logging.getLogger("cordwood")
     handler = _ToTrace(trace, failures)
@@ -34,7 +35,7 @@ class _ToTrace(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._trace.remark("log", f"{record.levelname} {record.getMessage()}")
-        if record.name == _SERVING and record.levelno >= logging.ERROR:
+        if record.name in _ESCAPES and record.levelno >= logging.ERROR:
             error = record.exc_info[1] if record.exc_info else None
             place = traceback.format_tb(error.__traceback__)[-1].strip() if error is not None else ""
             self._failures.append(f"{record.getMessage()}: {error!r} {place}")

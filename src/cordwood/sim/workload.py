@@ -16,7 +16,7 @@ from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.primitives import uuid_text
 
-from .admin import EARLIEST, Admin
+from .admin import Admin
 from .batches import encode, new_send
 from .checks import Violation, violations
 from .client import Client, Run
@@ -26,13 +26,17 @@ from .faults import Faults
 from .history import FinalLog, History, Outcome, Partition, Promise, Seen
 from .log_lines import log_lines
 from .machine import Machine
+from .offsets import EARLIEST, list_offset
 from .producers import IdempotentProducer, PlainProducer, answers_of, note_answer, produce_request
+from .topic_admin import TopicAdmin
 from .world import World
 
 _DURATION_S = 12.0
 # Far more than a run takes: one that hangs ends there.
 _LIMIT_S = 300.0
 _LOOK_UPS = 3
+_RETENTION = 0.2
+_COMPACTION = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,10 @@ def run_seed(seed: int) -> Result:
     source = Random(f"{seed}/workload")
     promise = source.choices(list(Promise), weights=(5, 3, 2))[0]
     world = World(seed, odds=NetworkOdds(loss=source.choice((0.0, 0.002, 0.02))), limit_s=_LIMIT_S)
-    machine = Machine(world, "broker", _settings(promise, source))
     history = History(promise)
+    machine = Machine(
+        world, "broker", _settings(history, source), source.choice((("/data",), ("/data", "/more"), ("/a", "/b", "/c")))
+    )
     run = Run(world, machine, history)
     found: list[Violation] = []
     with log_lines(world.trace) as failures:
@@ -74,14 +80,26 @@ def run_seed(seed: int) -> Result:
     return Result(seed, promise, found, world.trace.digest, world.trace.events, world.trace.tail(), history)
 
 
-def _settings(promise: Promise, source: Random) -> dict[str, str]:
+def _settings(history: History, source: Random) -> dict[str, str]:
     settings = {
+        # What is done now and then is done often.
+        "log.initial.task.delay.ms": "500",
+        "log.retention.check.interval.ms": "700",
+        "log.flush.offset.checkpoint.interval.ms": "1100",
+        "log.flush.start.offset.checkpoint.interval.ms": "1300",
+        "replica.high.watermark.checkpoint.interval.ms": "900",
+        "log.segment.delete.delay.ms": "800",
+        "log.cleaner.backoff.ms": "600",
+        "metadata.log.max.record.bytes.between.snapshots": source.choice(("1000", "20971520")),
         "num.partitions": str(source.randint(1, 3)),
         # Segments are rolled by time, so that little data makes many.
         "log.roll.ms": source.choice(("1000", "5000", "600000")),
         "log.index.interval.bytes": source.choice(("0", "200", "4096")),
     }
-    if promise is Promise.DURABLE:
+    if source.random() < _RETENTION:
+        history.retention_s = source.choice((2, 6))
+        settings["log.retention.ms"] = str(int(history.retention_s * 1000))
+    if history.promise is Promise.DURABLE:
         settings["log.flush.interval.messages"] = "1"
     return settings
 
@@ -90,7 +108,9 @@ async def _main(run: Run, source: Random) -> None:
     faults = asyncio.ensure_future(Faults(run).work())
     admin = Admin(run, "admin")
     await admin.make_topics(["first", "second"][: source.randint(1, 2)])
-    work: list[Coroutine[Any, Any, None]] = [admin.work()]
+    if source.random() < _COMPACTION:
+        await admin.make_compacted_topic("compacted")
+    work: list[Coroutine[Any, Any, None]] = [admin.work(), TopicAdmin(run, "topics").work()]
     partitions = list(run.partitions)
     work += [PlainProducer(run, f"plain-{number}").work() for number in range(source.randint(1, 2))]
     work += [
@@ -123,10 +143,14 @@ async def _judge(run: Run, source: Random) -> None:
     judge = Admin(run, "judge")
     metadata = await judge.ask_until_answered(MetadataRequest(topics=None), MetadataRequest.stable_versions.high)
     run.history.final_topics = {topic.name or "": uuid_text(topic.topic_id) for topic in metadata.topics}
+    await TopicAdmin(run, "topics").look(metadata)
     for partition in run.partitions:
         await _produce_last(judge, partition)
-        await _read_all(judge, partition)
-        await _look_up(judge, partition)
+        while not await _read_all(judge, partition):
+            # Retention has taken what was about to be read.
+            await judge.pause(1.0)
+        if run.history.retention_s == float("inf"):
+            await _look_up(judge, partition)
 
 
 async def _produce_last(judge: Client, partition: Partition) -> None:
@@ -145,8 +169,9 @@ async def _produce_last(judge: Client, partition: Partition) -> None:
         await judge.pause(1.0)
 
 
-async def _read_all(judge: Admin, partition: Partition) -> None:
-    start = await judge.list_offset(partition, EARLIEST)
+async def _read_all(judge: Admin, partition: Partition) -> bool:
+    """Whether all of it could be read."""
+    start = await list_offset(judge, partition, EARLIEST)
     assert start is not None, "it is led, so it has offsets"
     log = FinalLog(start.offset, start.offset, judge.incarnation)
     judge.run.history.final[partition] = log
@@ -163,20 +188,21 @@ async def _read_all(judge: Admin, partition: Partition) -> None:
         response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
         ((_, data),) = partitions_of(judge.run, response)
         read = note_read(judge, partition, position, begun_s, data, is_alone=True)
+        if read.error:
+            return False
         log.high_watermark = read.high_watermark
+        log.read_s = judge.run.now_s
         fresh: list[Seen] = [seen for seen in read.records if seen.offset >= position]
         log.records += fresh
-        if read.error or not fresh:
-            return
-        position = fresh[-1].offset + 1
-        if position >= read.high_watermark:
-            return
+        if not position < read.next_offset < read.high_watermark:
+            return True
+        position = read.next_offset
 
 
 async def _look_up(judge: Admin, partition: Partition) -> None:
     records = judge.run.history.final[partition].records
     for _ in range(_LOOK_UPS):
         timestamp = judge.source.choice(records).timestamp + judge.source.randint(-1, 1) if records else 0
-        listed = await judge.list_offset(partition, timestamp)
+        listed = await list_offset(judge, partition, timestamp)
         assert listed is not None, "it is led, so it has offsets"
         judge.run.history.looked_up.append((partition, timestamp, listed.offset, listed.found_timestamp))

@@ -5,7 +5,8 @@ With `Promise.PREFIX` that is so for what was seen since the last power loss.
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Outcome, Partition
+from cordwood.sim.batches import MAX_AGE_MS
+from cordwood.sim.history import FinalLog, History, Outcome, Partition
 
 from .violation import Violation
 
@@ -19,13 +20,9 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
 
     for partition, log in history.final.items():
         name = f"{partition[0]}-{partition[1]}"
-        if log.start_offset > deleted.get(partition, 0):
-            yield Violation(
-                "nothing is deleted that nobody deleted",
-                f"{name} starts at {log.start_offset}; deletions went to {deleted.get(partition, 0)}",
-            )
+        yield from _deletions(history, partition, log, deleted.get(partition, 0))
         offsets = [seen.offset for seen in log.records]
-        if offsets != list(range(log.start_offset, log.high_watermark)):
+        if partition[0] not in history.compacted and offsets != list(range(log.start_offset, log.high_watermark)):
             yield Violation(
                 "a log has no gap",
                 f"{name} from {log.start_offset} to {log.high_watermark} has {_ranges(offsets)}",
@@ -50,6 +47,22 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
                     f"{partition[0]}-{partition[1]}@{seen.offset}: error {refused[seen.value].error}, "
                     f"{refused[seen.value]}",
                 )
+
+
+def _deletions(history: History, partition: Partition, log: FinalLog, deleted_to: int) -> Iterator[Violation]:
+    name = f"{partition[0]}-{partition[1]}"
+    if log.start_offset > deleted_to and history.retention_s == float("inf"):
+        yield Violation(
+            "nothing is deleted that nobody deleted",
+            f"{name} starts at {log.start_offset}; deletions went to {deleted_to}",
+        )
+    for send in history.acknowledged():
+        is_gone = send.partition == partition and deleted_to <= send.base_offset < log.start_offset
+        if is_gone and send.begun_s > log.read_s - history.retention_s + MAX_AGE_MS / 1000:
+            yield Violation("nothing is deleted before its time", f"{name} starts at {log.start_offset}: {send}")
+    for deletion in history.deletions:
+        if deletion.partition == partition and deletion.low_watermark > log.start_offset:
+            yield Violation("what was deleted stays deleted", f"{name} starts at {log.start_offset}: {deletion}")
 
 
 def _ranges(offsets: list[int]) -> str:

@@ -1,0 +1,14 @@
+"""Topics, their partitions and configurations are in the end as they were last set, after whatever crash."""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History
+
+from .violation import Violation
+
+
+def what_was_set_stays_set(history: History) -> Iterator[Violation]:
+    for name, value in history.settings.known.items():
+        found = history.found_settings.get(name)
+        if found is not None and found != value:
+            yield Violation("what was set stays set", f"{name} is {found}, and was {value}")
