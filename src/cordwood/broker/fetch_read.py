@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cordwood.log.log import Log
 from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import Partition
@@ -20,15 +18,41 @@ READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 
-@dataclass(frozen=True, slots=True)
 class FetchRead:
     """How one Fetch reads: `all` reads every partition within the limits, `available` says what one has by now."""
 
-    broker: Broker
-    partitions: list[WantedPartition]
-    replica_id: int
-    isolation_level: int
-    max_bytes: int
+    __slots__ = ("_broker", "_is_committed", "_replica_id", "max_bytes", "partitions")
+
+    def __init__(
+        self,
+        broker: Broker,
+        partitions: list[WantedPartition],
+        replica_id: int,
+        isolation_level: int,
+        max_bytes: int,
+    ) -> None:
+        self.partitions = partitions
+        self.max_bytes = max_bytes
+        self._broker = broker
+        self._replica_id = replica_id
+        # Brokers read everything, whatever the level says.
+        self._is_committed = isolation_level == READ_COMMITTED and replica_id == CONSUMER_REPLICA_ID
+
+    def idle(self) -> dict[Partition, WantedPartition] | None:
+        """Whom to wait for, if none of them has anything to say now: what most fetches of a consumer at the end find,
+        at a quarter of the cost of `all`."""
+        waiting = {}
+        try:
+            for wanted in self.partitions:
+                partition, log = self._led(wanted)
+                if wanted.fetch_offset != self._max_offset(log):
+                    return None
+                if wanted.last_fetched_epoch >= 0 and _parting(partition, log, wanted) is not None:
+                    return None
+                waiting[partition] = wanted
+        except Refusal:
+            return None
+        return waiting
 
     def all(self) -> tuple[Answers, int, bool]:
         """The answers, how many bytes of records they have, and whether there is one that should not wait.
@@ -48,7 +72,7 @@ class FetchRead:
             except Refusal as refusal:
                 is_urgent = True
                 answer = error_answer(wanted.index, refusal.error)
-                if not is_known(self.broker, wanted):
+                if not self._is_known(wanted):
                     # As Kafka has it, those that nobody knows come last.
                     refused.append((wanted, answer))
                     continue
@@ -77,8 +101,12 @@ class FetchRead:
             return self.max_bytes
         return len(found)
 
-    def partition(self, wanted: WantedPartition) -> Partition:
-        broker = self.broker
+    def watched(self) -> dict[Partition, WantedPartition]:
+        """Whom to wait for. None of them has anything wrong with it."""
+        return {self._partition(wanted): wanted for wanted in self.partitions}
+
+    def _partition(self, wanted: WantedPartition) -> Partition:
+        broker = self._broker
         topic = wanted.topic
         if topic is None:
             topic = wanted.topic = broker.topic_name(wanted.topic_id)
@@ -91,24 +119,28 @@ class FetchRead:
         return partition
 
     def _led(self, wanted: WantedPartition) -> tuple[Partition, Log]:
-        partition = self.partition(wanted)
+        partition = self._partition(wanted)
         log = partition.leader_log(wanted.current_leader_epoch)
-        if self.replica_id >= 0 and (
-            self.replica_id == partition.broker_id or self.replica_id not in partition.state.replicas
-        ):
+        replica_id = self._replica_id
+        if replica_id >= 0 and (replica_id == partition.broker_id or replica_id not in partition.state.replicas):
             # With an epoch, the fetcher may be ahead of us in what it knows of the replicas.
             raise Refusal(
                 ErrorCode.UNKNOWN_LEADER_EPOCH
                 if wanted.current_leader_epoch >= 0
                 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{self.replica_id} is no replica of {partition}",
+                f"{replica_id} is no replica of {partition}",
             )
         return partition, log
 
+    def _is_known(self, wanted: WantedPartition) -> bool:
+        """Whether the metadata has the partition."""
+        topics = self._broker.image.topics
+        return wanted.topic is not None and topics.partition(wanted.topic, wanted.index) is not None
+
     def _max_offset(self, log: Log) -> int:
-        if self.replica_id != CONSUMER_REPLICA_ID:
-            return log.end_offset
-        return log.last_stable_offset if self.isolation_level == READ_COMMITTED else log.high_watermark
+        if self._is_committed:
+            return log.last_stable_offset
+        return log.high_watermark if self._replica_id == CONSUMER_REPLICA_ID else log.end_offset
 
     def _read(self, wanted: WantedPartition, limit: int, min_one_batch: bool) -> PartitionData:
         partition, log = self._led(wanted)
@@ -120,15 +152,17 @@ class FetchRead:
             aborted_transactions=None,
             records=b"",
         )
-        if wanted.last_fetched_epoch >= 0 and _diverges(partition, log, wanted, answer):
-            return answer
-        is_committed = self.isolation_level == READ_COMMITTED and self.replica_id == CONSUMER_REPLICA_ID
-        if is_committed:
+        if wanted.last_fetched_epoch >= 0:
+            parting = _parting(partition, log, wanted)
+            if parting is not None:
+                answer.diverging_epoch = parting
+                return answer
+        if self._is_committed:
             answer.aborted_transactions = []
         found = self._find(log, wanted, limit, min_one_batch=min_one_batch)
         if found is not None:
             answer.records = found
-            if is_committed:
+            if self._is_committed:
                 answer.aborted_transactions = self._aborted(log, found, wanted.fetch_offset)
         return answer
 
@@ -139,34 +173,28 @@ class FetchRead:
         try:
             return log.read(wanted.fetch_offset, max_bytes, max_offset, min_one_batch=min_one_batch)
         except DiskError as error:
-            self.broker.replicas.disk_failed(error)
+            self._broker.replicas.disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _aborted(self, log: Log, found: FileRange, fetch_offset: int) -> list[AbortedTransaction]:
         try:
             aborted = log.aborted_txns(found, fetch_offset)
         except DiskError as error:
-            self.broker.replicas.disk_failed(error)
+            self._broker.replicas.disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return [AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in aborted]
 
 
-def _diverges(partition: Partition, log: Log, wanted: WantedPartition, answer: PartitionData) -> bool:
-    """KIP-595: whether the fetcher's log has parted from ours, which it is told instead of being sent records."""
+def _parting(partition: Partition, log: Log, wanted: WantedPartition) -> EpochEndOffset | None:
+    """KIP-595: where the fetcher's log has parted from ours, which it is told instead of being sent records."""
     epoch, end_offset = partition.end_offset_for_epoch(log, wanted.last_fetched_epoch)
     if end_offset < 0:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"nothing is known of epoch {wanted.last_fetched_epoch}")
     if wanted.fetch_offset < log.start_offset:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{log} begins after {wanted.fetch_offset}")
     if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
-        return False
-    answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return True
-
-
-def is_known(broker: Broker, wanted: WantedPartition) -> bool:
-    """Whether the metadata has the partition."""
-    return wanted.topic is not None and broker.image.topics.partition(wanted.topic, wanted.index) is not None
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
 
 
 def error_answer(index: int, error: ErrorCode) -> PartitionData:

@@ -35,12 +35,19 @@ class ParkedFetch:
         "reply",
     )
 
-    def __init__(self, read: FetchRead, min_bytes: int, max_wait_ms: int, answer: Callable[[], list[Part]]) -> None:
+    def __init__(
+        self,
+        read: FetchRead,
+        waiting: dict[Partition, WantedPartition],
+        min_bytes: int,
+        max_wait_ms: int,
+        answer: Callable[[], list[Part]],
+    ) -> None:
         self.reply = Reply()
         self._read = read
         self._min_bytes = min_bytes
         self._answer = answer
-        self._waiting: dict[Partition, WantedPartition] = {read.partition(wanted): wanted for wanted in read.partitions}
+        self._waiting = waiting
         self._available: dict[Partition, int] = {}
         self._total = 0
         # Several partitions, or one several times, may wake it in one turn of the loop: it looks once.

@@ -48,15 +48,20 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
         return FetchResponse(error_code=fetching)
     max_bytes = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
     read = FetchRead(broker, fetching.partitions, replica_id, request.isolation_level, max_bytes)
-    answers, found_bytes, is_urgent = read.all()
     min_bytes = min(request.min_bytes, max_bytes)
-    if found_bytes >= min_bytes or is_urgent or request.max_wait_ms <= 0 or not answers:
-        return _response(broker, fetching, answers, call, is_follower)
+    max_wait_ms = request.max_wait_ms
 
     def answer() -> list[Part]:
         return call.parts(_response(broker, fetching, read.all()[0], call, is_follower))
 
-    parked = ParkedFetch(read, min_bytes, request.max_wait_ms, answer)
+    if max_wait_ms > 0 and min_bytes > 0:
+        idle = read.idle()
+        if idle:
+            return ParkedFetch(read, idle, min_bytes, max_wait_ms, answer).reply
+    answers, found_bytes, is_urgent = read.all()
+    if found_bytes >= min_bytes or is_urgent or max_wait_ms <= 0 or not answers:
+        return _response(broker, fetching, answers, call, is_follower)
+    parked = ParkedFetch(read, read.watched(), min_bytes, max_wait_ms, answer)
     if parked.is_satisfied():
         parked.stop()
         return _response(broker, fetching, answers, call, is_follower)
