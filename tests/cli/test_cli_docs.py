@@ -1,0 +1,52 @@
+"""docs/cli.md says what is true: its examples are run in their order, on a node of their own."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "cli.md"
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Each command with what it prints."""
+    for block in re.findall(r"^```console\n(.*?)^```", DOCS.read_text(), re.DOTALL | re.MULTILINE):
+        for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, printed = example.partition("\n")
+            yield command, printed
+
+
+@pytest.mark.skipif(os.environ.get("CORDWOOD_TEST_KAFKA") is not None, reason="needs an empty node of its own")
+def test_the_examples_print_what_they_say(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "cordwood"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m cordwood "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    up = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stdout is not None
+            ready = re.search(r"bootstrap ([^ ,]+)", node.stdout.readline())
+            assert ready is not None
+            environment = os.environ | {"CORDWOOD_BOOTSTRAP": ready[1], "PATH": path}
+            for example, expected in examples():
+                done = subprocess.run(
+                    ["bash", "-c", example],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                    timeout=60,
+                )
+                # What is left open may span lines: rows of a kind are not all written down.
+                pattern = re.escape(expected).replace("…", ".*")
+                assert re.fullmatch(pattern, done.stdout, re.DOTALL), f"$ {example}\n{done.stdout}"
+        finally:
+            node.terminate()
