@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import subprocess
@@ -64,7 +63,6 @@ class ProcessNode(LocalNode):
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env=_own_environment(),
             )
         stdin, stdout = _pipes(self._process)
         setup = {
@@ -121,8 +119,3 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
-
-
-def _own_environment() -> dict[str, str]:
-    """Without what somebody set for the node that they run otherwise."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("CORDWOOD_")}
