@@ -38,14 +38,28 @@ ADMINS = ("librdkafka", "kafka-python", "aiokafka")
 INCREMENTAL_ADMINS = ("librdkafka", "kafka-python")
 
 
+_nodes: list[NodeProcess] = []
+
+
+@pytest.fixture(autouse=True)
+def _what_the_nodes_say() -> Iterator[None]:
+    """Is shown with a test that fails. An exception of a node's own is a failure in itself."""
+    before = {id(process): len(process.stderr()) for process in _nodes}
+    yield
+    said = "".join(process.stderr()[before.get(id(process), 0) :] for process in _nodes)
+    print(said)
+    _nodes[:] = [process for process in _nodes if process.is_running]
+    assert "Traceback" not in said
+
+
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess | None]:
     """The node that most tests share; None where Kafka stands in."""
     if KAFKA is not None:
         yield None
         return
-    process = NodeProcess(tmp_path_factory.mktemp("node"))
-    process.start()
+    process = NodeProcess(tmp_path_factory.mktemp("node")).start()
+    _nodes.append(process)
     yield process
     process.kill()
 
@@ -68,6 +82,7 @@ def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
     def start(settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> NodeProcess:
         process = NodeProcess(tmp_path / f"node-{len(started)}", settings, port=port)
         started.append(process)
+        _nodes.append(process)
         return process.start()
 
     yield start

@@ -34,6 +34,10 @@ class NodeProcess:
         return self._process.pid
 
     @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def address(self) -> tuple[str, int]:
         host, _, port = self.bootstrap.rpartition(":")
         return host.strip("[]"), int(port)
@@ -67,7 +71,8 @@ class NodeProcess:
             self._ended()
 
     def stderr(self) -> str:
-        return (self.folder / "stderr").read_text()
+        log = self.folder / "stderr"
+        return log.read_text() if log.exists() else ""
 
     def rss_bytes(self) -> int:
         """What it holds in memory (Linux)."""
