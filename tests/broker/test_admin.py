@@ -12,6 +12,7 @@ import pytest
 from admin_node import ask, run, running
 
 from cordwood.broker.node import Node
+from cordwood.config.definition import ConfigSource
 from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
 from cordwood.runtime.network import Network
 from cordwood.wire.errors import ErrorCode
@@ -120,6 +121,20 @@ def test_a_new_number_of_partitions_goes_for_new_topics(tmp_path: Path) -> None:
             topic = admin.node.broker.image.topics.get("t")
             assert topic is not None
             assert len(topic.partitions) == 3
+
+    run(main())
+
+
+def test_a_new_topics_answer_tells_of_the_configuration_as_it_is_now(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with admin_of(tmp_path) as admin:
+            await admin.create("before")
+            await admin.alter(BROKER, "", "log.segment.bytes", "3000000")
+            topic = CreatableTopic(name="after", num_partitions=1, replication_factor=1)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+            (answer,) = (await ask(admin.node, admin.network, request)).topics
+            told = {config.name: (config.value, config.config_source) for config in answer.configs or []}
+            assert told["segment.bytes"] == ("3000000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
 
     run(main())
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+from cordwood.config.broker import BrokerConfig
 from cordwood.config.client_metrics import check_client_metrics
 from cordwood.config.definition import Definition
 from cordwood.config.definitions.group import GROUP
@@ -20,22 +25,26 @@ from .broker import Broker
 
 
 def config_schema(broker: Broker) -> ConfigSchema:
-    config = broker.config
+    """By the broker's configuration as it is now."""
+    schema = _SCHEMAS.get(broker.config)
+    if schema is None:
+        schema = _SCHEMAS[broker.config] = _schema_of(broker.config)
+    return schema
 
-    def check(resource: ConfigResource, settings: Config) -> ApiError | None:
-        try:
-            match resource.type:
-                case ResourceType.TOPIC:
-                    check_topic(config, settings)
-                case ResourceType.GROUP:
-                    check_group(config, settings)
-                case ResourceType.CLIENT_METRICS:
-                    check_client_metrics(settings)
-        except ConfigError as error:
-            return ApiError(error.code, error.message)
-        return None
 
-    def describe(settings: Config) -> list[CreatableTopicConfigs]:
+# A configuration never changes, and there is a new one when it does.
+_SCHEMAS: WeakKeyDictionary[BrokerConfig, ConfigSchema] = WeakKeyDictionary()
+# Topics have few different configurations: checking one and describing it takes half a millisecond each.
+_REMEMBERED_TOPICS = 256
+
+
+def _schema_of(config: BrokerConfig) -> ConfigSchema:
+    @lru_cache(_REMEMBERED_TOPICS)
+    def check_settings(settings: frozenset[tuple[str, str]]) -> ApiError | None:
+        return _problem(lambda: check_topic(config, dict(settings)))
+
+    @lru_cache(_REMEMBERED_TOPICS)
+    def describe(settings: frozenset[tuple[str, str]]) -> list[CreatableTopicConfigs]:
         return [
             CreatableTopicConfigs(
                 name=entry.name,
@@ -44,10 +53,28 @@ def config_schema(broker: Broker) -> ConfigSchema:
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
             )
-            for entry in describe_new_topic(config, settings)
+            for entry in describe_new_topic(config, dict(settings))
         ]
 
-    return ConfigSchema(check, _is_list, _default, describe)
+    def check(resource: ConfigResource, settings: Config) -> ApiError | None:
+        match resource.type:
+            case ResourceType.TOPIC:
+                return check_settings(frozenset(settings.items()))
+            case ResourceType.GROUP:
+                return _problem(lambda: check_group(config, settings))
+            case ResourceType.CLIENT_METRICS:
+                return _problem(lambda: check_client_metrics(settings))
+        return None
+
+    return ConfigSchema(check, _is_list, _default, lambda settings: describe(frozenset(settings.items())))
+
+
+def _problem(check: Callable[[], None]) -> ApiError | None:
+    try:
+        check()
+    except ConfigError as error:
+        return ApiError(error.code, error.message)
+    return None
 
 
 def _is_list(resource_type: int, name: str) -> bool:
