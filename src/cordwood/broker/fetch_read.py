@@ -7,7 +7,13 @@ from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError, FileRange
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from cordwood.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LeaderIdAndEpoch,
+    PartitionData,
+    SnapshotId,
+)
 from cordwood.wire.primitives import ZERO_UUID
 
 from .broker import Broker
@@ -16,6 +22,10 @@ from .fetch_sessions import Answers, WantedPartition
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
+# What most answers say in these fields; they are shared, since to make them takes as long as the rest of an answer.
+_NO_PARTING = EpochEndOffset()
+_NO_LEADER = LeaderIdAndEpoch()
+_NO_SNAPSHOT = SnapshotId()
 
 
 class FetchRead:
@@ -77,13 +87,14 @@ class FetchRead:
                     refused.append((wanted, answer))
                     continue
                 answer.aborted_transactions = None
-            else:
-                if answer.diverging_epoch.epoch >= 0:
-                    is_urgent = True
             answers.append((wanted, answer))
+            if answer.diverging_epoch is not _NO_PARTING:
+                is_urgent = True
             if answer.records:
                 total_bytes += len(answer.records)
-            remaining_bytes = max(0, self.max_bytes - total_bytes)
+                remaining_bytes = max(0, self.max_bytes - total_bytes)
+            elif remaining_bytes < 0:
+                remaining_bytes = 0
         return answers + refused, total_bytes, is_urgent
 
     def available(self, wanted: WantedPartition, enough_bytes: int) -> int:
@@ -149,6 +160,9 @@ class FetchRead:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.start_offset,
+            diverging_epoch=_NO_PARTING,
+            current_leader=_NO_LEADER,
+            snapshot_id=_NO_SNAPSHOT,
             aborted_transactions=None,
             records=b"",
         )
