@@ -119,3 +119,17 @@ def test_a_request_like_one_before_it_goes_the_short_way() -> None:
         assert (correlation_id, response.responses[0].partition_responses[0].base_offset) == (5, 1)
 
     simulate(test)
+
+
+def test_a_request_that_is_cut_short_goes_the_general_way() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t")
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=1)
+        await channel.request(request, 9)
+        frame = encode_request(request, 9, 5, "test")[4:]
+        (connection,) = node.node.server
+        for length in range(len(frame)):
+            assert dispatch_of(node)._shortcut.answer(bytearray(frame[:length]), connection.info) is None
+
+    simulate(test)

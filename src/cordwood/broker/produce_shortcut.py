@@ -69,10 +69,10 @@ class ProduceShortcut:
 
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | Reply | None:
         """The answer to a Produce; None if it has to go the general way."""
-        known_of_version = self._known.get(frame[3])
-        if known_of_version is None:
-            return None
         try:
+            known_of_version = self._known.get(frame[3])
+            if known_of_version is None:
+                return None
             end = _start_ends(frame)
             known = known_of_version.get(bytes(frame[8:end]))
             if known is None:
