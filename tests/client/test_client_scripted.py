@@ -13,7 +13,7 @@ from cordwood.client.batch_producer import BatchProducer, ProduceOptions
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting, BrokerError, CannotReachCluster, GaveUp, NetworkFailed
 from cordwood.client.fetch_plan import FetchPlan
-from cordwood.client.fetcher import Fetcher
+from cordwood.client.fetcher import Fetcher, watch_for_partitions
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo
@@ -406,5 +406,43 @@ def test_an_offset_past_the_end_is_an_error() -> None:
             broker.answers[ListOffsetsRequest.api_key] = lambda request, version: offsets_answer(offset=0)
             with pytest.raises(BrokerError, match="OFFSET_OUT_OF_RANGE"):
                 await read_all(broker, FetchPlan({P0: 30}), [])
+
+    run(main())
+
+
+def test_a_partition_that_a_topic_gets_later_is_read_from_its_start() -> None:
+    async def main() -> None:
+        async with scripted_brokers() as [broker]:
+            settings = replace(IMPATIENT, metadata_max_age_ms=5)
+            async with await client_of(broker.address, settings=settings) as client:
+                await client.topics(["t"])
+                plan = FetchPlan({P0: 7})
+                watcher = asyncio.create_task(watch_for_partitions(client, "t", plan))
+                broker.leaders = [1, 1]
+                while len(plan.left) < 2:
+                    await asyncio.sleep(0.001)
+                watcher.cancel()
+                assert plan.positions == {P0: 7, TopicPartition("t", 1): 0}
+
+    run(main())
+
+
+def test_a_broker_that_asks_us_to_hold_back_is_left_alone_so_long() -> None:
+    async def main() -> None:
+        async with scripted_brokers() as [broker]:
+            times = []
+
+            def answer(request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+                times.append(asyncio.get_running_loop().time())
+                response = offsets_answer()
+                response.throttle_time_ms = 100
+                return response
+
+            broker.answers[ListOffsetsRequest.api_key] = answer
+            async with await client_of(broker.address) as client:
+                await client.topics(["t"])
+                for _ in range(2):
+                    await list_offsets(client, {P0: LATEST})
+            assert times[1] - times[0] >= 0.1
 
     run(main())

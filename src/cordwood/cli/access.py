@@ -55,6 +55,8 @@ class Access:
             default_api_timeout_ms=round(self.timeout_s * 1000),
             request_timeout_ms=round(min(self.timeout_s, 30) * 1000),
             socket_connection_setup_timeout_ms=round(min(self.timeout_s, 10) * 1000),
+            # Whoever watches a topic wants to see its new partitions soon.
+            metadata_max_age_ms=10_000,
         )
 
     def _client_tls(self) -> ClientTls | None:

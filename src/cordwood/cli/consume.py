@@ -1,5 +1,6 @@
 """`cordwood consume`: a topic's records, to its end or following it."""
 
+import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -26,7 +27,7 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
 from cordwood.client.fetch_plan import Fetched, FetchLimits, FetchPlan
-from cordwood.client.fetcher import Fetcher
+from cordwood.client.fetcher import Fetcher, watch_for_partitions
 from cordwood.runtime.clock import SystemClock
 from cordwood.wire.errors import ErrorCode
 
@@ -119,8 +120,15 @@ def consume(
         total = None if follow else sum(plan.ends[p] - plan.positions[p] for p in plan.left) if plan.ends else 0
         # Where records go to the terminal, they are progress enough.
         wanted = not quiet and not follow and count is None and not sys.stdout.isatty()
-        with progress(topic, total, wanted=wanted) as update:
-            await _print_records(client, plan, formatter, count, update)
+        watcher = None
+        if follow and not partitions:
+            watcher = asyncio.get_running_loop().create_task(watch_for_partitions(client, topic, plan))
+        try:
+            with progress(topic, total, wanted=wanted) as update:
+                await _print_records(client, plan, formatter, count, update)
+        finally:
+            if watcher is not None:
+                watcher.cancel()
 
     run(access, work)
 

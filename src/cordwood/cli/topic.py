@@ -10,6 +10,7 @@ import typer
 from cordwood.cli.access import Access, fail, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes, parse_pairs
 from cordwood.cli.output import note, print_json, print_table, warn
+from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible
 from cordwood.cli.topic_description import describe_topics, print_descriptions
 from cordwood.client.admin.configs import AlterOperation, ConfigChange, Resource, ResourceType, alter_config
@@ -189,9 +190,11 @@ def delete(
 
 async def _create(client: Client, topics: Sequence[NewTopic], dry_run: bool) -> list[CreatedTopic | BrokerError]:
     results: list[CreatedTopic | BrokerError] = []
-    for some in _portions(topics):
-        told = await create_topics(client, some, validate_only=dry_run)
-        results += [told[topic.name] for topic in some]
+    with progress("creating", len(topics), wanted=len(topics) > _TOPICS_PER_REQUEST, unit="topics") as update:
+        for some in _portions(topics):
+            told = await create_topics(client, some, validate_only=dry_run)
+            results += [told[topic.name] for topic in some]
+            update(len(results), len(results))
     if not dry_run:
         await until_led(client, [result.name for result in results if isinstance(result, CreatedTopic)])
     return results
@@ -217,14 +220,17 @@ async def _alter(
 async def _delete(client: Client, names: Sequence[str]) -> list[BrokerError]:
     failures = []
     deleted = []
-    for some in _portions(names):
-        for name, error in (await delete_topics(client, some)).items():
-            if error is None:
-                deleted.append(name)
-                note(f"deleted {name}")
-            else:
-                failures.append(error)
-    await until_gone(client, deleted)
+    with progress("deleting", len(names), wanted=len(names) > _TOPICS_PER_REQUEST, unit="topics") as update:
+        for some in _portions(names):
+            for name, error in (await delete_topics(client, some)).items():
+                if error is None:
+                    deleted.append(name)
+                else:
+                    failures.append(error)
+            update(len(deleted), len(deleted))
+        await until_gone(client, deleted)
+    for name in deleted:
+        note(f"deleted {name}")
     return failures
 
 

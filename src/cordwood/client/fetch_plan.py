@@ -71,6 +71,12 @@ class FetchPlan:
     def is_done(self, partition: TopicPartition) -> bool:
         return self.ends is not None and self.positions[partition] >= self.ends[partition]
 
+    def add(self, partition: TopicPartition, offset: int) -> None:
+        """One more to read, for who reads without ends."""
+        assert self.ends is None
+        self.positions[partition] = offset
+        self._order.append(partition)
+
     def move(self, partition: TopicPartition, offset: int) -> None:
         self.positions[partition] = offset
         self._drop_done()

@@ -17,6 +17,25 @@ Moved = Callable[[TopicPartition, int, int], None]
 _TOPIC_IDS_FROM = 13
 
 
+async def watch_for_partitions(client: Client, topic: str, plan: FetchPlan) -> None:
+    """Has a plan read the partitions that a topic gets later, from their start. Does not return.
+
+    Looks every `metadata_max_age_ms`, as Kafka's consumers do.
+    """
+    while True:
+        await asyncio.sleep(client.settings.metadata_max_age_ms / 1000)
+        try:
+            await client.refresh()
+        except ClientError:
+            # Whoever reads will meet it, too, and tell.
+            continue
+        known = client.cluster.topics.get(topic)
+        for partition in known.partitions if known is not None else ():
+            found = TopicPartition(topic, partition.index)
+            if found not in plan.positions:
+                plan.add(found, 0)
+
+
 class Fetcher:
     """`moved` is told of a partition whose records were deleted before they were read, with the old and new offset."""
 

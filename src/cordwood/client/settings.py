@@ -19,3 +19,4 @@ class Settings:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
+    """How often a reader looks for new partitions. Leaders that move are noticed by the errors they give."""
