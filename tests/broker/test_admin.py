@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from admin_node import ask, run, running
 
+from cordwood.broker.handlers.elect_leaders import elect_leaders
 from cordwood.broker.node import Node
+from cordwood.broker.registry import Call
 from cordwood.config.definition import ConfigSource
-from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
+from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST, Decision
+from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Network
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs, incremental_alter_configs
@@ -23,8 +27,10 @@ from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsReq
 from cordwood.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest
 from cordwood.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
@@ -251,6 +257,27 @@ def test_what_is_not_committed_in_time_is_answered_so_and_may_come_to_be(tmp_pat
             assert deleted.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
             while "t" in node.broker.image.topics:
                 await asyncio.sleep(0.001)
+
+    run(main())
+
+
+@pytest.mark.parametrize("version", list(ElectLeadersRequest.stable_versions))
+def test_an_election_can_time_out_in_every_version(tmp_path: Path, version: int) -> None:
+    async def main() -> None:
+        async with admin_of(tmp_path) as admin:
+            broker = admin.node.broker
+            # What an election sees has to be committed before it is answered, and this is not.
+            record = TopicRecord(name="t", topic_id=bytes(range(16)))
+            under_way = asyncio.create_task(broker.controller.decide(lambda _image: Decision([record], None)))
+            await asyncio.sleep(0)
+            request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=0)
+            header = RequestHeader(request_api_key=43, request_api_version=version)
+            call = Call(header, cast(ConnectionInfo, None), request_bytes=0)
+            answer = await cast(Awaitable[ElectLeadersResponse], elect_leaders.handle(broker, request, call))
+            (result,) = answer.replica_election_results[0].partition_result
+            assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+            assert call.parts(answer)
+            await under_way
 
     run(main())
 

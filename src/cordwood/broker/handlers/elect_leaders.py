@@ -14,6 +14,8 @@ from cordwood.metadata.controller import elections
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
+_WHOLE_ERROR_SINCE = 1
+
 
 @handles(ElectLeadersRequest)
 async def elect_leaders(broker: Broker, request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
@@ -21,4 +23,8 @@ async def elect_leaders(broker: Broker, request: ElectLeadersRequest, call: Call
         request.timeout_ms,
         broker.controller.decide(lambda image: elections.elect_leaders(image, request, broker.defaults)),
     )
-    return response or elections.refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
+    if response is None:
+        response = elections.refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
+        if call.version < _WHOLE_ERROR_SINCE:
+            response.error_code = ErrorCode.NONE
+    return response
