@@ -14,6 +14,7 @@ from cordwood.log.directory import LogDirectory
 from cordwood.log.log import Log
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Network
+from cordwood.wire.batch_header import batch_headers, whole_batches_length
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -30,7 +31,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
 )
 from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cordwood.wire.record import Record
-from cordwood.wire.records import encode_batch
+from cordwood.wire.records import decode_batch, encode_batch
 from kafka_answers.conversation import Conversation
 
 TWO_DIRECTORIES = Conversation([], log_dirs=2)
@@ -127,6 +128,48 @@ def _assigned(node: Node) -> bytes:
     state = node.broker.image.topics.partition(*KEY)
     assert state is not None
     return state.directory_of(1)
+
+
+@pytest.mark.parametrize("flush_messages", ["1", "9223372036854775807"])
+def test_nothing_is_lost_of_what_is_written_while_a_replica_moves_to_and_fro(
+    tmp_path: Path, flush_messages: str
+) -> None:
+    async def main() -> None:
+        settings = {"log_flush_interval_messages": flush_messages}
+        async with running(tmp_path, TWO_DIRECTORIES, **settings) as (node, network, _):
+            mover = Mover(node, network)
+            await mover.create()
+            produced = 0
+            is_done = False
+
+            async def produce() -> None:
+                nonlocal produced
+                while not is_done:
+                    await mover.produce(f"{produced} ", 10)
+                    produced += 1
+
+            producing = [asyncio.create_task(produce())]
+            for _ in range(6):
+                destination = 1 - mover.place
+                assert await mover.move(destination) is ErrorCode.NONE
+                await until(lambda destination=destination: mover.place == destination)  # type: ignore[misc]
+            is_done = True
+            await asyncio.gather(*producing)
+            assert produced > 0
+            assert _values(mover.log) == [f"{number} ".encode() * 10 for number in range(produced)]
+
+    run(main())
+
+
+def _values(log: Log) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while len(found) < log.end_offset:
+        read = log.read(len(found), 1 << 20, log.end_offset)
+        assert read is not None
+        data = read.read()
+        for position, _ in batch_headers(data[: whole_batches_length(data)]):
+            found += [record.value for record in decode_batch(data, position)]
+    return found
 
 
 def test_a_move_under_way_is_described_and_can_be_taken_back(tmp_path: Path) -> None:
