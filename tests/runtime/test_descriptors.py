@@ -89,5 +89,5 @@ def test_directories_that_share_a_pool_share_its_limit(tmp_path: Path, pool: Des
 def test_the_default_limit_leaves_descriptors_for_sockets() -> None:
     limit = default_limit()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert 64 <= limit <= 2_048
+    assert 64 <= limit <= 16_384
     assert soft == resource.RLIM_INFINITY or limit == 64 or limit <= soft - 256
