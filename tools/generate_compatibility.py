@@ -21,7 +21,7 @@ INTRODUCTION = """\
 What of Apache Kafka 4.3's protocol is served here. This page is made by `tools/generate_compatibility.py` from the
 declarations of the handlers in `src/cordwood/broker/handlers/`, which are also what ApiVersions answers: what is not
 handled is not advertised. Behaviour and error codes are Kafka's: answers of Kafka 4.3.1 to the same requests are kept
-in `tests/broker/`, and a node has to give them too.
+in `tests/broker/`, and a node has to give them too (`tools/record_answers.py` asks Kafka again).
 
 Produce is advertised from version 0 on, as Kafka does: some clients take a missing 0 for a broken broker. Versions 0
 to 2 of it are refused."""
