@@ -144,16 +144,28 @@ def test_a_shortage_of_descriptors_is_waited_out(run: Run, caplog: pytest.LogCap
     run(main())
 
 
-def test_a_file_that_is_gone_ends_the_connection(run: Run, file: LocalFile) -> None:
+@pytest.mark.parametrize(("length", "arrives"), [(10, b""), (1_000_000, struct.pack(">i", 1_000_000))])
+def test_a_file_that_is_gone_ends_the_connection(run: Run, file: LocalFile, length: int, arrives: bytes) -> None:
     class Gone(LocalFile):
         def fileno(self) -> int:
             raise OSError("segment was deleted")
 
     async def main() -> None:
         gone = Gone(file.disk, file.path, file.size)
-        async with serving(answering(FileRange(gone, 0, 10))) as (_, address), client_of(address) as client:
+        async with serving(answering(FileRange(gone, 0, length))) as (_, address), client_of(address) as client:
             await client.send(frame(b"fetch"))
-            assert await client.receive(100) == struct.pack(">i", 10)
+            assert await client.receive(100) == arrives
+
+    run(main())
+
+
+@pytest.mark.parametrize("length", [100, 1_000_000])
+def test_a_range_past_the_end_of_its_file_ends_the_connection(run: Run, file: LocalFile, length: int) -> None:
+    async def main() -> None:
+        past = FileRange(file, file.size - 10, length)
+        async with serving(answering(past)) as (_, address), client_of(address) as client:
+            await client.send(frame(b"fetch"))
+            assert len(await client.receive(length)) <= 4 + 10
 
     run(main())
 
