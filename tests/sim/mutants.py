@@ -1,17 +1,24 @@
 """Ways to break a node. The checks have to find each."""
 
+import asyncio
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from cordwood.broker import fetch_read
+from cordwood.broker.background import Background
 from cordwood.broker.controller import Controller
-from cordwood.log import recovery
+from cordwood.log import compaction, directory, recovery, retention
 from cordwood.log.log import FlushJob, Log
+from cordwood.log.offset_map import OffsetMap
 from cordwood.log.producers import Producers
 from cordwood.replica.partition import Partition
 from cordwood.wire.errors import ErrorCode
+
+# Its package has a name for the handler, and not for the module.
+delete_records = importlib.import_module("cordwood.broker.handlers.delete_records")
 
 Patch = pytest.MonkeyPatch
 
@@ -54,25 +61,57 @@ def recover_without_the_checksum(patch: Patch) -> None:
     patch.setattr(recovery, "check_crc", lambda *_: None)
 
 
-def forget_producers_at_recovery(patch: Patch) -> None:
-    patch.setattr(Producers, "apply", _only_when(Producers.apply, lambda producers: not producers.is_recovering))
-    patch.setattr(Producers, "is_recovering", property(_is_recovering), raising=False)
+def forget_producers_at_a_start(patch: Patch) -> None:
+    def opened(*args: Any, **options: Any) -> Log:
+        log = recovery.open_log(*args, **options)
+        log.producers.by_id.clear()
+        return log
+
+    patch.setattr(directory, "open_log", opened)
 
 
 def read_past_the_high_watermark(patch: Patch) -> None:
     patch.setattr(fetch_read.FetchRead, "_max_offset", lambda read, log: log.end_offset)
 
 
-def start_behind_the_recovery_point(patch: Patch) -> None:
-    """Takes what was not synced for lost, though only the process was killed."""
-    open_log = recovery.open_log
+def drop_what_was_not_synced(patch: Patch) -> None:
+    """At every start, also where only the process was killed."""
 
     def opened(*args: Any, **options: Any) -> Log:
-        log = open_log(*args, **options)
-        log.truncate(log.recovery_point, options["now_ms"])
+        log = recovery.open_log(*args, **options)
+        log.truncate_to(log.recovery_point, options["now_ms"])
         return log
 
-    patch.setattr(recovery, "open_log", opened)
+    patch.setattr(directory, "open_log", opened)
+
+
+def forget_deletions(patch: Patch) -> None:
+    async def is_durable(*_: Any) -> bool:
+        return True
+
+    patch.setattr(delete_records, "_is_durable", is_durable)
+    patch.setattr(Background, "_checkpoint_starts", lambda background: asyncio.sleep(0))
+
+
+def delete_too_early(patch: Patch) -> None:
+    deleting = retention._deleting_by_age
+    patch.setattr(retention, "_deleting_by_age", lambda log, now_ms: deleting(log, now_ms + 3_000))
+
+
+def compact_the_last_of_a_key_away(patch: Patch) -> None:
+    class Wrong:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self._offsets = OffsetMap(*args, **options)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._offsets, name)
+
+        def retain(self, *args: Any) -> tuple[bytearray, int]:
+            retained, keyless = self._offsets.retain(*args)
+            retained[-1] = 0
+            return retained, keyless
+
+    patch.setattr(compaction, "OffsetMap", Wrong)
 
 
 def publish_before_the_commit(patch: Patch) -> None:
@@ -118,18 +157,12 @@ MUTANTS: list[Callable[[Patch], None]] = [
     answer_retries_with_an_error,
     recover_without_the_checksum,
     read_past_the_high_watermark,
+    forget_producers_at_a_start,
+    drop_what_was_not_synced,
+    forget_deletions,
+    delete_too_early,
+    compact_the_last_of_a_key_away,
     publish_before_the_commit,
     answer_a_duplicate_with_the_next_offset,
     tell_a_high_watermark_that_is_ahead,
 ]
-
-
-def _only_when(method: Any, condition: Callable[[Any], bool]) -> Any:
-    def wrapped(self: Any, *args: Any) -> Any:
-        return method(self, *args) if condition(self) else None
-
-    return wrapped
-
-
-def _is_recovering(producers: Any) -> bool:
-    return False

@@ -19,10 +19,13 @@ from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
 
 from .disk import SimDisk
+from .file_system import CrashOdds
 from .process import Process
 from .world import World
 
 PORT = 9092
+# Many torn writes: they are what recovery has to see through.
+_ODDS = CrashOdds(nothing=0.15, everything=0.2, torn=0.8, zeros=0.25, garbage=0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Machine:
         self._crash_loses_power = True
         for root in roots:
             self.disks[root] = SimDisk(
-                world.random(f"{name}{root}"), root=root, now_ms=world.clock.now_ms, watcher=self
+                world.random(f"{name}{root}"), root=root, odds=_ODDS, now_ms=world.clock.now_ms, watcher=self
             )
 
     @property

@@ -10,6 +10,7 @@ whose a callback is. Things outside (its connections, its disk) are told with `w
 
 import asyncio
 import contextvars
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -64,14 +65,20 @@ class Process:
 
     def bury(self) -> None:
         """Closes its coroutines, so that their end is quiet and happens here; what they do then has no effect."""
-        for task, context in self._tasks.items():
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine: Any = task.get_coro()
-            for _ in range(_CLOSE_ATTEMPTS):
-                if coroutine.cr_frame is None:
-                    break
-                try:
-                    context.run(coroutine.close)
-                except (SimulatedCrash, Exception):  # noqa: BLE001  # nobody is left to hear of it
-                    continue
-        self._tasks.clear()
+        with warnings.catch_warnings():
+            # One that had not begun may hold others that will never begin.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            for task, context in self._tasks.items():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close(task.get_coro(), context)
+            self._tasks.clear()
+
+
+def _close(coroutine: Any, context: contextvars.Context) -> None:
+    for _ in range(_CLOSE_ATTEMPTS):
+        if coroutine.cr_frame is None:
+            break
+        try:
+            context.run(coroutine.close)
+        except (SimulatedCrash, Exception):  # noqa: BLE001  # nobody is left to hear of it
+            continue

@@ -1,0 +1,325 @@
+"""The checks: each finds what it is for, in a history made by hand and in a node that is broken on purpose."""
+
+from collections.abc import Callable
+
+import pytest
+from mutants import MUTANTS
+
+from cordwood.sim.checks import violations
+from cordwood.sim.history import Deletion, FinalLog, History, Listed, Outcome, Promise, Read, Seen, Send
+from cordwood.sim.workload import run_seed
+from cordwood.wire.errors import ErrorCode
+
+PARTITION = ("topic", 0)
+# Each mutant is found by one seed in fifteen at least.
+PATIENCE_SEEDS = 100
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_node_that_is_broken_is_found_out(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    assert any(run_seed(seed).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))
+
+
+class Story:
+    """A history by hand: one record to a send, one second to an event."""
+
+    def __init__(self, promise: Promise = Promise.DURABLE) -> None:
+        self.history = History(promise)
+        self._now_s = 0.0
+
+    def _pass(self) -> tuple[float, float]:
+        self._now_s += 1
+        return self._now_s, self._now_s + 0.5
+
+    def send(self, value: str, offset: int = -1, *, incarnation: int = 1, key: str | None = None) -> Send:
+        begun_s, ended_s = self._pass()
+        number = len(self.history.sends)
+        keys = (None if key is None else key.encode(),)
+        send = Send(number, "client", PARTITION, (value.encode(),), keys, -1, begun_s, first_incarnation=incarnation)
+        if offset >= 0:
+            send.outcome, send.base_offset = Outcome.ACKNOWLEDGED, offset
+            send.ended_s, send.incarnation = ended_s, incarnation
+        self.history.sends.append(send)
+        return send
+
+    def read(
+        self,
+        values: str,
+        offset: int = 0,
+        *,
+        high_watermark: int = 100,
+        start: int = 0,
+        incarnation: int = 1,
+        error: ErrorCode = ErrorCode.NONE,
+        is_alone: bool = False,
+    ) -> None:
+        """Values are letters; a dot is an offset without a record."""
+        begun_s, ended_s = self._pass()
+        records = tuple(Seen(offset + at, 0, one.encode()) for at, one in enumerate(values) if one != ".")
+        self.history.reads.append(
+            Read(
+                "reader",
+                PARTITION,
+                incarnation,
+                begun_s,
+                ended_s,
+                offset,
+                error,
+                high_watermark,
+                start,
+                records,
+                offset + len(values),
+                is_alone,
+            )
+        )
+
+    def end(self, values: str, start: int = 0, *, incarnation: int = 1, end: int | None = None) -> None:
+        records = [Seen(start + at, 1_000 + at, one.encode()) for at, one in enumerate(values) if one != "."]
+        high_watermark = start + len(values) if end is None else end
+        self.history.final[PARTITION] = FinalLog(start, high_watermark, incarnation, records, self._now_s)
+
+    def found(self) -> set[str]:
+        return {violation.invariant for violation in violations(self.history)}
+
+
+def test_a_history_as_it_should_be_violates_nothing() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.read("a", high_watermark=1, is_alone=True)
+    story.send("b")
+    story.send("c", 2)
+    story.read("abc", high_watermark=3)
+    story.end("abc")
+    assert story.found() == set()
+
+
+def test_an_acknowledged_record_that_is_gone_is_found() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.send("b", 1)
+    story.end("a")
+    assert story.found() == {"nothing acknowledged is lost"}
+
+
+def test_a_record_that_was_read_and_is_gone_is_found() -> None:
+    story = Story()
+    story.send("a")
+    story.read("a", high_watermark=1)
+    story.end("")
+    assert story.found() == {"what was read stays"}
+
+
+def test_with_the_defaults_a_power_loss_may_take_the_end_of_a_log_and_nothing_else() -> None:
+    def story_of(final: str) -> Story:
+        story = Story(Promise.PREFIX)
+        story.send("a", 0, incarnation=1)
+        story.send("b", 1, incarnation=1)
+        story.send("c", 2, incarnation=1)
+        story.history.power_losses = [1]
+        story.send("d", 1, incarnation=2)
+        story.end(final, incarnation=2)
+        return story
+
+    assert story_of("ad").found() == set()
+    assert story_of("adc").found() == {"a power loss takes the end of a log only"}
+    assert "nothing acknowledged is lost" in story_of("a").found()
+
+
+def test_a_process_that_is_killed_may_lose_nothing() -> None:
+    story = Story(Promise.KILLS)
+    story.send("a", 0, incarnation=1)
+    story.send("b", 0, incarnation=2)
+    story.end("b", incarnation=2)
+    assert "an offset keeps its record" in story.found()
+
+
+def test_two_records_at_one_offset_are_found() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.send("b")
+    story.read("b", high_watermark=1)
+    story.end("a")
+    assert story.found() == {"an offset keeps its record"}
+
+
+def test_a_record_that_nobody_sent_is_found() -> None:
+    story = Story()
+    story.read("z", high_watermark=1)
+    story.end("z")
+    assert story.found() == {"nothing is read that nobody sent"}
+
+
+def test_a_gap_is_found() -> None:
+    story = Story()
+    story.send("a")
+    story.send("b")
+    story.read("a.b", high_watermark=3)
+    story.end("a.b")
+    assert story.found() == {"a read has no gap", "a log has no gap"}
+
+
+def test_a_later_send_that_lies_before_an_earlier_one_is_found() -> None:
+    story = Story()
+    story.send("b", 1)
+    story.send("a", 0)
+    story.end("ab")
+    assert story.found() == {"what is sent later lies behind"}
+
+
+def test_a_batch_that_is_there_twice_is_found() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.read("aa", high_watermark=2)
+    story.end("aa")
+    assert story.found() == {"a batch is appended once", "a batch is read at one place"}
+
+
+def test_a_batch_of_which_a_part_is_there_is_found() -> None:
+    story = Story()
+    send = story.send("a")
+    send.values, send.keys = (b"a", b"b"), (None, None)
+    story.end("a")
+    assert story.found() == {"a batch is there as a whole"}
+
+
+def test_sequences_out_of_order_are_found() -> None:
+    story = Story()
+    for sequence, value in enumerate("ab"):
+        send = story.send(value)
+        send.producer_id, send.sequence = 7, sequence
+    story.end("ba")
+    assert story.found() == {"a producer's batches keep their order"}
+
+
+def test_a_sequence_that_is_refused_without_an_excuse_is_found() -> None:
+    def story_of(final: str, incarnation: int) -> Story:
+        story = Story()
+        send = story.send("a")
+        send.producer_id, send.sequence = 7, 0
+        story.history.sequence_gaps.append((send, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, incarnation))
+        story.end(final)
+        return story
+
+    invariant = {"what was acknowledged is remembered of a producer"}
+    assert story_of("", incarnation=2).found() == invariant
+    assert story_of("a", incarnation=1).found() == invariant
+    assert story_of("a", incarnation=2).found() == set()
+
+
+def test_what_is_refused_and_yet_appended_is_found() -> None:
+    story = Story()
+    story.send("a").outcome = Outcome.REFUSED
+    story.end("a")
+    assert story.found() == {"what is refused is not appended"}
+
+
+def test_a_read_past_the_high_watermark_or_with_nothing_of_what_is_there_is_found() -> None:
+    story = Story()
+    story.send("a")
+    story.read("a", high_watermark=0)
+    story.end("a")
+    assert story.found() == {"nothing is read past the high watermark"}
+    story = Story()
+    story.send("a")
+    story.read("", high_watermark=1, is_alone=True)
+    story.end("a")
+    assert story.found() == {"what is there can be read"}
+
+
+def test_an_offset_that_was_there_and_is_said_to_be_out_of_range_is_found() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.read("", 1, error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    story.end("a")
+    assert story.found() == {"an offset that was there is in range"}
+
+
+def test_watermarks_that_go_back_are_found_within_an_incarnation() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.read("", high_watermark=1, start=1, offset=1)
+    story.read("", high_watermark=0)
+    story.read("", high_watermark=0, incarnation=2)
+    story.end("a")
+    assert story.found() == {"the high watermark never goes back", "the log start never goes back"}
+
+
+def test_an_acknowledged_record_is_behind_the_high_watermark() -> None:
+    story = Story()
+    story.send("a", 0)
+    begun_s, ended_s = story._pass()
+    story.history.listed.append(Listed(PARTITION, 1, begun_s, ended_s, -1, 0, -1))
+    story.end("a")
+    assert story.found() == {"the high watermark never goes back"}
+
+
+def test_deletions_that_nobody_asked_for_or_that_are_undone_are_found() -> None:
+    story = Story()
+    story.send("a", 0)
+    story.send("b")
+    story.end("b", start=1)
+    assert story.found() == {"nothing is deleted that nobody deleted", "nothing is deleted before its time"}
+    story = Story()
+    story.send("a", 0)
+    story.history.deletions.append(Deletion(PARTITION, 1, 3.0, low_watermark=1, incarnation=1, ended_s=4.0))
+    story.end("a")
+    assert story.found() == {"what was deleted stays deleted"}
+
+
+def test_retention_before_its_time_is_found() -> None:
+    def story_of(seconds_later: float) -> Story:
+        story = Story()
+        story.history.retention_s = 10.0
+        story.send("a", 0)
+        story._now_s += seconds_later
+        story.send("b")
+        story.end("b", start=1)
+        return story
+
+    assert story_of(20).found() == set()
+    assert story_of(5).found() == {"nothing is deleted before its time"}
+
+
+def test_the_last_record_of_a_key_that_is_gone_is_found() -> None:
+    def story_of(final: str) -> Story:
+        story = Story()
+        story.history.compacted.add(PARTITION[0])
+        story.send("a", 0, key="x")
+        story.send("b", 1, key="x")
+        story.send("c", 2, key="y")
+        story.end(final)
+        return story
+
+    assert story_of(".bc").found() == set()
+    assert story_of("a.c").found() == {"the last record of a key stays"}
+    assert story_of(".b.").found() == {"the last record of a key stays"}
+
+
+def test_a_timestamp_that_finds_another_record_is_found() -> None:
+    story = Story()
+    for value in "abc":
+        story.send(value)
+    story.end("abc")
+    story.history.looked_up = [(PARTITION, 1_001, 1, 1_001), (PARTITION, 1_003, -1, -1)]
+    assert story.found() == set()
+    story.history.looked_up = [(PARTITION, 1_001, 2, 1_002)]
+    assert story.found() == {"a timestamp finds the first record that is not older"}
+
+
+def test_topics_and_settings_that_are_not_as_they_were_are_found() -> None:
+    story = Story()
+    story.history.topics = {"kept": "id", "lost": "id", "made anew": "id"}
+    story.history.final_topics = {"kept": "id", "made anew": "other"}
+    story.history.settings.done("a", "1")
+    story.history.settings.done("b", "1")
+    story.history.settings.forget("b")
+    story.history.found_settings = {"a": "2", "b": "2"}
+    found = [str(violation) for violation in violations(story.history)]
+    assert found == [
+        "a topic that is there stays: lost has id id, and in the end None",
+        "a topic that is there stays: made anew has id id, and in the end other",
+        "what was set stays set: a is 2, and was 1",
+    ]
