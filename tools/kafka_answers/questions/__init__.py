@@ -23,6 +23,7 @@ _NAMES = (
     "incremental_alter_configs",
     "list_config_resources",
     "sasl_handshake",
+    "timeouts",
     "unregister_broker",
     "update_features",
 )

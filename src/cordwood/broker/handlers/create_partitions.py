@@ -8,7 +8,7 @@ REQUEST_TIMED_OUT, and may still come to be.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.deadline import within
+from cordwood.broker.deadline import decide_within
 from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import topics
 from cordwood.wire.errors import ErrorCode
@@ -21,9 +21,10 @@ from cordwood.wire.messages.create_partitions import (
 
 @handles(CreatePartitionsRequest)
 async def create_partitions(broker: Broker, request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResponse:
-    response = await within(
+    response = await decide_within(
         request.timeout_ms,
-        broker.controller.decide(lambda image: topics.create_partitions(image, request, broker.random)),
+        broker.controller,
+        lambda image: topics.create_partitions(image, request, broker.random),
     )
     return response or _timed_out(request)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.config_schema import config_schema
-from cordwood.broker.deadline import within
+from cordwood.broker.deadline import decide_within
 from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import topics
 from cordwood.wire.errors import ErrorCode
@@ -20,11 +20,10 @@ from cordwood.wire.messages.create_topics import CreatableTopicResult, CreateTop
 
 @handles(CreateTopicsRequest)
 async def create_topics(broker: Broker, request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
-    response = await within(
+    response = await decide_within(
         request.timeout_ms,
-        broker.controller.decide(
-            lambda image: topics.create_topics(image, request, broker.random, broker.defaults, config_schema(broker))
-        ),
+        broker.controller,
+        lambda image: topics.create_topics(image, request, broker.random, broker.defaults, config_schema(broker)),
     )
     return response or _timed_out(request)
 

@@ -9,7 +9,7 @@ what is forbidden, version 5 messages.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.deadline import within
+from cordwood.broker.deadline import decide_within
 from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import topics
 from cordwood.wire.errors import ErrorCode
@@ -23,8 +23,8 @@ async def delete_topics(broker: Broker, request: DeleteTopicsRequest, call: Call
     if not broker.config.flag("delete.topic.enable"):
         is_known = call.version >= _DISABLED_SINCE
         return _refuse_all(request, ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST)
-    response = await within(
-        request.timeout_ms, broker.controller.decide(lambda image: topics.delete_topics(image, request))
+    response = await decide_within(
+        request.timeout_ms, broker.controller, lambda image: topics.delete_topics(image, request)
     )
     return response or _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT)
 

@@ -8,7 +8,7 @@ Version 0 can only ask for preferred leaders, and has no error for the whole.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.deadline import within
+from cordwood.broker.deadline import decide_within
 from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import elections
 from cordwood.wire.errors import ErrorCode
@@ -19,9 +19,10 @@ _WHOLE_ERROR_SINCE = 1
 
 @handles(ElectLeadersRequest)
 async def elect_leaders(broker: Broker, request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
-    response = await within(
+    response = await decide_within(
         request.timeout_ms,
-        broker.controller.decide(lambda image: elections.elect_leaders(image, request, broker.defaults)),
+        broker.controller,
+        lambda image: elections.elect_leaders(image, request, broker.defaults),
     )
     if response is None:
         response = elections.refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
