@@ -227,8 +227,8 @@ def test_names_and_ids_are_not_mixed_in_a_session() -> None:
 
 
 def test_a_topic_of_unknown_name_is_kept_by_its_id() -> None:
-    partition = WantedPartition(None, b"\x01" * 16, 3, 0, 1000)
-    assert partition.key == (b"\x01" * 16, 3)
+    for topic_id in (b"\x01" * 16, ZERO_UUID):
+        assert WantedPartition(None, topic_id, 3, 0, 1000).key == (topic_id, 3)
 
 
 def test_a_full_fetch_closes_the_session_that_it_names() -> None:

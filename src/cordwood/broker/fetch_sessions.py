@@ -68,9 +68,8 @@ class WantedPartition:
 
     @property
     def key(self) -> PartitionKey:
-        if self.topic_id != ZERO_UUID:
+        if self.topic is None or self.topic_id != ZERO_UUID:
             return self.topic_id, self.index
-        assert self.topic is not None
         return self.topic, self.index
 
     def want(self, other: WantedPartition) -> None:
