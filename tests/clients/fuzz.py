@@ -1,4 +1,4 @@
-"""A fuzzing client: everything in `attacks`, in several threads, against a node that is at work for others.
+"""A fuzzing client: everything in `attacks`, in several processes, against a node that is at work for others.
 
     python tests/clients/fuzz.py --seconds 60
     python tests/clients/fuzz.py --seconds 60 --seed 7 --bootstrap localhost:9092
@@ -8,11 +8,12 @@ no exception of its own stands in its log, and it answers.
 """
 
 import sys
-import threading
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -26,7 +27,8 @@ from librdkafka_client import LibrdkafkaClient
 from node_process import NodeProcess
 from workload import SteadyProducer, SteadyReader
 
-THREADS = 8
+PROCESSES = 2
+THREADS = 4
 # A requirement of memory: whatever is sent, and however long.
 MAX_GROWTH_BYTES = 40 << 20
 # Of what others do meanwhile.
@@ -36,17 +38,27 @@ NODE_SETTINGS = {"auto.create.topics.enable": "false"}
 
 
 @dataclass(slots=True)
-class Report:
-    """What was done, and everything that is wrong with how the node took it."""
+class Attacked:
+    """What attackers did, and what they found wrong with how the node took it."""
 
     attempts: Counter[str] = field(default_factory=Counter)
+    wrongs: list[str] = field(default_factory=list)
+
+    def __add__(self, other: "Attacked") -> "Attacked":
+        return Attacked(self.attempts + other.attempts, self.wrongs + other.wrongs)
+
+
+@dataclass(slots=True)
+class Report:
+    attacked: Attacked = field(default_factory=Attacked)
     records: int = 0
     rss_before_bytes: int = 0
     rss_after_bytes: int = 0
+    # All that is wrong: nothing may be.
     wrongs: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [f"{count:8} {name.replace('_', ' ')}" for name, count in sorted(self.attempts.items())]
+        lines = [f"{count:8} {name.replace('_', ' ')}" for name, count in sorted(self.attacked.attempts.items())]
         lines.append(f"{self.records:8} records written and read by others meanwhile")
         if self.rss_after_bytes:
             lines.append(f"memory {self.rss_before_bytes >> 20} MiB before, {self.rss_after_bytes >> 20} MiB after")
@@ -69,16 +81,15 @@ def fuzz(address: Address, seconds: float, seed: int, node: NodeProcess | None =
         SteadyReader(address, busy) as reader,
     ):
         # Memory is compared with that of a node that has seen each of them once.
-        _attack_each_once(target, seed, report)
-        target.release()
+        report.attacked = _attack_each_once(target, seed)
         reader.await_number(1000)
         report.rss_before_bytes = node.rss_bytes() if node is not None else 0
-        _attack(target, seconds, seed, report)
-        target.release()
+        report.attacked += _attack(target, seconds, seed)
         reader.await_number(len(producer.acknowledged))
-        report.rss_after_bytes = node.rss_bytes() if node is not None else 0
+        report.rss_after_bytes = _settled_rss_bytes(node, report.rss_before_bytes) if node is not None else 0
         report.records = producer.stop()
         reader.await_number(report.records)
+        report.wrongs += report.attacked.wrongs
         report.wrongs += [f"a producer saw: {event}" for event in producer.failures + producer.events]
         report.wrongs += [f"a reader saw: {event}" for event in reader.failures + reader.events]
 
@@ -91,34 +102,52 @@ def fuzz(address: Address, seconds: float, seed: int, node: NodeProcess | None =
     return report
 
 
-def _attack_each_once(target: Target, seed: int, report: Report) -> None:
+def _attack_each_once(target: Target, seed: int) -> Attacked:
+    attacked = Attacked()
     for attack in ATTACKS:
-        _attempt(attack, Random(f"{seed} {attack.__name__}"), target, report)
+        _attempt(attack, Random(f"{seed} {attack.__name__}"), target, attacked)
+    target.release()
+    return attacked
 
 
-def _attack(target: Target, seconds: float, seed: int, report: Report) -> None:
+def _attack(target: Target, seconds: float, seed: int) -> Attacked:
+    """In processes of their own, so that they do not take the others' time."""
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+        attackers = [pool.submit(_attack_in_threads, target, seconds, f"{seed} {i}") for i in range(PROCESSES)]
+        return sum((attacker.result() for attacker in attackers), Attacked())
+
+
+def _attack_in_threads(target: Target, seconds: float, seed: str) -> Attacked:
+    attacked = Attacked()
     deadline = monotonic() + seconds
 
     def go_on(number: int) -> None:
         random = Random(f"{seed} {number}")
         while monotonic() < deadline:
-            _attempt(random.choice(ATTACKS), random, target, report)
+            _attempt(random.choice(ATTACKS), random, target, attacked)
 
-    threads = [threading.Thread(target=go_on, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(go_on, range(THREADS)))
+    target.release()
+    return attacked
 
 
-def _attempt(attack: Attack, random: Random, target: Target, report: Report) -> None:
-    report.attempts[attack.__name__] += 1
+def _settled_rss_bytes(node: NodeProcess, before_bytes: int) -> int:
+    """Once what the last attempts brought is done with."""
+    try:
+        return eventually(node.rss_bytes, lambda now_bytes: now_bytes - before_bytes <= MAX_GROWTH_BYTES, within_s=10)
+    except AssertionError:
+        return node.rss_bytes()
+
+
+def _attempt(attack: Attack, random: Random, target: Target, attacked: Attacked) -> None:
+    attacked.attempts[attack.__name__] += 1
     try:
         attack(random, target)
     except (ConnectionResetError, BrokenPipeError):
         pass  # the broker has had enough
     except (Unforgivable, OSError, EOFError) as error:
-        report.wrongs.append(f"{attack.__name__}: {error!r}")
+        attacked.wrongs.append(f"{attack.__name__}: {error!r}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -384,6 +384,8 @@ class Log:
 
     def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
         """The aborted transactions that a reader of committed data needs to skip in what `read` gave it."""
+        if all(segment.txn_index.is_empty for segment in self.segments.from_floor(offset)):
+            return []
         segment = self.segments.floor(offset)
         while segment is not None and segment.file is not segment_range.file:
             segment = self.segments.after(segment)
