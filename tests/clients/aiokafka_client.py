@@ -46,8 +46,8 @@ class AiokafkaClient:
     ) -> list[int]:
         async def send_all() -> list[int]:
             producer = AIOKafkaProducer(**self._settings, **producer_settings(how))
-            await producer.start()
             try:
+                await producer.start()
                 sent = [
                     await producer.send(
                         topic,
@@ -83,8 +83,8 @@ class AiokafkaClient:
 
         async def look_up() -> Any:
             consumer = AIOKafkaConsumer(**self._settings, **consumer_settings("read_uncommitted"))
-            await consumer.start()
             try:
+                await consumer.start()
                 return (await consumer.offsets_for_times({place: timestamp_ms}))[place]
             finally:
                 await consumer.stop()
@@ -97,8 +97,8 @@ class AiokafkaClient:
 
         async def look_up() -> tuple[int, int]:
             consumer = AIOKafkaConsumer(**self._settings, **consumer_settings("read_uncommitted"))
-            await consumer.start()
             try:
+                await consumer.start()
                 low = await consumer.beginning_offsets([place])
                 return low[place], (await consumer.end_offsets([place]))[place]
             finally:
@@ -206,7 +206,8 @@ class AiokafkaReader:
 
 
 def connection_settings(address: Address) -> dict[str, Any]:
-    settings: dict[str, Any] = {"bootstrap_servers": address.bootstrap, "retry_backoff_ms": 20}
+    # It tries each of these once: a connection that is cut there is no reason to give up.
+    settings: dict[str, Any] = {"bootstrap_servers": [address.bootstrap] * 20, "retry_backoff_ms": 20}
     if address.tls is not None:
         context = ssl.create_default_context(cafile=address.tls.ca_file)
         if address.tls.certificate_file is not None:

@@ -51,13 +51,13 @@ class CuttingProxy:
         return await asyncio.start_server(self._serve, "127.0.0.1", port)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        self._keep(writer)
         try:
             far_reader, far_writer = await asyncio.open_connection(*self.target)
         except OSError:
             self._reset(writer)
             return
-        self._writers.add(far_writer)
+        self._keep(far_writer)
         upwards = self._random.random() < 0.5
         budget = int(self._random.expovariate(1 / self._mean_bytes[upwards]))
         both = (writer, far_writer)
@@ -89,10 +89,13 @@ class CuttingProxy:
         for side in both:
             self._reset(side)
 
+    def _keep(self, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+
     def _reset(self, writer: asyncio.StreamWriter) -> None:
         if writer in self._writers:
             self._writers.discard(writer)
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             writer.transport.abort()
 
     async def _close(self) -> None:
