@@ -119,6 +119,9 @@ def test_what_kafka_appended_gives_kafkas_files_byte_for_byte(partition: str, ka
         [batch for name in sorted(theirs) if name.endswith(".log") for batch in read_segment(theirs[name])],
     )
     ours = {path.name: path.read_bytes() for path in (tmp_path / partition).iterdir() if path.name[:20].isdigit()}
+    if not any(theirs.values()):
+        # Index files come with the first batch; Kafka makes them when it opens such a partition.
+        theirs = {name: data for name, data in theirs.items() if name.endswith(".log")}
     assert sorted(ours) == sorted(theirs)
     assert [name for name in ours if ours[name] != theirs[name]] == []
 
@@ -375,7 +378,7 @@ def test_a_partition_says_which_topic_it_is_of(written: Written) -> None:
 def test_a_partition_without_records_has_an_empty_segment_and_no_snapshot(written: Written) -> None:
     sizes = {path.name: path.stat().st_size for path in (written.root / "silent-0").iterdir() if path.name[0] == "0"}
     name = f"{0:020d}"
-    assert sizes == {f"{name}.index": 0, f"{name}.log": 0, f"{name}.timeindex": 0}
+    assert sizes == {f"{name}.log": 0}
 
 
 def test_an_index_entry_needs_more_bytes_than_the_interval_before_it(tmp_path: Path) -> None:

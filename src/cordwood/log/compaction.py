@@ -196,6 +196,8 @@ class Compaction:
         task = self._task
         self._check_there(group[0])
         segment = Segment.create(self._place, group[0].base_offset, task.now_ms, stage=CLEANED)
+        # Nothing may be left of what is copied, and all files are swapped in.
+        segment.create_index_files()
         output = _Output(segment, self._resources.io_buffer_bytes, self._throttle)
         for source in group:
             for header, data in self._batches(source):

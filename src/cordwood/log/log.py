@@ -428,11 +428,9 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record that is not older than `timestamp`; control records count, as in Kafka."""
         for segment in self.segments:
-            # The youngest of a segment may lie before the log's start: then it is in a later one.
             if segment.largest_timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, self.start_offset)
-                if found is not None:
-                    return found
+                # Where that one lies before the log's start Kafka finds nothing either, and looks no further.
+                return segment.find_timestamp(timestamp, self.start_offset)
         return None
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
@@ -633,7 +631,7 @@ class Log:
         due_ms = now_ms + self.config.file_delete_delay_ms
         self.removals.add(due_ms, segment.path(LOG), segment.file)
         for index in segment.indexes:
-            if index is not segment.txn_index or index.is_stored:
+            if index.is_stored if index is segment.txn_index else segment.has_index_files:
                 self.removals.add(due_ms, index.path)
         if not keep_snapshot:
             path = self.snapshots.mark_deleted(segment.base_offset)

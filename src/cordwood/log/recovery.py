@@ -20,11 +20,9 @@ from .files import (
     DELETED,
     LEADER_EPOCHS,
     LOG,
-    OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     SEGMENT_FILES,
     SWAP,
-    TIME_INDEX,
     SegmentFile,
     file_name,
     parse_file_name,
@@ -219,7 +217,7 @@ class _Opening:
                 self._remove(file)
         for base, sizes in by_base.items():
             segment = Segment(self.place, base, sizes, self.now_ms)
-            if OFFSET_INDEX not in sizes or TIME_INDEX not in sizes:
+            if segment.size > 0 and not segment.has_index_files:
                 incomplete.append(segment)
             self.segments.add(segment)
         return sorted(incomplete, key=lambda segment: segment.base_offset)

@@ -39,6 +39,7 @@ class Segment:
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_recent",
+        "has_index_files",
         "base_offset",
         "created_ms",
         "file",
@@ -70,6 +71,8 @@ class Segment:
         self.offset_index = OffsetIndex(place, base_offset, sizes.get(OFFSET_INDEX, 0), stage)
         self.time_index = TimeIndex(place, base_offset, sizes.get(TIME_INDEX, 0), stage)
         self.txn_index = TxnIndex(place, base_offset, sizes.get(TXN_INDEX, 0), stage)
+        # An empty segment may do without them. Creating a file is the dearest part of creating a partition.
+        self.has_index_files = OFFSET_INDEX in sizes and TIME_INDEX in sizes
         self._bytes_since_index = 0
         # The youngest record so far and its batch's last offset; None until the time index was asked.
         self._max_timestamp: int | None = None
@@ -81,9 +84,7 @@ class Segment:
 
     @classmethod
     def create(cls, place: Place, base_offset: int, now_ms: int, jitter_ms: int = 0, stage: str = "") -> "Segment":
-        # The log file comes last: a crash in between leaves indexes without a log, which opening clears away.
-        for kind in (OFFSET_INDEX, TIME_INDEX, LOG):
-            place.disk.create(f"{place.directory}/{file_name(base_offset, kind, stage)}").close()
+        place.disk.create(f"{place.directory}/{file_name(base_offset, LOG, stage)}").close()
         return cls(place, base_offset, {LOG: 0}, now_ms, jitter_ms, stage)
 
     def __repr__(self) -> str:
@@ -125,6 +126,8 @@ class Segment:
         position = self.file.size
         if position == 0:
             self._first_timestamp = headers[0].max_timestamp
+            if not self.has_index_files:
+                self.create_index_files()
         self.file.append(data)
         recent = self._recent
         for header in headers:
@@ -167,8 +170,15 @@ class Segment:
         for index in self.indexes:
             index.write()
 
+    def create_index_files(self) -> None:
+        for index in (self.offset_index, self.time_index):
+            self._disk.create(index.path).close()
+        self.has_index_files = True
+
     def index_files(self) -> list[File]:
         """The index files with all their entries, to be synced and closed."""
+        if not self.has_index_files:
+            return []
         self.write_indexes()
         return [index.file() for index in self.indexes if index is not self.txn_index or len(index)]
 
@@ -191,7 +201,7 @@ class Segment:
             new = f"{self.place.directory}/{file_name(self.base_offset, kind, stage)}"
             if kind == LOG:
                 self.file.rename(new)
-            elif kind != TXN_INDEX or self.txn_index.is_stored:
+            elif self.txn_index.is_stored if kind == TXN_INDEX else self.has_index_files:
                 self._disk.rename(self.path(kind), new)
         self.stage = stage
         for index in self.indexes:
@@ -332,6 +342,7 @@ class Segment:
     def reset_indexes(self, *, with_txns: bool = False) -> None:
         self.offset_index.clear()
         self.time_index.clear()
+        self.has_index_files = True
         if with_txns:
             self.txn_index.clear()
         self._max_timestamp = -1
