@@ -100,7 +100,8 @@ def test_an_error_of_the_whole_answer_is_raised() -> None:
 
 def test_damaged_records_are_told_and_not_given() -> None:
     damaged = batch(0, 1)
-    damaged[-1] ^= 1
+    # A byte of the last value: only the checksum can tell.
+    damaged[-2] ^= 1
     with pytest.raises(BadAnswer, match="t-0 at offset 0"):
         FetchPlan({P0: 0}).take(response(told(damaged)), CLUSTER)
 
@@ -180,3 +181,10 @@ def test_two_aborted_transactions_of_one_producer_are_told_apart() -> None:
     )
     plan = FetchPlan({P0: 0}, read_committed=True)
     assert offsets(plan.take(response(told(content, aborted=[(5, 4), (5, 0)])), CLUSTER)) == [2]
+
+
+def test_only_a_reader_of_committed_records_asks_for_them() -> None:
+    levels = [
+        FetchPlan({P0: 0}, read_committed=wanted).request([P0], CLUSTER).isolation_level for wanted in (False, True)
+    ]
+    assert levels == [0, 1]

@@ -167,6 +167,38 @@ def test_a_leader_that_moved_is_followed() -> None:
     run(main())
 
 
+def test_only_what_failed_is_asked_again() -> None:
+    async def main() -> None:
+        async with scripted_brokers() as [broker]:
+            broker.leaders = [1, 1]
+            asked: list[list[int]] = []
+
+            def answer(request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+                numbers = [partition.partition_index for partition in request.topics[0].partitions]
+                asked.append(numbers)
+                failing = 1 if len(asked) == 1 else None
+                partitions = [
+                    ListOffsetsPartitionResponse(
+                        partition_index=number,
+                        error_code=ErrorCode.LEADER_NOT_AVAILABLE if number == failing else ErrorCode.NONE,
+                        offset=number,
+                    )
+                    for number in numbers
+                ]
+                return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=partitions)])
+
+            broker.answers[ListOffsetsRequest.api_key] = answer
+            async with await client_of(broker.address) as client:
+                await client.topics(["t"])
+                wanted = {TopicPartition("t", number): LATEST for number in (0, 1)}
+                listed = await list_offsets(client, wanted, read_committed=True)
+                assert [found.offset for found in listed.values()] == [0, 1]
+            assert asked == [[0, 1], [1]]
+            assert {request.isolation_level for request in broker.seen_of(ListOffsetsRequest)} == {1}
+
+    run(main())
+
+
 def test_a_controller_that_moved_is_followed() -> None:
     async def main() -> None:
         async with scripted_brokers(2) as [first, second]:

@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
+from cordwood.cli.completion import complete_topic
 from cordwood.cli.output import warn
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.reading import Offsets, bounds, resolve
@@ -61,7 +62,7 @@ class _Selection:
 @reaching_cluster
 def consume(
     access: Access,
-    topic: Annotated[str, typer.Argument(help="The topic to read.", show_default=False)],
+    topic: Annotated[str, typer.Argument(help="The topic to read.", show_default=False, autocompletion=complete_topic)],
     start: Annotated[
         list[str] | None,
         typer.Option(

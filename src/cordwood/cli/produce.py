@@ -10,6 +10,7 @@ import typer
 
 from cordwood.cli.access import EXIT_BAD_INPUT, Access, fail, reaching_cluster, run
 from cordwood.cli.assignments import parse_pairs
+from cordwood.cli.completion import complete_topic
 from cordwood.cli.input import Inputs
 from cordwood.cli.line_records import BadLine, LineOptions, LineParser, json_parser, line_parser
 from cordwood.cli.lines import LineSplitter, LineTooLong
@@ -65,7 +66,9 @@ class _Position:
 @reaching_cluster
 def produce(
     access: Access,
-    topic: Annotated[str, typer.Argument(help="The topic to write to.", show_default=False)],
+    topic: Annotated[
+        str, typer.Argument(help="The topic to write to.", show_default=False, autocompletion=complete_topic)
+    ],
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE", help="What to read; - or nothing is standard input.", show_default=False),

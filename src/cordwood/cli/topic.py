@@ -9,6 +9,7 @@ import typer
 
 from cordwood.cli.access import Access, fail, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes, parse_pairs
+from cordwood.cli.completion import complete_topic
 from cordwood.cli.output import note, print_json, print_table, warn
 from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible
@@ -33,11 +34,16 @@ app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_ar
 
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
 Patterns = Annotated[
-    list[str], typer.Argument(metavar="TOPIC", help="Names, or patterns such as 'test-*'.", show_default=False)
+    list[str],
+    typer.Argument(
+        metavar="TOPIC", help="Names, or patterns such as 'test-*'.", show_default=False, autocompletion=complete_topic
+    ),
 ]
 OptionalPatterns = Annotated[
     list[str] | None,
-    typer.Argument(metavar="TOPIC", help="Names, or patterns such as 'test-*'.", show_default=False),
+    typer.Argument(
+        metavar="TOPIC", help="Names, or patterns such as 'test-*'.", show_default=False, autocompletion=complete_topic
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Internal = Annotated[bool, typer.Option("--internal", help="Also topics of the brokers' own, such as offsets.")]

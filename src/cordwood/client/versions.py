@@ -38,10 +38,9 @@ class BrokerVersions:
         name = request.__name__.removesuffix("Request")
         if theirs is None:
             raise UnsupportedByBroker(f"the broker has no {name}")
-        lowest = max(ours.low, theirs.low, at_least)
-        highest = min(ours.high, theirs.high, ours.high if at_most is None else at_most)
-        if highest < lowest:
-            wanted = Versions(max(ours.low, at_least), ours.high if at_most is None else min(ours.high, at_most))
+        wanted = Versions(max(ours.low, at_least), ours.high if at_most is None else min(ours.high, at_most))
+        highest = min(wanted.high, theirs.high)
+        if highest < max(wanted.low, theirs.low):
             raise UnsupportedByBroker(f"the broker has {name} in versions {theirs}, and {wanted} is needed")
         return highest
 
