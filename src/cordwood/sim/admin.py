@@ -1,7 +1,12 @@
-"""The client of a workload that makes topics, asks for offsets and metadata, and deletes records."""
+"""The client of a workload that makes topics, asks for offsets, deletes records, and moves partitions about."""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from cordwood.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from cordwood.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -22,7 +27,9 @@ class Admin(Client):
         try:
             while True:
                 await self.pause(_MAX_PAUSE_S)
-                action = self.source.choice((self._list, self._list, self._delete, self._create))
+                action = self.source.choice(
+                    (self._list, self._list, self._delete, self._create, self._move, self._move)
+                )
                 try:
                     await action()
                 except NetworkError:
@@ -78,6 +85,13 @@ class Admin(Client):
     async def _list(self) -> None:
         partition = self.source.choice(self.run.partitions)
         await list_offset(self, partition, self.source.choice((EARLIEST, LATEST)))
+
+    async def _move(self) -> None:
+        """It is begun, or refused; what is read and written meanwhile tells whether it went well."""
+        topic, index = self.source.choice(self.run.partitions)
+        path = self.source.choice(list(self.run.machine.disks))
+        moved = AlterReplicaLogDirTopic(name=topic, partitions=[index])
+        await self.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[moved])]))
 
     async def _delete(self) -> None:
         partition = self.source.choice(self.run.partitions)

@@ -37,6 +37,7 @@ _LIMIT_S = 300.0
 _LOOK_UPS = 3
 _RETENTION = 0.2
 _COMPACTION = 0.4
+_SOME_FLUSHES = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,8 @@ def _settings(history: History, source: Random) -> dict[str, str]:
         settings["log.retention.ms"] = str(int(history.retention_s * 1000))
     if history.promise is Promise.DURABLE:
         settings["log.flush.interval.messages"] = "1"
+    elif source.random() < _SOME_FLUSHES:
+        settings["log.flush.interval.messages"] = "5"
     return settings
 
 
