@@ -9,6 +9,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import count
 
 from cordwood.broker.dispatch import Dispatch
 from cordwood.broker.handlers import HANDLERS
@@ -24,8 +25,8 @@ from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.wire.frames import encode_request
-from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from cordwood.wire.frames import decode_response, encode_request
+from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 
@@ -75,6 +76,8 @@ async def measure(node: Node) -> None:
     print(f"{'nothing new':24} {best_us(fetching(end), 2000):8.1f} µs")
     each = best_us(fetching(0, partitions=MANY), 5) / MANY
     print(f"{f'{MANY:,} partitions':24} {each:8.1f} µs each")
+    each = best_us(in_session(dispatch, info), 5) / MANY
+    print(f"{'the same in a session':24} {each:8.1f} µs each")
     await measure_parked(node, dispatch, info)
 
 
@@ -98,6 +101,20 @@ async def measure_parked(node: Node, dispatch: Dispatch, info: ConnectionInfo) -
             times.append(took * 1e6)
     for name, times in zip(("parked", "append that wakes it", "answered"), times_us, strict=True):
         print(f"{name:24} {sorted(times)[len(times) // 2]:8.1f} µs")
+
+
+def in_session(dispatch: Dispatch, info: ConnectionInfo) -> Callable[[], None]:
+    """Next fetches of a session, in which one partition has data."""
+    opened = dispatch(bytearray(encoded(0, partition=2, partitions=MANY - 2, session=(0, 0))), info)
+    assert isinstance(opened, list)
+    whole = b"".join(part for part in opened if isinstance(part, bytes | bytearray))
+    _, response = decode_response(FetchResponse, VERSION, whole[4:])
+    epochs = count(1)
+
+    def fetch_next() -> None:
+        serve(dispatch, encoded(0, partitions=1, session=(response.session_id, next(epochs))), info)
+
+    return fetch_next
 
 
 def serve(dispatch: Dispatch, frame: bytes, info: ConnectionInfo) -> None:
@@ -126,7 +143,13 @@ def a_batch(records: int) -> bytearray:
 
 
 def encoded(
-    offset: int, *, partition: int = 0, partitions: int = 1, isolation_level: int = 0, max_wait_ms: int = 0
+    offset: int,
+    *,
+    partition: int = 0,
+    partitions: int = 1,
+    isolation_level: int = 0,
+    max_wait_ms: int = 0,
+    session: tuple[int, int] = (0, -1),
 ) -> bytes:
     wanted = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
@@ -137,6 +160,8 @@ def encoded(
         min_bytes=1,
         max_bytes=52_428_800,
         isolation_level=isolation_level,
+        session_id=session[0],
+        session_epoch=session[1],
         topics=[FetchTopic(topic="t", partitions=wanted)],
     )
     return encode_request(request, VERSION, 0, "bench")[4:]

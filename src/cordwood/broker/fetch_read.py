@@ -17,7 +17,7 @@ from cordwood.wire.messages.fetch import (
 from cordwood.wire.primitives import ZERO_UUID
 
 from .broker import Broker
-from .fetch_sessions import Answers, WantedPartition
+from .fetch_sessions import Answers, Fetching, WantedPartition
 
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED = 0
@@ -31,18 +31,19 @@ _NO_SNAPSHOT = SnapshotId()
 class FetchRead:
     """How one Fetch reads: `all` reads every partition within the limits, `available` says what one has by now."""
 
-    __slots__ = ("_broker", "_is_committed", "_replica_id", "max_bytes", "partitions")
+    __slots__ = ("_broker", "_is_committed", "_only_news", "_replica_id", "max_bytes", "partitions")
 
     def __init__(
         self,
         broker: Broker,
-        partitions: list[WantedPartition],
+        fetching: Fetching,
         replica_id: int,
         isolation_level: int,
         max_bytes: int,
     ) -> None:
-        self.partitions = partitions
+        self.partitions = fetching.partitions
         self.max_bytes = max_bytes
+        self._only_news = fetching.only_news
         self._broker = broker
         self._replica_id = replica_id
         # Brokers read everything, whatever the level says.
@@ -65,7 +66,8 @@ class FetchRead:
         return waiting
 
     def all(self) -> tuple[Answers, int, bool]:
-        """The answers, how many bytes of records they have, and whether there is one that should not wait.
+        """The answers, how many bytes of records they have, and whether there is one that should not wait. In a session
+        there are answers only for partitions that have something new to say.
 
         At least one batch comes whole, however large it is: the first that there is. Otherwise a consumer with small
         limits would never get past a large one.
@@ -76,6 +78,8 @@ class FetchRead:
         remaining_bytes = self.max_bytes
         is_urgent = False
         for wanted in self.partitions:
+            if self._only_news and self._has_no_news(wanted):
+                continue
             limit = min(wanted.max_bytes, remaining_bytes)
             try:
                 answer = self._read(wanted, limit, total_bytes == 0)
@@ -96,6 +100,19 @@ class FetchRead:
             elif remaining_bytes < 0:
                 remaining_bytes = 0
         return answers + refused, total_bytes, is_urgent
+
+    def _has_no_news(self, wanted: WantedPartition) -> bool:
+        """Told at a quarter of the cost of an answer."""
+        try:
+            partition, log = self._led(wanted)
+            return (
+                wanted.fetch_offset == self._max_offset(log)
+                and wanted.told_high_watermark == log.high_watermark
+                and wanted.told_start_offset == log.start_offset
+                and (wanted.last_fetched_epoch < 0 or _parting(partition, log, wanted) is None)
+            )
+        except Refusal:
+            return False
 
     def available(self, wanted: WantedPartition, enough_bytes: int) -> int:
         """How many bytes there are to read, of which no more than `enough_bytes` need be counted; Refusal where it is

@@ -113,6 +113,10 @@ class Fetching(Protocol):
     @property
     def partitions(self) -> list[WantedPartition]: ...
 
+    @property
+    def only_news(self) -> bool:
+        """Whether a partition that has nothing new to say need not be answered for."""
+
     def conclude(self, answers: Answers, now_ms: int) -> Conclusion: ...
 
 
@@ -279,6 +283,8 @@ def _next_epoch(epoch: int) -> int:
 class _SessionlessFetch:
     __slots__ = ("partitions",)
 
+    only_news = False
+
     def __init__(self, partitions: list[WantedPartition]) -> None:
         self.partitions = partitions
 
@@ -288,6 +294,8 @@ class _SessionlessFetch:
 
 class _OpeningFetch:
     __slots__ = ("_privileged", "_sessions", "_uses_topic_ids", "partitions")
+
+    only_news = False
 
     def __init__(
         self, sessions: FetchSessions, partitions: list[WantedPartition], uses_topic_ids: bool, privileged: bool
@@ -304,6 +312,8 @@ class _OpeningFetch:
 
 class _IncrementalFetch:
     __slots__ = ("_epoch", "_session", "partitions")
+
+    only_news = True
 
     def __init__(self, session: _Session) -> None:
         self.partitions = list(session.partitions.values())

@@ -47,7 +47,7 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
     if isinstance(fetching, ErrorCode):
         return FetchResponse(error_code=fetching)
     max_bytes = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
-    read = FetchRead(broker, fetching.partitions, replica_id, request.isolation_level, max_bytes)
+    read = FetchRead(broker, fetching, replica_id, request.isolation_level, max_bytes)
     min_bytes = min(request.min_bytes, max_bytes)
     max_wait_ms = request.max_wait_ms
 
@@ -59,7 +59,7 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
         if idle:
             return ParkedFetch(read, idle, min_bytes, max_wait_ms, answer).reply
     answers, found_bytes, is_urgent = read.all()
-    if found_bytes >= min_bytes or is_urgent or max_wait_ms <= 0 or not answers:
+    if found_bytes >= min_bytes or is_urgent or max_wait_ms <= 0 or not fetching.partitions:
         return _response(broker, fetching, answers, call, is_follower)
     parked = ParkedFetch(read, read.watched(), min_bytes, max_wait_ms, answer)
     if parked.is_satisfied():
