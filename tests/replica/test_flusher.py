@@ -65,7 +65,7 @@ def test_a_disk_that_fails_does_not_keep_others_from_being_flushed() -> None:
         on_bad.append(batch("a"), ACKS_ALL, NOW)
         on_good.append(batch("a"), ACKS_ALL, NOW)
         await flusher.finish()
-        assert len(failures.errors) == 1
+        assert len({str(error) for error in failures.errors}) == 1
         assert log_of(on_bad).high_watermark == 0
         assert log_of(on_good).high_watermark == 1
 
