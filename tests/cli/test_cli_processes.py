@@ -184,21 +184,29 @@ def test_a_shell_completes_commands_and_options() -> None:
 # ---- TLS
 
 
-def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.environ.get("CORDWOOD_TEST_KAFKA") is not None, reason="needs a node of its own")
+def test_a_cluster_that_wants_certificates_is_reached_over_tls(tmp_path: Path) -> None:
     from certificates import authority
 
     trusted = authority(tmp_path, "authority")
-    keys = trusted.issue("node")
+    node_keys = trusted.issue("node")
+    own = trusted.issue("me", password="secret")
+    assert node_keys.key_file is not None
+    assert own.key_file is not None
+    store = tmp_path / "node.pem"
+    store.write_text(Path(node_keys.key_file).read_text() + Path(node_keys.certificate_file).read_text())
     settings = {
         "listeners": "SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
         "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "SSL",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(tmp_path / "node.pem"),
+        "ssl.keystore.location": str(store),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": trusted.ca_file,
+        "ssl.client.auth": "required",
     }
-    assert keys.key_file is not None
-    content = Path(keys.key_file).read_text() + Path(keys.certificate_file).read_text()
-    (tmp_path / "node.pem").write_text(content)
+    trust = ["--tls-ca", trusted.ca_file]
+    show = ["--tls-cert", own.certificate_file, "--tls-key", own.key_file, "--tls-key-password", "secret"]
     command = [sys.executable, "-m", "cordwood", "up", "--data", str(tmp_path / "data")]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
@@ -207,9 +215,11 @@ def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
             assert node.stdout is not None
             ready = node.stdout.readline()
             cli = Cli(ready.partition("bootstrap ")[2].partition(",")[0].strip())
-            cli("produce", "t", "--create", "--tls-ca", trusted.ca_file, stdin=b"secret\n")
-            assert cli("consume", "t", "--tls-ca", trusted.ca_file).lines == ["secret"]
+            cli("produce", "t", "--create", *trust, *show, stdin=b"secret\n")
+            assert cli("consume", "t", *trust, *show).lines == ["secret"]
             assert "is it a TLS listener?" in cli("topic", "list", fails=3).stderr
             assert "the certificate cannot be verified" in cli("topic", "list", "--tls", fails=3).stderr
+            assert cli("topic", "list", *trust, fails=3).stderr.count("\n") == 1
+            assert "is the password right?" in cli("topic", "list", *trust, *show[:-1], "wrong", fails=2).stderr
         finally:
             node.terminate()
