@@ -117,6 +117,14 @@ def test_a_brokers_configuration_is_changed_while_it_runs(
     eventually(refusal, lambda code: code is None)
 
 
+def test_a_brokers_configuration_is_replaced(admin: Admin, broker: Resource) -> None:
+    admin.replace_configs(broker, {"message.max.bytes": "900000"})
+    await_config(admin, broker, "message.max.bytes", "900000", BROKER_SOURCE)
+    admin.replace_configs(broker, {"log.cleaner.threads": "1"})
+    await_config(admin, broker, "message.max.bytes", "1048588", DEFAULT_SOURCE)
+    admin.replace_configs(broker, {})
+
+
 def test_a_read_only_key_of_a_broker_is_refused(incremental_admin: IncrementalAdmin, broker: Resource) -> None:
     change = ConfigChange("set", "log.dirs", "elsewhere")
     assert refusal_of(lambda: incremental_admin.change_configs(broker, [change])) == ErrorCode.INVALID_REQUEST
