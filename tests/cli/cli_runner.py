@@ -47,7 +47,7 @@ class Cli:
 
     def __call__(self, *arguments: str, stdin: bytes = b"", fails: int = 0) -> Done:
         """Asserts the exit code. A new process for each call would take most of the time."""
-        done = _run_here([*arguments, "--bootstrap", self.bootstrap], stdin)
+        done = run_here([*arguments, "--bootstrap", self.bootstrap], stdin)
         assert done.code == fails, done
         return done
 
@@ -99,7 +99,7 @@ class Running:
         return self._process.wait(PATIENCE_S), self.stderr.read().decode()
 
 
-def _run_here(arguments: list[str], stdin: bytes) -> Done:
+def run_here(arguments: list[str], stdin: bytes = b"") -> Done:
     with _streams(stdin) as (out, err):
         code = 0
         try:

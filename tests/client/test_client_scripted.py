@@ -119,8 +119,9 @@ def test_a_peer_that_is_no_broker_is_told() -> None:
         server = Server(SocketNetwork(), shout)
         address = await server.listen("TEST", "127.0.0.1", 0)
         try:
+            settings = replace(IMPATIENT, socket_connection_setup_timeout_ms=200)
             with pytest.raises(CannotReachCluster, match="does not answer as a Kafka broker"):
-                await client_of(address)
+                await client_of(address, settings=settings)
         finally:
             await server.stop(grace_seconds=0)
 
