@@ -212,6 +212,20 @@ def test_checkpoints_stop_speaking_of_a_deleted_topic_soon() -> None:
     simulate(test)
 
 
+def test_a_flush_blocks_in_a_thread_only() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t", 100, {"flush.ms": "1000"})
+        await asyncio.sleep(31)
+        on_the_loop = watch_the_loop(node)
+        for index in range(100):
+            append(node, "a", index=index)
+        await asyncio.sleep(10)
+        assert all(log_of(node, index=index).recovery_point == 1 for index in range(100))
+        assert on_the_loop == []
+
+    simulate(test)
+
+
 # Compaction
 
 
@@ -219,7 +233,6 @@ def test_a_compacted_topic_is_compacted() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t", 1, {**SMALL_SEGMENTS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
         append(node, *(f"v{number}" for number in range(50)), key="k")
-        log_of(node).write_epochs()
         size = log_of(node).size
         on_the_loop = watch_the_loop(node)
         await asyncio.sleep(20)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from cordwood.log.cleaner import Cleaner, CleanerConfig
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectory
+from cordwood.log.epoch_file import writing_epochs
 from cordwood.log.log import FlushJob
 from cordwood.log.markers import end_txn_of
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.retention import apply_retention
+from cordwood.log.steps import Steps
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.batch_header import batch_headers
@@ -123,6 +125,8 @@ class History:
         # One that a thread is at, and how many truncations there were before it.
         self.flushing: tuple[FlushJob, int] | None = None
         self.truncations = 0
+        self.writing_epochs: Steps[None] | None = None
+        self.checkpointing: Steps[None] | None = None
         self.trace: list[str] = []
 
     def run(self) -> None:
@@ -158,7 +162,9 @@ class History:
             (self.roll, 1),
             (self.flush, 3),
             (self.flush_in_a_thread, 4),
+            (self.write_epochs_in_a_thread, 3),
             (self.checkpoint, 2),
+            (self.checkpoint_in_a_thread, 5),
             (self.truncate, 1.5),
             (self.delete_records, 1),
             (self.retain, 1),
@@ -284,9 +290,27 @@ class History:
         # The recovery point is a promise too.
         self.model.durable_end = max(self.model.durable_end, self.log.recovery_point)
 
+    def write_epochs_in_a_thread(self) -> None:
+        self.writing_epochs = self._go_on(self.writing_epochs or writing_epochs(self.log, "flusher"))
+
     def checkpoint(self) -> None:
         self.directory.checkpoint()
         self.model.durable_start = self.model.start_offset
+
+    def checkpoint_in_a_thread(self) -> None:
+        """It may be out of date by the time that it is written; what matters is that it never promises too much."""
+        self.checkpointing = self._go_on(
+            self.checkpointing or self.directory.checkpointing(*self.directory.checkpoints)
+        )
+
+    def _go_on(self, steps: Steps[None]) -> Steps[None] | None:
+        """The next of its steps; None when there is none."""
+        step = next(steps, None)
+        if step is None:
+            return None
+        if not isinstance(step, int):
+            step()
+        return steps
 
     def truncate(self) -> None:
         # Compaction only looks at what is committed, and that is never truncated.
@@ -361,7 +385,7 @@ class History:
                 self.trace.append("crash while opening")
 
     def _open(self) -> None:
-        self.flushing = None
+        self.flushing = self.writing_epochs = self.checkpointing = None
         self.directory = self._open_directory()
         self.directory.open()
         self.log = self.directory.logs[TOPIC, PARTITION]

@@ -30,6 +30,7 @@ from .compaction import (
 )
 from .config import MAX_INT64
 from .directory import LogDirectory, TopicPartition
+from .epoch_file import writing_epochs
 from .files import CLEANED
 from .log import Log
 from .retention import applying_retention
@@ -300,6 +301,10 @@ class Cleaner:
         directory, log = plan.directory, plan.log
         while directory.recovery_points.offset_of(plan.partition) < plan.decided_by:
             while log.recovery_point < plan.decided_by:
+                for write in writing_epochs(log, "cleaner"):
+                    yield write
+                    if not _is_unchanged(plan):
+                        return False
                 job = log.begin_flush(now_ms)
                 yield job.run
                 if not _is_unchanged(plan):

@@ -5,15 +5,19 @@ import logging
 from collections.abc import Callable
 from itertools import islice
 
+from cordwood.log.epoch_file import writing_epochs
 from cordwood.log.log import FlushJob, Log
+from cordwood.log.steps import Job
 from cordwood.runtime.clock import Clock
-from cordwood.runtime.disk import DiskError
+from cordwood.runtime.disk import DiskError, FileGone
 
 from .partition import Partition
 
 _log = logging.getLogger(__name__)
 
 _PARTITIONS_PER_ROUND = 64
+# Beginning a flush takes some hundred microseconds.
+_PARTITIONS_PER_SLICE = 4
 
 
 class Flusher:
@@ -50,34 +54,64 @@ class Flusher:
             self._round = None
 
     async def _flush(self, partitions: list[Partition]) -> None:
+        await self._write_epochs(partitions)
         begun: list[tuple[Partition, Log, FlushJob]] = []
-        for partition in partitions:
+        for number, partition in enumerate(partitions, start=1):
             log = partition.log
             if log is not None:
                 try:
                     begun.append((partition, log, log.begin_flush(self._clock.now_ms())))
                 except DiskError as error:
                     self._disk_failed(error)
-        loop = asyncio.get_running_loop()
-        errors = await loop.run_in_executor(None, _run_all, [job for _, _, job in begun])
+            if number % _PARTITIONS_PER_SLICE == 0:
+                await asyncio.sleep(0)
+        errors = await self._run([job.run for _, _, job in begun])
         self.rounds += 1
         for (partition, log, job), failure in zip(begun, errors, strict=True):
-            if failure is not None:
-                self._disk_failed(failure)
-            elif partition.log is log:
+            if failure is None and partition.log is log:
                 self.flushes += 1
                 log.end_flush(job)
                 partition.flushed()
                 if not job.is_whole:
                     self._due[partition] = None
 
+    async def _write_epochs(self, partitions: list[Partition]) -> None:
+        """Of logs that have new leader epochs: in the thread too, not where the flush begins."""
+        written = []
+        for partition in partitions:
+            log = partition.log
+            if log is not None and log.epochs.changed:
+                steps = writing_epochs(log, "flusher")
+                try:
+                    written.append((partition, log, steps, next(steps)))
+                except DiskError as error:
+                    self._disk_failed(error)
+        if not written:
+            return
+        failures = await self._run([job for *_, job in written if not isinstance(job, int)])
+        for (partition, log, steps, _), failure in zip(written, failures, strict=True):
+            if failure is None and partition.log is log:
+                try:
+                    next(steps, None)
+                except DiskError as error:
+                    self._disk_failed(error)
 
-def _run_all(jobs: list[FlushJob]) -> list[DiskError | None]:
-    errors: list[DiskError | None] = []
+    async def _run(self, jobs: list[Job]) -> list[DiskError | FileGone | None]:
+        """What each has failed with; that of a disk is told."""
+        failures = await asyncio.get_running_loop().run_in_executor(None, _run_all, jobs)
+        for failure in failures:
+            if isinstance(failure, DiskError):
+                self._disk_failed(failure)
+        return failures
+
+
+def _run_all(jobs: list[Job]) -> list[DiskError | FileGone | None]:
+    failures: list[DiskError | FileGone | None] = []
     for job in jobs:
         try:
-            job.run()
-            errors.append(None)
-        except DiskError as error:
-            errors.append(error)
-    return errors
+            job()
+            failures.append(None)
+        except (DiskError, FileGone) as failure:
+            # Gone is what belongs to a partition that was deleted meanwhile.
+            failures.append(failure)
+    return failures
