@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +14,12 @@ from typing import cast
 import pytest
 from admin_node import ask, run, running
 
+from cordwood.broker.deadline import decide_within
 from cordwood.broker.handlers.elect_leaders import elect_leaders
 from cordwood.broker.node import Node
 from cordwood.broker.registry import Call
 from cordwood.config.definition import ConfigSource
-from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
+from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST, Decision
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Network
 from cordwood.wire.errors import ErrorCode
@@ -30,6 +32,7 @@ from cordwood.wire.messages.describe_configs import DescribeConfigsRequest, Desc
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
@@ -244,14 +247,19 @@ def test_a_topic_takes_writes_when_its_creation_is_answered(tmp_path: Path) -> N
 def test_what_is_not_committed_in_time_is_answered_so_and_may_come_to_be(tmp_path: Path) -> None:
     async def main() -> None:
         async with admin_of(tmp_path) as admin:
+            broker = admin.node.broker
             # Commits run in a thread, and the only one there is does something else.
             gate = Event()
             threads = ThreadPoolExecutor(1)
             asyncio.get_running_loop().set_default_executor(threads)
-            threads.submit(gate.wait)
-            assert await admin.create("t", timeout_ms=1) is ErrorCode.REQUEST_TIMED_OUT
-            gate.set()
-            while "t" not in admin.node.broker.image.topics:
+            threads.submit(gate.wait, 30)
+            record = TopicRecord(name="t", topic_id=bytes(range(16)))
+            try:
+                answer = await decide_within(1, broker.controller, lambda _image: Decision([record], "decided"))
+            finally:
+                gate.set()
+            assert answer is None
+            while "t" not in broker.image.topics:
                 await asyncio.sleep(0.001)
 
     run(main())
