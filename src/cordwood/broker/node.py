@@ -89,8 +89,23 @@ class Node:
 
     async def start(self) -> None:
         """Raises `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. After it the node takes requests."""
+        opened: list[Disk] = []
+
+        def open_disk(root: str) -> Disk:
+            opened.append(self._open_disk(root))
+            return opened[-1]
+
+        try:
+            await self._start(open_disk)
+        except BaseException:
+            # The process may live on, and want the directories that are locked.
+            for disk in opened:
+                disk.close()
+            raise
+
+    async def _start(self, open_disk: Callable[[str], Disk]) -> None:
         now_ms = self._clock.now_ms()
-        dirs = take_directories(self.config, self._open_disk, self._random, now_ms)
+        dirs = take_directories(self.config, open_disk, self._random, now_ms)
         self._metadata_disk = dirs.metadata
         self._metadata_log = SingleNodeLog.open(
             dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
@@ -125,8 +140,8 @@ class Node:
         broker.on_config.append(self._set_limits)
         # The port is needed to join, and clients are not to find a broker that has not joined.
         self.server.hold()
-        await self._listen()
         try:
+            await self._listen()
             await self._join(dirs)
             await self._directory_events.joined()
         except BaseException:

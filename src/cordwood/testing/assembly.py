@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.errors import ConfigError
 from cordwood.config.layers import Layer
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.disk import Disk, DiskError
+from cordwood.runtime.disk import DiskError
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.network import NetworkError
 from cordwood.runtime.randomness import SeededRandom
@@ -20,7 +20,7 @@ from cordwood.runtime.tls import TlsError
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
 
-def new_node(settings: Mapping[str, str], data: str, port: int, open_disk: Callable[[str], Disk] = LocalDisk) -> Node:
+def new_node(settings: Mapping[str, str], data: str, port: int) -> Node:
     """On the running event loop. Raises `ConfigError`."""
     config = standalone_config(Layer("data", {"log.dirs": data}), Layer("settings", settings), port=port)
-    return Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=open_disk)
+    return Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from cordwood.runtime.event_loop import loop_factory
-from cordwood.runtime.local_disk import LocalDisk
 from cordwood.testing import NodeError
 from cordwood.testing.assembly import START_ERRORS, new_node
 from cordwood.testing.local_node import LocalNode, Setup
@@ -75,21 +74,9 @@ class EmbeddedNode(LocalNode):
         self._loop = asyncio.get_running_loop()
         # Its threads are told by their names, for `log`.
         self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self._name))
-        disks: list[LocalDisk] = []
-
-        def open_disk(root: str) -> LocalDisk:
-            disks.append(LocalDisk(root))
-            return disks[-1]
-
-        node = new_node(self.settings, str(self.data), self._port, open_disk)
+        node = new_node(self.settings, str(self.data), self._port)
         self._end = node.stopped
-        try:
-            await node.start()
-        except BaseException:
-            # This process lives on, and may want the directory that is locked.
-            for disk in disks:
-                disk.close()
-            raise
+        await node.start()
         ready.set_result(node.bootstrap)
         await node.stopped.wait()
         await node.stop()
