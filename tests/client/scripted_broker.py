@@ -14,6 +14,7 @@ from cordwood.net.server import Server
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo
 from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.sim.world import World
 from cordwood.wire.exceptions import UnsupportedRequest
 from cordwood.wire.frames import decode_request, encode_response, encode_response_parts
 from cordwood.wire.messages import index, request_class
@@ -49,6 +50,7 @@ class ScriptedBroker:
         self.id = node_id
         self.address = Address("", 0)
         self.leaders = [1]
+        self.leader_epoch = 0
         self.controller = 1
         self.max_versions: dict[int, int] = {}
         self.answers: dict[int, Script] = {
@@ -91,7 +93,11 @@ class ScriptedBroker:
     def _metadata(self, request: MetadataRequest, version: int) -> MetadataResponse:
         partitions = [
             MetadataResponsePartition(
-                partition_index=number, leader_id=leader, leader_epoch=0, replica_nodes=[leader], isr_nodes=[leader]
+                partition_index=number,
+                leader_id=leader,
+                leader_epoch=self.leader_epoch,
+                replica_nodes=[leader],
+                isr_nodes=[leader],
             )
             for number, leader in enumerate(self.leaders)
         ]
@@ -119,15 +125,16 @@ class ScriptedBroker:
 
 
 @asynccontextmanager
-async def scripted_brokers(count: int = 1) -> AsyncIterator[list[ScriptedBroker]]:
-    """Node ids count from 1."""
+async def scripted_brokers(count: int = 1, world: World | None = None) -> AsyncIterator[list[ScriptedBroker]]:
+    """Node ids count from 1. In a simulated world, or else on real sockets."""
     cluster: list[ScriptedBroker] = []
     servers = []
     try:
         for number in range(1, count + 1):
             broker = ScriptedBroker(cluster, number)
-            server = Server(SocketNetwork(), broker.handle)
-            broker.address = await server.listen("TEST", "127.0.0.1", 0)
+            host = "127.0.0.1" if world is None else f"broker{number}"
+            server = Server(SocketNetwork() if world is None else world.network.host(host), broker.handle)
+            broker.address = await server.listen("TEST", host, 0)
             cluster.append(broker)
             servers.append(server)
         yield cluster

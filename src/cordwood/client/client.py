@@ -53,8 +53,17 @@ class Client:
     ) -> "Client":
         """Tries each address once. Raises `CannotReachCluster` when none of them answers."""
         client = cls(bootstrap, settings if settings is not None else Settings(), network=network, random=random)
+
+        async def attempt() -> None:
+            try:
+                await client._fetch_metadata(())
+            except CannotReachCluster as error:
+                # Who mistyped an address should hear of it at once; a broker that is lost later is tried again.
+                error.retriable = False
+                raise
+
         try:
-            await client._fetch_metadata(())
+            await client.retrying(attempt)
         except BaseException:
             await client.close()
             raise
