@@ -1,1 +1,1 @@
-"""The simulated world: a disk that can crash."""
+"""The simulated world: one seed decides what happens in it. docs/simulation.md tells how it is made."""

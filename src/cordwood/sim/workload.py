@@ -95,6 +95,8 @@ def _settings(history: History, source: Random) -> dict[str, str]:
         "num.partitions": str(source.randint(1, 3)),
         # Segments are rolled by time, so that little data makes many.
         "log.roll.ms": source.choice(("1000", "5000", "600000")),
+        # With a small one, what is sent is read from files that may be gone by then.
+        "socket.send.buffer.bytes": source.choice(("102400", "2000")),
         "log.index.interval.bytes": source.choice(("0", "200", "4096")),
     }
     if source.random() < _RETENTION:

@@ -7,14 +7,14 @@ last batch before the last snapshot, as in Kafka's files, and those after it; an
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Partition, Promise, Read, Seen, Send
+from cordwood.sim.history import FinalLog, History, Partition, Promise, Read, Send
 
 from .violation import Violation
 
 
 def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterator[Violation]:
     for partition, log in history.final.items():
-        yield from _once_whole_and_in_order(history, partition, log.records, log.start_offset)
+        yield from _once_whole_and_in_order(history, partition, log)
     yield from _read_once(history)
     if history.promise is not Promise.PREFIX:
         for send, error, incarnation in history.sequence_gaps:
@@ -29,18 +29,15 @@ def _may_be_appended(history: History, send: Send) -> bool:
     return any(seen.value == send.values[0] for seen in log.records)
 
 
-def _once_whole_and_in_order(
-    history: History, partition: Partition, records: list[Seen], start_offset: int
-) -> Iterator[Violation]:
+def _once_whole_and_in_order(history: History, partition: Partition, log: FinalLog) -> Iterator[Violation]:
     name = f"{partition[0]}-{partition[1]}"
     places: dict[bytes, list[int]] = {}
-    for seen in records:
+    for seen in log.records:
         places.setdefault(seen.value, []).append(seen.offset)
-    last: dict[int, tuple[int, int]] = {}
-    for send in sorted(
-        (send for send in history.sends if send.partition == partition),
-        key=lambda send: (send.producer_id, send.sequence),
-    ):
+    # By producer: the sequence and the last offset of the batch before.
+    before: dict[int, tuple[int, int]] = {}
+    sends = [send for send in history.sends if send.partition == partition]
+    for send in sorted(sends, key=lambda send: (send.producer_id, send.sequence)):
         found = [places.get(value, []) for value in send.values]
         if any(len(offsets) > 1 for offsets in found):
             yield Violation("a batch is appended once", f"{name} has it at {found}: {send}")
@@ -48,22 +45,23 @@ def _once_whole_and_in_order(
         offsets = [one[0] for one in found if one]
         if not offsets:
             continue
-        # Deleting may have taken the beginning of a batch.
-        missing = len(found) - len(offsets)
-        is_cut = offsets[0] == start_offset and all(not one for one in found[:missing])
-        is_thinned = partition[0] in history.compacted
-        if is_thinned:
-            pass
-        elif (missing and not is_cut) or offsets != list(range(offsets[0], offsets[0] + len(offsets))):
+        if partition[0] not in history.compacted and not _is_whole(found, offsets, log.start_offset):
             yield Violation("a batch is there as a whole", f"{name} has it at {found}: {send}")
         if send.is_idempotent:
-            sequence, offset = last.get(send.producer_id, (-1, -1))
+            sequence, offset = before.get(send.producer_id, (-1, -1))
             if offset >= offsets[0]:
                 yield Violation(
                     "a producer's batches keep their order",
                     f"{name}: sequence {sequence} is at {offset}, after {send.sequence} at {offsets[0]}",
                 )
-            last[send.producer_id] = (send.sequence, offsets[-1])
+            before[send.producer_id] = (send.sequence, offsets[-1])
+
+
+def _is_whole(found: list[list[int]], offsets: list[int], start_offset: int) -> bool:
+    """All of it in a row; deleting may have taken its beginning."""
+    missing = len(found) - len(offsets)
+    is_cut = offsets[0] == start_offset and not any(found[:missing])
+    return (not missing or is_cut) and offsets == list(range(offsets[0], offsets[0] + len(offsets)))
 
 
 def _read_once(history: History) -> Iterator[Violation]:
