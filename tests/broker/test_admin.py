@@ -147,6 +147,34 @@ def test_a_new_topics_answer_tells_of_the_configuration_as_it_is_now(tmp_path: P
     run(main())
 
 
+def test_a_directory_is_cordoned_by_its_path_as_it_was_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with admin_of(tmp_path, log_dirs="one,two") as admin:
+            assert await admin.alter(BROKER, "1", "cordoned.log.dirs", "two") == (ErrorCode.NONE, None)
+            directories = admin.node.broker.replicas.directories.directories
+            assert [directory.is_cordoned for directory in directories] == [False, True]
+            await admin.create("t", 4)
+            assert [len(directory.logs) for directory in directories] == [4, 0]
+
+    monkeypatch.chdir(tmp_path)
+    run(main())
+
+
+def test_cordoned_directories_are_told_again_after_a_restart(tmp_path: Path) -> None:
+    async def cordon() -> None:
+        async with admin_of(tmp_path) as admin:
+            await admin.alter(BROKER, "1", "cordoned.log.dirs", "*")
+
+    async def look() -> None:
+        async with admin_of(tmp_path) as admin:
+            assert await admin.create("t") is ErrorCode.INVALID_REPLICATION_FACTOR
+
+    run(cordon())
+    run(look())
+
+
 def test_documentation_says_what_is_allowed_and_what_goes_by_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with admin_of(tmp_path) as admin:

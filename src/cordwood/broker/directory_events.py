@@ -83,8 +83,10 @@ class DirectoryEvents:
     def _cordon(self, config: BrokerConfig) -> None:
         """Which directories take no new partitions: the node goes by it, and the controller is told."""
         cordoned = config.items("cordoned.log.dirs")
-        for directory in self._broker.replicas.directories.directories:
-            directory.is_cordoned = directory.disk.root in cordoned or cordoned == (_ALL_DIRECTORIES,)
+        directories = self._broker.replicas.directories.directories
+        # By the paths as they were configured: those of the disks are absolute.
+        for path, directory in zip(dict.fromkeys(config.log_dirs), directories, strict=True):
+            directory.is_cordoned = path in cordoned or cordoned == (_ALL_DIRECTORIES,)
         self._tell()
 
     @property

@@ -17,7 +17,10 @@ def place_replicas(
     """The replicas of each partition, the leader first."""
     brokers = [broker for broker in image.brokers.values() if not _is_cordoned(broker)]
     if all(broker.fenced for broker in brokers):
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced, or have all their log directories cordoned.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "All brokers are currently fenced, or have all their log directories cordoned.",
+        )
     if replication_factor > len(brokers):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
