@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka_client import Address, Client, Record, Sending, eventually, read, read_all, refusal_of
 from librdkafka_client import LibrdkafkaClient, connection_settings, consumer_settings
-from node_process import NodeProcess
+from node_process import TELLS_OF_PROCESSES, NodeProcess
 
 from cordwood.wire.errors import ErrorCode
 
@@ -57,6 +57,7 @@ def test_a_compacted_topic_keeps_the_last_of_each_key(own_node: StartNode) -> No
     )
 
 
+@pytest.mark.skipif(not TELLS_OF_PROCESSES, reason="this system does not tell of a process's descriptors")
 def test_a_connection_that_was_idle_is_closed_and_its_client_goes_on(own_node: StartNode) -> None:
     node = own_node({"connections.max.idle.ms": "500"})
     address = Address(node.bootstrap)
