@@ -9,6 +9,7 @@ from cordwood.log.config import MAX_INT64, LogConfig
 from cordwood.log.directory import LogDirectories, LogDirectory
 from cordwood.log.log import Log
 from cordwood.log.relocation import Relocation
+from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.record import Record
@@ -187,6 +188,31 @@ def test_a_move_is_not_wanted_any_more_once_the_partition_is_deleted() -> None:
     relocation = relocation_of(both)
     both.directories[0].delete(*KEY, NOW)
     assert not relocation.is_wanted
+
+
+@pytest.mark.parametrize("operation", ["write", "append to", "sync", "rename"])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_disk_that_fails_at_the_last_moment_leaves_one_replica(failing: int, operation: str) -> None:
+    disks = two_disks()
+    both = directories(*disks)
+    present = filled(both)
+    relocation = relocation_of(both)
+    catch_up(relocation)
+    disks[failing].fail_next(operation)
+    try:
+        moved: Log | None = relocation.finish()
+    except DiskError:
+        moved = None
+    holders = [directory for directory in both.directories if KEY in directory.logs]
+    assert len(holders) == 1
+    if moved is not None:
+        assert values(moved) == ["v0", "v1", "v2", "v3", "v4"]
+    elif failing == 1 and holders[0] is both.directories[0]:
+        # The other disk goes on, and so does the replica on it.
+        assert values(present) == ["v0", "v1", "v2", "v3", "v4"]
+    else:
+        # It is offline with its directory.
+        assert holders[0] is both.directories[failing]
 
 
 def test_a_move_that_was_under_way_at_a_stop_is_asked_for_again() -> None:

@@ -279,10 +279,21 @@ class LogDirectory:
         self.logs[key] = self.futures.pop(key)
         if cleaned_to:
             self.cleaner_offsets[key] = cleaned_to
-        for checkpoint in (self.recovery_points, self.log_starts, self.cleaner_checkpoint):
-            checkpoint.write(self._offsets(checkpoint))
-        if self.high_watermarks.may_name_gone(key):
-            self.high_watermarks.write(self._offsets(self.high_watermarks))
+        try:
+            for checkpoint in (self.recovery_points, self.log_starts, self.cleaner_checkpoint):
+                checkpoint.write(self._offsets(checkpoint))
+            if self.high_watermarks.may_name_gone(key):
+                self.high_watermarks.write(self._offsets(self.high_watermarks))
+        except DiskError:
+            self.take_back_future(topic, partition)
+            raise
+
+    def take_back_future(self, topic: str, partition: int) -> None:
+        """It does not become the replica after all."""
+        key = (topic, partition)
+        self.futures[key] = self.logs.pop(key)
+        self.cleaner_offsets.pop(key, None)
+        self._forget(key)
 
     def adopt_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
         """The replica takes its name. There must not be another one of it anywhere."""

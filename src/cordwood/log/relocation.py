@@ -6,6 +6,7 @@ future one has all of it on stable storage; from then on the future one, which t
 """
 
 from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import DiskError
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.primitives import Uuid
 
@@ -61,7 +62,8 @@ class Relocation:
         return len(found)
 
     def finish(self) -> Log:
-        """The future log takes the place of the present one, and of its offsets. The present one's files go later."""
+        """The future log takes the place of the present one, and of its offsets. The present one's files go later.
+        Raises DiskError; then the one that counts is where it was, or in the directory that has failed."""
         while self.copy(_FINAL_COPY_BYTES, to_the_end=True):
             pass
         now_ms = self._clock.now_ms()
@@ -69,8 +71,14 @@ class Relocation:
         self.future.high_watermark = self.present.high_watermark
         self.future.start_offset = self.present.start_offset
         self.destination.note_future(*self._key, self._cleaned_to)
-        self.source.delete(*self._key, now_ms)
-        self.source.disk.sync_directory()
+        try:
+            self.source.delete(*self._key, now_ms)
+            self.source.disk.sync_directory()
+        except DiskError:
+            # The present one goes offline with its directory, where it may still be: there must not be another.
+            self.source.logs[self._key] = self.present
+            self.destination.take_back_future(*self._key)
+            raise
         return self.destination.adopt_future(*self._key, self._topic_id, now_ms)
 
     def give_up(self) -> None:
