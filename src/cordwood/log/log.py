@@ -59,6 +59,7 @@ class FlushJob:
     now_ms: int
     sealed: tuple[Segment, ...]
     truncations: int
+    names_changed: int
     run: Callable[[], None]
 
 
@@ -104,6 +105,9 @@ class Log:
         self._is_touched = not is_clean
         # Sealed since the last flush, or not known to be synced since the log was opened.
         self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
+        # Files that were made, renamed or removed since the log was opened, and how many of these steps are durable;
+        # opening counts as one. Syncing a directory costs as much as syncing a file.
+        self._names_changed, self._names_synced = 1, 0
         # A truncation is durable once its segment was synced.
         self.truncations = self._synced_truncations = 0
         # Where a read up to an offset ends, as last computed: (offset, segment, position).
@@ -257,6 +261,7 @@ class Log:
         return self.roll(now_ms, first_offset)
 
     def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
+        self._names_changed += 1
         return Segment.create(self.place, base_offset, now_ms, self._roll_jitter_ms())
 
     def _roll_jitter_ms(self) -> int:
@@ -302,14 +307,18 @@ class Log:
         self.write_epochs()
         if self._is_new:
             others.append(self.disk.open(f"{self.directory}/{PARTITION_METADATA}"))
-        run = self.disk.sync_job([*logs, *others], [self.directory, ""] if self._is_new else [self.directory])
+        directories = []
+        if others or self._names_changed > self._names_synced:
+            directories = [self.directory, ""] if self._is_new else [self.directory]
+        run = self.disk.sync_job([*logs, *others], directories)
         for file in others:
             file.close()
         self._flushing_to = max(self._flushing_to, end_offset)
-        return FlushJob(end_offset, is_whole, now_ms, tuple(sealed), self.truncations, run)
+        return FlushJob(end_offset, is_whole, now_ms, tuple(sealed), self.truncations, self._names_changed, run)
 
     def end_flush(self, job: FlushJob) -> None:
         self._is_new = False
+        self._names_synced = max(self._names_synced, job.names_changed)
         if job.truncations != self.truncations:
             # What the log holds by now at these offsets may have been written since.
             return
@@ -499,6 +508,8 @@ class Log:
         if beyond:
             self.disk.sync_directory(self.directory)
         self.truncations += 1
+        # Snapshots of what is cut off go too, and must not come back.
+        self._names_changed += 1
         self.active.truncate_to(offset)
         if self.active in self._unsynced:
             self._unsynced.remove(self.active)
@@ -544,6 +555,8 @@ class Log:
             if segment.base_offset >= offset:
                 self._retire_segment(segment, now_ms)
         self.truncations += 1
+        # Snapshots of what is cut off go too, and must not come back.
+        self._names_changed += 1
         if before and before[-1].next_offset() > offset:
             # Nor must a crash leave it beside a segment that begins within it, or with a hole behind it.
             self.disk.sync_directory(self.directory)
@@ -569,6 +582,7 @@ class Log:
 
     def reload_producers(self, now_ms: int) -> None:
         """Producer state as of the end of the log, from the last snapshot before it and the log since."""
+        self._names_changed += 1
         self.snapshots.trim(self.start_offset, self.end_offset)
         self.producers = self._producers_at(self.end_offset, now_ms)
         self.producers.on_high_watermark(self.high_watermark)
@@ -623,6 +637,7 @@ class Log:
         yield self.disk.sync_job([], [self.directory])
 
     def _retire_segment(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
+        self._names_changed += 1
         self.segments.remove(segment)
         if segment in self._unsynced:
             self._unsynced.remove(segment)
