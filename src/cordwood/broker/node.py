@@ -21,6 +21,7 @@ from cordwood.log.directory import LogDirectories, LogDirectory
 from cordwood.metadata.bootstrap import activation_records, bootstrap_version, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.decision import new_uuid
+from cordwood.metadata.controller.elections import leaders_recovered
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
 from cordwood.net.server import Server
@@ -221,6 +222,7 @@ class Node:
             want_fence=False,
         )
         await controller.decide(lambda image: broker_heartbeat(image, heartbeat, broker.defaults))
+        await controller.decide(lambda image: leaders_recovered(image, broker.id))
 
     # While it runs
 

@@ -38,8 +38,8 @@ class KeyPair:
 
 
 class ServerTls:
-    """`ca_file` holds the certificates that clients' are verified against; or it is these. `protocols` are Java's names:
-    TLSv1.2, TLSv1.3. Raises `TlsError`."""
+    """`ca_file` holds the certificates that clients' are verified against; or it is these. `protocols` are Java's
+    names: TLSv1.2, TLSv1.3. Raises `TlsError`."""
 
     def __init__(
         self,
