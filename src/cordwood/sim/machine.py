@@ -8,9 +8,10 @@ await machine.stop()             # in order
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import standalone_config
@@ -46,13 +47,13 @@ class Machine:
         self.incarnation = 0
         self.ends: list[End] = []
         self.disks: dict[str, SimDisk] = {}
-        self.node: Node | None = None
         self._world = world
         self._source: Random = world.random(name)
         self._config = standalone_config(
             Layer("the simulation", {**settings, "log.dirs": ",".join(roots)}), host=name, port=PORT
         )
         self._process: Process | None = None
+        self._stop_asked_for = asyncio.Event()
         # What a crash at a step of a disk is to be.
         self._crash_loses_power = True
         for root in roots:
@@ -70,6 +71,7 @@ class Machine:
         assert not self.is_up, "one node on a machine"
         self.incarnation += 1
         self._world.trace.note("start", self.name, self.incarnation)
+        self._stop_asked_for = asyncio.Event()
         process = self._process = self._world.process(f"{self.name}/{self.incarnation}")
         started: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         process.when_killed(lambda: None if started.done() else started.set_result(False))
@@ -77,7 +79,7 @@ class Machine:
         return await started
 
     async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
-        node = self.node = Node(
+        node = Node(
             self._config,
             network=self._world.network.host(self.name),
             clock=self._world.clock,
@@ -92,25 +94,21 @@ class Machine:
             return
         if not started.done():
             started.set_result(True)
-        await node.stopped.wait()
-        self._world.trace.note("failed", self.name, str(node.failure))
+        await _first_of(node.stopped.wait(), self._stop_asked_for.wait())
+        if node.failure is not None:
+            self._world.trace.note("failed", self.name, str(node.failure))
         await node.stop()
         self.kill()
 
     async def stop(self) -> None:
         """In order, as far as it comes."""
-        node, process = self.node, self._process
-        if node is None or process is None or not process.alive:
+        process = self._process
+        if process is None or not process.alive:
             return
         self._world.trace.note("stop", self.name, self.incarnation)
         ended = asyncio.Event()
         process.when_killed(ended.set)
-
-        async def stop() -> None:
-            await node.stop()
-            self.kill()
-
-        process.start(stop())
+        self._stop_asked_for.set()
         await ended.wait()
 
     def kill(self) -> None:
@@ -137,7 +135,6 @@ class Machine:
         self._world.trace.note("power off" if power_lost else "kill", self.name, self.incarnation)
         self.ends.append(End(self.incarnation, power_lost))
         self._process.kill()
-        self.node = None
         for root, disk in self.disks.items():
             self.disks[root] = disk.restart(power_lost=power_lost)
 
@@ -148,3 +145,10 @@ class Machine:
 
     def disk_crashed(self, root: str) -> None:
         self._end(self._crash_loses_power)
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
