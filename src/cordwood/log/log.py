@@ -334,6 +334,12 @@ class Log:
             self.disk.write_file(f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode())
             self.epochs.changed = False
 
+    def install_epochs(self, draft: str) -> None:
+        """A file that holds the leader epochs takes its place; it is durable with the next flush."""
+        self.disk.rename(draft, f"{self.directory}/{LEADER_EPOCHS}")
+        self._names_changed += 1
+        self.epochs.changed = False
+
     def close(self, now_ms: int) -> None:
         """After this the log opens without recovery, provided that the directory's checkpoints are written too."""
         self.write_out()
