@@ -21,7 +21,7 @@ from time import monotonic
 
 sys.path.append(str(Path(__file__).parent.parent / "wire"))
 
-from attacks import ATTACKS, Attack, Target, Unforgivable
+from attacks import ATTACKS, WEIGHTS, Attack, Target, Unforgivable, choose_requests
 from kafka_client import Address, Record, eventually
 from librdkafka_client import LibrdkafkaClient
 from node_process import NodeProcess
@@ -104,6 +104,7 @@ def fuzz(address: Address, seconds: float, seed: int, node: NodeProcess | None =
 
 def _attack_each_once(target: Target, seed: int) -> Attacked:
     attacked = Attacked()
+    target.requests = choose_requests(Random(seed), target)
     for attack in ATTACKS:
         _attempt(attack, Random(f"{seed} {attack.__name__}"), target, attacked)
     target.release()
@@ -119,12 +120,14 @@ def _attack(target: Target, seconds: float, seed: int) -> Attacked:
 
 def _attack_in_threads(target: Target, seconds: float, seed: str) -> Attacked:
     attacked = Attacked()
+    target.requests = choose_requests(Random(seed), target)
     deadline = monotonic() + seconds
 
     def go_on(number: int) -> None:
         random = Random(f"{seed} {number}")
         while monotonic() < deadline:
-            _attempt(random.choice(ATTACKS), random, target, attacked)
+            (attack,) = random.choices(ATTACKS, WEIGHTS)
+            _attempt(attack, random, target, attacked)
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(go_on, range(THREADS)))
