@@ -154,6 +154,21 @@ def test_producers_are_known_after_the_move() -> None:
     assert again.is_duplicate
 
 
+def test_each_of_a_producers_last_batches_is_still_known_as_a_duplicate() -> None:
+    both = directories(*two_disks())
+    log = both.directories[0].create(*KEY, TOPIC_ID, NOW)
+    sent = [
+        encode_batch([Record(0, NOW, b"k", b"v")], producer_id=7, producer_epoch=0, base_sequence=sequence)
+        for sequence in range(5)
+    ]
+    for one in sent:
+        log.append_as_leader(bytearray(one), 0, NOW)
+    log.advance_high_watermark(log.end_offset)
+    moved = move(both)
+    again = [moved.append_as_leader(bytearray(one), 0, NOW) for one in sent]
+    assert [(appended.first_offset, appended.is_duplicate) for appended in again] == [(at, True) for at in range(5)]
+
+
 def test_retention_that_is_faster_than_the_copy_makes_it_begin_anew() -> None:
     both = directories(*two_disks())
     present = filled(both)

@@ -313,6 +313,8 @@ class LogDirectory:
             producer_expiration_ms=self._producer_expiration_ms,
         )
         log = self.logs[key] = self._open(topic, path, options, now_ms)
+        # They know the last batches of each producer; what was just read back has the last one only.
+        log.producers = future.producers
         self.topic_ids[key] = topic_id
         return log
 
