@@ -45,6 +45,8 @@ class Machine:
     ) -> None:
         self.name = name
         self.incarnation = 0
+        # For tests that look into it: the one that was started last.
+        self.node: Node | None = None
         self.ends: list[End] = []
         self.disks: dict[str, SimDisk] = {}
         self._world = world
@@ -79,7 +81,7 @@ class Machine:
         return await started
 
     async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
-        node = Node(
+        node = self.node = Node(
             self._config,
             network=self._world.network.host(self.name),
             clock=self._world.clock,
