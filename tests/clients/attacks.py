@@ -34,6 +34,8 @@ ANSWER_WITHIN_S = 20.0
 UNANSWERED_WITHIN_S = 0.05
 CRC_POSITION = 17
 CRC_START = 21
+# The base and the largest timestamp.
+TIMES_POSITION = 27
 CLIENT_ID = "fuzz"
 # Of produce requests, by topic name.
 PRODUCE_VERSION = 9
@@ -212,6 +214,36 @@ def records_that_are_wrong_under_a_right_checksum(random: Random, target: Target
     _produce(random, target, bytes(batch))
 
 
+def records_with_strange_times_and_offsets(random: Random, target: Target) -> None:
+    """Offsets that do not count up, which the broker has to give anew, and times before time began."""
+    offsets = [0, *sorted(random.sample(range(1, 1000), random.randrange(5)))]
+    records = [(offset, random.randrange(1 << 40), b"key", b"value", ()) for offset in offsets]
+    batch = encode_batch(records, last_offset=len(offsets) - 1, codec=random.choice(list(Codec)))
+    times = [-1, -2, -(1 << 63), (1 << 63) - 1, -random.randrange(1 << 62), 0]
+    struct.pack_into(">qq", batch, TIMES_POSITION, random.choice(times), random.choice(times))
+    struct.pack_into(">I", batch, CRC_POSITION, crc32c(batch[CRC_START:]))
+    _produce(random, target, bytes(batch))
+
+
+def a_lie_about_the_length_of_records(random: Random, target: Target) -> None:
+    batch = bytes(_batch(random))
+    frame = encode_request(_produce_request(target, batch, random.choice([0, 1, -1])), PRODUCE_VERSION, 1, CLIENT_ID)
+    before, _, after = frame.partition(batch)
+    # A length of up to 16 KiB is a varint of two bytes, one of less than 127 of one.
+    before = before[: -1 if len(batch) < 127 else -2]
+    lies = [
+        b"\xff" * 10,
+        b"\xff\xff\xff\xff\x0f",
+        b"\xff\xff\xff\xff\x07",
+        b"\x80" * 5,
+        b"\x00",
+        b"\x01",
+        b"\x80\x01",
+        b"",
+    ]
+    _send_and_see(random, target, _framed((before + random.choice(lies) + batch + after)[4:]))
+
+
 def records_that_swell(random: Random, target: Target) -> None:
     """Small when compressed, and large when not."""
     _produce(random, target, _swelling_batch(random.choice([Codec.GZIP, Codec.LZ4, Codec.ZSTD])))
@@ -280,6 +312,8 @@ ATTACKS: tuple[Attack, ...] = (
     garbage_for_records,
     records_with_a_wrong_checksum,
     records_that_are_wrong_under_a_right_checksum,
+    records_with_strange_times_and_offsets,
+    a_lie_about_the_length_of_records,
     records_that_swell,
     slow_bytes,
     half_a_request_and_silence,
