@@ -133,3 +133,20 @@ def test_a_request_that_is_cut_short_goes_the_general_way() -> None:
             assert dispatch_of(node)._shortcut.answer(bytearray(frame[:length]), connection.info) is None
 
     simulate(test)
+
+
+def test_a_length_that_is_none_goes_the_general_way() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t")
+        channel = await node.connect()
+        records = batch("a" * 300)
+        request = produce("t", records, acks=1)
+        frame = encode_request(request, 9, 5, "test")[4:]
+        await channel.request(request, 9)
+        # The length, two bytes, stands right before the records.
+        at = frame.index(records) - 2
+        (connection,) = node.node.server
+        lying = bytearray(frame[:at] + b"\xff" * 10 + frame[at + 2 :])
+        assert dispatch_of(node)._shortcut.answer(lying, connection.info) is None
+
+    simulate(test)

@@ -197,6 +197,16 @@ def test_offsets_that_do_not_count_up_within_a_batch_are_given_anew(tmp_path: Pa
     assert [record.offset for record in read_all(log)] == [0, 1, 2]
 
 
+def test_a_batch_that_has_to_be_written_anew_is_refused_if_it_has_negative_timestamps(tmp_path: Path) -> None:
+    data = batch("a", "b")
+    second = BATCH_HEADER_SIZE + 1 + data[BATCH_HEADER_SIZE] // 2
+    data[second + 3] = 0
+    # The base timestamp, to which those of the records are relative.
+    data[27:35] = (-5000).to_bytes(8, "big", signed=True)
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+    assert refusal_of(tmp_path, data).error is ErrorCode.INVALID_TIMESTAMP
+
+
 def test_a_bomb_is_refused(tmp_path: Path) -> None:
     data = batch("\0" * (200 << 20), codec=Codec.ZSTD)
     assert len(data) < 100_000

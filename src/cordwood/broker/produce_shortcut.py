@@ -83,7 +83,8 @@ class ProduceShortcut:
                 length, begin = continue_uvarint(frame, begin, length)
             end = begin + length - 1
             plain = length > BATCH_HEADER_SIZE and not frame[begin + ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT
-        except IndexError:
+        except (IndexError, ValueError):
+            # Cut short, or lengths that are none: the general way has words for it.
             return None
         if not plain or frame[end:] != _END:
             return None

@@ -132,6 +132,8 @@ def _rewritten(data: Buffer, header: BatchHeader, scan: RecordScan, config: LogC
             Record(index, record.timestamp, record.key, record.value, record.headers)
             for index, record in enumerate(decode_batch(data, limit=DECOMPRESSED_LIMIT_BYTES))
         ]
+        if any(record.timestamp < NO_TIMESTAMP for record in records):
+            raise Refusal(ErrorCode.INVALID_TIMESTAMP, "a record has a negative timestamp")
         return encode_batch(
             records,
             codec=header.codec if target is None else target,
