@@ -3,23 +3,30 @@ without."""
 
 from __future__ import annotations
 
-from cordwood.config.broker import BrokerConfig
+from cordwood.config.broker import BrokerConfig, Settings, overlaid
+from cordwood.config.definitions.broker import BROKER
 from cordwood.config.layers import Layer
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA = "cordwood-data"
 _CONTROLLER = "CONTROLLER"
+_QUORUM_ENDPOINT = f"{_CONTROLLER}://127.0.0.1:0"
+_PROTOCOLS = BROKER["listener.security.protocol.map"].default_spelling
 
 
 def standalone_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> BrokerConfig:
     """Under the given layers, of which the later wins, lies what makes a node of its own: both roles, node 1, a
-    listener for clients on `host` and `port`, and one for the quorum on any free port. Raises `ConfigError`."""
-    return BrokerConfig.from_layers(Layer("the defaults", _base(layers, host, port)), *layers)
+    listener for clients on `host` and `port`, and one for the quorum on any free port. Raises `ConfigError`.
+
+    Whoever says only where clients are listened to need not speak of the quorum: its listener is added to theirs.
+    """
+    said = overlaid(*(layer.settings for layer in layers))
+    base = Layer("the defaults", _base(said, host, port))
+    return BrokerConfig.from_layers(base, *layers, Layer("the defaults", _quorum_listener(said)))
 
 
-def _base(layers: tuple[Layer, ...], host: str, port: int) -> dict[str, str]:
-    said = {name for layer in layers for name in layer.settings}
+def _base(said: Settings, host: str, port: int) -> dict[str, str]:
     base = {
         "process.roles": "broker,controller",
         "controller.listener.names": _CONTROLLER,
@@ -31,13 +38,27 @@ def _base(layers: tuple[Layer, ...], host: str, port: int) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
     }
-    if not said & {"node.id", "broker.id"}:
+    if not said.keys() & {"node.id", "broker.id"}:
         base["node.id"] = "1"
     if "log.dir" in said:
         del base["log.dirs"]
     if "listeners" not in said:
         shown = f"[{host}]" if ":" in host else host
-        base["listeners"] = f"PLAINTEXT://{shown}:{port},{_CONTROLLER}://127.0.0.1:0"
-    if not said & {"controller.quorum.voters", "controller.quorum.bootstrap.servers"}:
+        base["listeners"] = f"PLAINTEXT://{shown}:{port},{_QUORUM_ENDPOINT}"
+    elif not said.keys() & {"inter.broker.listener.name", "security.inter.broker.protocol"}:
+        # There are no other brokers; Kafka wants it to be one of the listeners all the same.
+        base["inter.broker.listener.name"] = said["listeners"].partition(":")[0].strip()
+    if not said.keys() & {"controller.quorum.voters", "controller.quorum.bootstrap.servers"}:
         base["controller.quorum.bootstrap.servers"] = f"127.0.0.1:{port or DEFAULT_PORT}"
     return base
+
+
+def _quorum_listener(said: Settings) -> dict[str, str]:
+    listeners = said.get("listeners")
+    if listeners is None or "controller.listener.names" in said or _CONTROLLER in listeners.upper():
+        return {}
+    protocols = said.get("listener.security.protocol.map", _PROTOCOLS)
+    return {
+        "listeners": f"{listeners},{_QUORUM_ENDPOINT}",
+        "listener.security.protocol.map": f"{protocols},{_CONTROLLER}:PLAINTEXT",
+    }
