@@ -1,13 +1,3 @@
-"""Each test with the fixture `run` runs on asyncio's loop and on uvloop's."""
+"""The fixtures of this folder, from a module that has a name of its own."""
 
-from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import Any
-
-import pytest
-from net_support import LOOPS, run_on
-
-
-@pytest.fixture(params=sorted(LOOPS))
-def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
-    return partial(run_on, request.param)
+from net_fixtures import *  # noqa: F403

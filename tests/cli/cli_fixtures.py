@@ -1,0 +1,42 @@
+"""The cluster that the command is tested against: a node of our own, or Kafka with CORDWOOD_TEST_KAFKA=host:port."""
+
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from cli_runner import Cli
+
+KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
+READY = re.compile(r"is ready: bootstrap ([^ ,]+)")
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if KAFKA is not None:
+        yield KAFKA
+        return
+    data = tmp_path_factory.mktemp("node")
+    command = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stdout is not None
+            ready = READY.search(node.stdout.readline())
+            assert ready is not None, "the node did not start"
+            yield ready[1]
+        finally:
+            node.terminate()
+
+
+@pytest.fixture
+def cli(bootstrap: str) -> Cli:
+    return Cli(bootstrap)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test has."""
+    return f"t-{uuid.uuid4().hex[:12]}"
