@@ -17,6 +17,7 @@ from bench.nodes import disk_rows, life_rows, load_rows
 from bench.nodes.brokers import Broker, Cordwood, Kafka, Running
 from bench.nodes.table import HEADER, Bench, Row, lines
 
+WARM_UP_RUNS = 10
 ROWS = (*load_rows.ROWS, *disk_rows.ROWS, *life_rows.ROWS)
 
 
@@ -48,9 +49,9 @@ def _run(bench: Bench, options: argparse.Namespace, rows: list[Row], folder: Pat
             stack.callback(broker.stop)
             broker.start()
         if options.warm_up:
-            # A JVM compiles what it has seen often.
+            # A JVM compiles what it has seen often; after two runs Kafka was still three times slower than later.
             for broker in brokers:
-                for _ in range(2):
+                for _ in range(WARM_UP_RUNS if isinstance(broker, Kafka) else 1):
                     load_rows.produce_100(bench, broker)
         for row in rows:
             _report(bench, options, row, brokers)

@@ -105,7 +105,7 @@ def many_partitions(bench: Bench, broker: Broker, start_s: float) -> tuple[float
             cost.append((cpu_s(broker.pid) - before) / len(frames) * 1e6)
     # The first round to all of them opens their files; what lasts is what is compared.
     to_all, to_few, to_one = (min(cost) for cost in costs)
-    return restart_s, rss, idle, costs[0][0], to_all, to_few, to_one, to_few / to_one
+    return restart_s, rss, idle, costs[0][0], to_all, to_few, to_one, to_few / to_one, to_all / to_one
 
 
 ROWS = (
@@ -156,6 +156,7 @@ ROWS = (
             Measure("produce to any few", "µs"),
             Measure("produce to one", "µs"),
             Measure("any few / one", "", limit=1.1),
+            Measure("all in turns / one", "", limit=1.1),
         ),
         many_partitions,
         rounds=1,
