@@ -340,10 +340,11 @@ class Segment:
         return last
 
     def reset_indexes(self, *, with_txns: bool = False) -> None:
-        self.offset_index.clear()
-        self.time_index.clear()
-        self.has_index_files = True
-        if with_txns:
+        if self.size or self.has_index_files:
+            self.offset_index.clear()
+            self.time_index.clear()
+            self.has_index_files = True
+        if with_txns and (self.size or self.txn_index.is_stored):
             self.txn_index.clear()
         self._max_timestamp = -1
         self._offset_of_max_timestamp = -1
