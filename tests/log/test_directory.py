@@ -10,7 +10,8 @@ import pytest
 from support import NOW, batch, values
 
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectories, LogDirectory
+from cordwood.log.directories import LogDirectories
+from cordwood.log.directory import LogDirectory
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.runtime.local_disk import LocalDisk

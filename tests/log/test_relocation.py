@@ -6,7 +6,8 @@ import pytest
 from support import NOW, batch, values
 
 from cordwood.log.config import MAX_INT64, LogConfig
-from cordwood.log.directory import LogDirectories, LogDirectory
+from cordwood.log.directories import LogDirectories
+from cordwood.log.directory import LogDirectory
 from cordwood.log.log import Log
 from cordwood.log.relocation import Relocation
 from cordwood.runtime.disk import DiskError

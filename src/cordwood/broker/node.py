@@ -17,7 +17,8 @@ from collections.abc import Callable
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.directory import LogDirectories, LogDirectory
+from cordwood.log.directories import LogDirectories
+from cordwood.log.directory import LogDirectory
 from cordwood.metadata.bootstrap import activation_records, bootstrap_version, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.decision import new_uuid

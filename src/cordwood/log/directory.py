@@ -24,7 +24,6 @@ from .config import MAX_INT64, LogConfig
 from .files import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
-    LOG,
     PARTITION_METADATA,
     directory_name,
     marked_directory_name,
@@ -36,6 +35,7 @@ from .metrics import LogMetrics
 from .offset_checkpoint import OffsetCheckpoint
 from .offset_checkpoint import TopicPartition as TopicPartition
 from .recovery import DEFAULT_PRODUCER_EXPIRATION_MS, OpenOptions, open_log
+from .recovery_progress import RecoveryProgress
 from .removals import Removals
 from .steps import Steps, do_all
 
@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 NO_ID: Uuid = bytes(16)
 # The metadata log lies in the same directory but belongs to the Raft quorum.
 METADATA_PARTITION: TopicPartition = ("__cluster_metadata", 0)
-_PROGRESS_INTERVAL_S = 5.0
 # Reading an offset or two of a log takes well under a microsecond.
 _LOOKS_PER_STEP = 20
 
@@ -122,7 +121,7 @@ class LogDirectory:
         cleaner_offsets = self._read_cleaner_offsets()
         self.cleaner_offsets = cleaner_offsets or {}
         found = self._find_partitions(now_ms)
-        progress = RecoveryProgress(self.disk, self._clock, [] if clean else found)
+        progress = RecoveryProgress(self.disk, self._clock, [] if clean else [path for _, path in found])
 
         def options_of(partition: TopicPartition) -> OpenOptions:
             return OpenOptions(
@@ -434,132 +433,3 @@ def _high_watermark(log: Log) -> int:
 def _start_to_note(log: Log) -> int | None:
     """Only where the start is not the first segment's, as Kafka does."""
     return log.start_offset if log.start_offset > log.segments.first.base_offset else None
-
-
-class RecoveryProgress:
-    """Tells every few seconds how far a long recovery is."""
-
-    def __init__(self, disk: Disk, clock: Clock, partitions: list[tuple[TopicPartition, str]]) -> None:
-        self._root = disk.root
-        self._clock = clock
-        self._started = self._told = clock.monotonic()
-        self.done_bytes = 0
-        # An upper bound: what was flushed is not walked.
-        self.total_bytes = sum(
-            entry.size for _, path in partitions for entry in disk.list(path) if entry.name.endswith(LOG)
-        )
-
-    def advance(self, done_bytes: int) -> None:
-        self.done_bytes += done_bytes
-        now = self._clock.monotonic()
-        if now - self._told >= _PROGRESS_INTERVAL_S:
-            self._told = now
-            logger.info(
-                "recovering %s: %d of at most %d MB checked", self._root, self.done_bytes >> 20, self.total_bytes >> 20
-            )
-
-    def finish(self, partitions: int) -> None:
-        logger.info(
-            "opened %d partitions of %s in %.1f s, %d MB checked",
-            partitions,
-            self._root,
-            self._clock.monotonic() - self._started,
-            self.done_bytes >> 20,
-        )
-
-
-class LogDirectories:
-    """The node's log directories (`log.dirs`). One that fails goes offline alone."""
-
-    def __init__(
-        self, directories: list[LogDirectory], on_offline: Callable[[LogDirectory], None] | None = None
-    ) -> None:
-        self.directories = directories
-        self._on_offline = on_offline or (lambda _directory: None)
-        # Those of which it was said that they have failed.
-        self._told: set[LogDirectory] = set()
-
-    @property
-    def online(self) -> list[LogDirectory]:
-        return [directory for directory in self.directories if not directory.is_offline]
-
-    def open(self) -> None:
-        # Who tried to use them before has said so.
-        self._told.update(directory for directory in self.directories if directory.is_offline)
-        self._each(LogDirectory.open)
-        for directory in self.online:
-            for topic, partition in list(directory.interrupted):
-                self._settle_interrupted(directory, topic, partition)
-
-    def _settle_interrupted(self, directory: LogDirectory, topic: str, partition: int) -> None:
-        """A replica was on its way into the directory. If there is no other, it had arrived: the other goes only then
-        (see `relocation`). Otherwise it begins anew, which `interrupted` still asks for."""
-        if len(self.online) < len(self.directories):
-            # The other may lie where nobody can look.
-            del directory.interrupted[topic, partition]
-            return
-        try:
-            if self.log(topic, partition) is None:
-                directory.open_interrupted(topic, partition)
-            else:
-                directory.doom_interrupted(topic, partition)
-        except DiskError as error:
-            self.take_offline(directory, error)
-
-    def log(self, topic: str, partition: int) -> Log | None:
-        directory = self.directory_of(topic, partition)
-        return None if directory is None else directory.logs[topic, partition]
-
-    def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
-        return next((directory for directory in self.online if (topic, partition) in directory.logs), None)
-
-    def with_id(self, directory_id: Uuid) -> LogDirectory | None:
-        """Online or not."""
-        if directory_id == NO_ID:
-            return None
-        return next((directory for directory in self.directories if directory.id == directory_id), None)
-
-    @property
-    def emptiest(self) -> LogDirectory | None:
-        """Of those online that take new partitions the one with the fewest, as in Kafka; the first if none does."""
-        online = self.online
-        open_to_new = [directory for directory in online if not directory.is_cordoned]
-        return min(open_to_new or online[:1], key=lambda directory: len(directory.logs), default=None)
-
-    def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
-        directory = self.emptiest
-        if directory is None:
-            raise self.directories[0].disk.failure or AssertionError("no log directory")
-        return directory.create(topic, partition, topic_id, now_ms)
-
-    def checkpoint(self) -> None:
-        self._each(LogDirectory.checkpoint)
-
-    def purge(self, now_ms: int) -> None:
-        self._each(lambda directory: directory.purge(now_ms))
-
-    def close(self, broker_epoch: int = -1) -> None:
-        self._each(lambda directory: directory.close(broker_epoch))
-        for directory in self.directories:
-            # Those that have failed let go of their lock too.
-            directory.disk.close()
-
-    def _each(self, action: Callable[[LogDirectory], None]) -> None:
-        for directory in self.online:
-            try:
-                action(directory)
-            except DiskError as error:
-                self.take_offline(directory, error)
-
-    def take_offline(self, directory: LogDirectory, error: DiskError) -> bool:
-        """Lets go of its logs and says so, once; False if that has been done."""
-        if directory in self._told:
-            return False
-        self._told.add(directory)
-        logger.error("%s; its %d partitions are offline, other directories go on", error, len(directory.logs))
-        for log in directory.logs.values():
-            log.release()
-        directory.logs.clear()
-        directory.futures.clear()
-        self._on_offline(directory)
-        return True

@@ -1,0 +1,42 @@
+"""How far a long recovery of a log directory is, told every few seconds."""
+
+import logging
+
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import Disk
+
+from .files import LOG
+
+logger = logging.getLogger(__name__)
+
+_PROGRESS_INTERVAL_S = 5.0
+
+
+class RecoveryProgress:
+    """Tells every few seconds how far a long recovery is."""
+
+    def __init__(self, disk: Disk, clock: Clock, paths: list[str]) -> None:
+        self._root = disk.root
+        self._clock = clock
+        self._started = self._told = clock.monotonic()
+        self.done_bytes = 0
+        # An upper bound: what was flushed is not walked.
+        self.total_bytes = sum(entry.size for path in paths for entry in disk.list(path) if entry.name.endswith(LOG))
+
+    def advance(self, done_bytes: int) -> None:
+        self.done_bytes += done_bytes
+        now = self._clock.monotonic()
+        if now - self._told >= _PROGRESS_INTERVAL_S:
+            self._told = now
+            logger.info(
+                "recovering %s: %d of at most %d MB checked", self._root, self.done_bytes >> 20, self.total_bytes >> 20
+            )
+
+    def finish(self, partitions: int) -> None:
+        logger.info(
+            "opened %d partitions of %s in %.1f s, %d MB checked",
+            partitions,
+            self._root,
+            self._clock.monotonic() - self._started,
+            self.done_bytes >> 20,
+        )
