@@ -1,0 +1,38 @@
+"""What a node says: log lines for machines, and which of its settings do nothing."""
+
+import json
+import logging
+
+import pytest
+
+from cordwood.cli.log_lines import JsonLines
+from cordwood.cli.up import _read_config
+
+
+def test_a_line_of_json_has_the_time_the_level_who_says_it_and_what() -> None:
+    record = logging.LogRecord("cordwood.log", logging.WARNING, "", 0, "%d records", (3,), None)
+    record.created = 1_700_000_000.25
+    assert json.loads(JsonLines().format(record)) == {
+        "time": "2023-11-14T22:13:20.250+00:00",
+        "level": "WARNING",
+        "logger": "cordwood.log",
+        "message": "3 records",
+    }
+
+
+def test_an_exception_stays_within_its_line() -> None:
+    try:
+        raise ValueError("of two\nlines")
+    except ValueError as error:
+        record = logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), (type(error), error, error.__traceback__))
+    line = JsonLines().format(record)
+    assert "\n" not in line
+    assert "ValueError: of two" in json.loads(line)["exception"]
+
+
+def test_settings_that_do_nothing_are_named_and_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    _read_config(None, ["num.io.threads=4", "num.partitions=2", "group.max.size=7"], "127.0.0.1", 0, None)
+    assert [record.getMessage().partition(" is set")[0] for record in caplog.records] == [
+        "num.io.threads",
+        "group.max.size",
+    ]
