@@ -1,0 +1,58 @@
+"""What an assignor is given, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from cordwood.wire.primitives import Uuid, uuid_text
+
+MemberPartitions = Mapping[Uuid, frozenset[int]]
+"""Topic id → partitions. A topic without partitions is left out."""
+
+Assignment = dict[str, MemberPartitions]
+"""Member id → its partitions; every member of the group is in it, also one that gets nothing.
+
+What did not change may be the very mapping that the assignor was given.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSubscription:
+    """A member as an assignor sees it: what it wants, and what it was last assigned."""
+
+    rack_id: str | None
+    """Kafka 4.3 hands it to its assignors, which make no use of it; nor do ours."""
+    instance_id: str | None
+    topic_ids: frozenset[Uuid]
+    assigned: MemberPartitions
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    members: Mapping[str, MemberSubscription]
+    is_homogeneous: bool
+    """Whether all members subscribe to the same topics."""
+
+
+class TopicDescriber(Protocol):
+    def partition_count(self, topic_id: Uuid) -> int:
+        """How many partitions a topic has; -1 if there is no such topic."""
+
+
+Assignor = Callable[[GroupSpec, TopicDescriber], Assignment]
+
+
+class UnknownTopic(Exception):
+    """A member's subscription names a topic that does not exist: Kafka's PartitionAssignorException."""
+
+    def __init__(self, topic_id: Uuid) -> None:
+        super().__init__(f"members subscribe to topic {uuid_text(topic_id)}, which does not exist")
+
+
+def known_partition_count(topics: TopicDescriber, topic_id: Uuid) -> int:
+    count = topics.partition_count(topic_id)
+    if count < 0:
+        raise UnknownTopic(topic_id)
+    return count
