@@ -22,6 +22,7 @@ from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Versions
 
 from .controller import Controller
+from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
 from .producer_ids import ProducerIds
 
@@ -51,6 +52,8 @@ class Broker:
         self.image = MetadataImage()
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
         self.producer_ids = ProducerIds(self)
+        self.coordinators = Coordinators(self)
+        self.groups = self.coordinators.groups
         self.moves = DirectoryMoves(
             replicas, clock, lambda: self.config.integer("replica.alter.log.dirs.io.max.bytes.per.second")
         )
@@ -84,7 +87,9 @@ class Broker:
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
                 self.replicas.configure(resource.name)
-        self.replicas.apply(delta.topics.replica_changes(self.id))
+        changes = delta.topics.replica_changes(self.id)
+        self.replicas.apply(changes)
+        self.coordinators.apply(changes, delta, image)
 
     def _configure(self, image: MetadataImage) -> None:
         try:

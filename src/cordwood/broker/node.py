@@ -151,6 +151,7 @@ class Node:
             raise
         self.background = Background(broker, self._metadata_log)
         self.background.start()
+        broker.coordinators.start()
         broker.moves.resume()
         self.server.accept()
 
@@ -247,6 +248,7 @@ class Node:
         for partition in self.broker.replicas:
             partition.expire_watchers()
         await stopping
+        self.broker.coordinators.stop()
         await self.broker.moves.finish()
         await self.background.stop()
         await self.broker.replicas.flusher.finish()

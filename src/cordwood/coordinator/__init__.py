@@ -1,0 +1,1 @@
+"""Coordinators: the shard runtime, groups with their offsets, transactions."""

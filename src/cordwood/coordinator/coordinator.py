@@ -1,0 +1,168 @@
+"""All shards of one coordinator on this broker: loaded when it comes to lead their partitions, dropped when it ceases.
+
+shard = coordinator.shard("orders-service")     # Refusal while it is loading, or is another broker's
+result = shard.decide(...)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from cordwood.log.refusal import Refusal
+from cordwood.metadata.topics_delta import ReplicaChanges
+from cordwood.replica.partition import Partition
+from cordwood.replica.replicas import Replicas
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.compression import Codec
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.hashing import partition_for_id
+
+from .decision import ProducerIdAndEpoch
+from .later import Later
+from .loading import LoadedState, load
+from .partition_log import PartitionLog
+from .shard import Shard
+
+_log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=LoadedState)
+
+
+class Coordinator(Generic[S]):
+    def __init__(
+        self,
+        kind: str,
+        topic: str,
+        replicas: Replicas,
+        clock: Clock,
+        *,
+        new_state: Callable[[int], S],
+        partition_count: Callable[[], int],
+        timeout_ms: Callable[[], int],
+        codec: Callable[[], Codec] = lambda: Codec.NONE,
+    ) -> None:
+        # Whose record types they are: "group", "transaction".
+        self.kind = kind
+        self.topic = topic
+        self.partition_count = partition_count
+        self._replicas = replicas
+        self._clock = clock
+        self._new_state = new_state
+        self._timeout_ms = timeout_ms
+        self._codec = codec
+        self._shards: dict[int, Shard[S]] = {}
+        # Of those that are loaded or being loaded: their partitions, and the leader epochs of this broker's.
+        self._partitions: dict[int, Partition] = {}
+        self._epochs: dict[int, int] = {}
+        self._loading: dict[int, asyncio.Task[None]] = {}
+
+    # Whom to ask
+
+    def index_of(self, key: str) -> int:
+        """Which partition a group or a transactional id belongs to."""
+        return partition_for_id(key, self.partition_count())
+
+    def shard(self, key: str) -> Shard[S]:
+        return self.shard_at(self.index_of(key))
+
+    def shard_at(self, index: int) -> Shard[S]:
+        shard = self._shards.get(index)
+        if shard is None:
+            if index in self._loading:
+                raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded")
+            raise Refusal(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{index} is not coordinated here")
+        return shard
+
+    @property
+    def shards(self) -> Iterator[Shard[S]]:
+        """Those that are loaded."""
+        return iter(list(self._shards.values()))
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading)
+
+    def epoch_of(self, index: int) -> int:
+        """The leader epoch in which a shard is coordinated here."""
+        return self._epochs[index]
+
+    # Markers
+
+    def end_transaction(
+        self, index: int, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool
+    ) -> Later[None] | None:
+        """Writes the marker that ends a producer's transaction in a shard's partition, and lets the state know."""
+        shard = self.shard_at(index)
+        log = shard.log
+        assert isinstance(log, PartitionLog)
+        return shard.write(
+            lambda: log.append_marker(producer, coordinator_epoch, commit=commit),
+            lambda: shard.state.replay_end_txn(producer.producer_id, commit=commit),
+        )
+
+    # Following the metadata
+
+    def start(self) -> None:
+        """At a start: whatever this broker leads by now."""
+        for partition in self._replicas:
+            if partition.topic == self.topic:
+                self._follow(partition.index)
+
+    def apply(self, changes: ReplicaChanges) -> None:
+        for topic, index in (*changes.deleted, *changes.leading, *changes.following):
+            if topic == self.topic:
+                self._follow(index)
+
+    def _follow(self, index: int) -> None:
+        partition = self._replicas.get(self.topic, index)
+        if partition is None or not partition.is_leader or partition.log is None:
+            self._drop(index, f"{self.topic}-{index} is not coordinated here any more")
+            return
+        if self._partitions.get(index) is not partition:
+            self._drop(index, f"{self.topic}-{index} is loaded anew")
+            self._partitions[index] = partition
+            self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition))
+        # Elected anew without having been away, it knows everything.
+        self._epochs[index] = partition.state.leader_epoch
+
+    async def _load(self, partition: Partition) -> None:
+        index, name = partition.index, f"{self.topic}-{partition.index}"
+        log = partition.log
+        assert log is not None
+        state = self._new_state(index)
+        began = self._clock.monotonic()
+        try:
+            records = await load(self.kind, name, log, state, self._clock)
+        except DiskError as error:
+            self._replicas.disk_failed(error)
+            return
+        except Refusal as refusal:
+            _log.error("%s cannot be loaded, and what it coordinates is not available: %s", name, refusal)
+            return
+        finally:
+            if self._loading.get(index) is asyncio.current_task():
+                del self._loading[index]
+        if records:
+            _log.info("loaded %s: %d records in %.2f s", name, records, self._clock.monotonic() - began)
+        log_of_shard = PartitionLog(partition, self._clock, self._replicas.disk_failed, self._codec())
+        shard = self._shards[index] = Shard(state, log_of_shard, self._clock, self._timeout_ms)
+        shard.loaded()
+
+    def _drop(self, index: int, why: str) -> None:
+        self._partitions.pop(index, None)
+        self._epochs.pop(index, None)
+        task = self._loading.pop(index, None)
+        if task is not None:
+            task.cancel()
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            shard.close(Refusal(ErrorCode.NOT_COORDINATOR, why))
+
+    def stop(self) -> None:
+        """At a stop: nothing is decided any more."""
+        for index in [*self._loading, *self._shards]:
+            self._drop(index, "the node stops")

@@ -1,0 +1,59 @@
+"""What every kind of group can be asked."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+from cordwood.coordinator.decision import CoordinatorRecord
+
+
+class GroupType(Enum):
+    """As ListGroups spells them."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+class Group(Protocol):
+    group_id: str
+
+    @property
+    def type(self) -> GroupType: ...
+
+    @property
+    def protocol_type(self) -> str:
+        """ "consumer" for consumers; empty for a group that only has offsets."""
+
+    @property
+    def state_name(self) -> str:
+        """As ListGroups and the describing requests spell it."""
+
+    @property
+    def is_empty(self) -> bool:
+        """It has no members."""
+
+    # Each of these raises Refusal with the error that Kafka has for it, or lets it be.
+
+    def check_offset_commit(
+        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
+    ) -> None:
+        """Whether this member of this generation (or member epoch) may commit. `version` is the request's."""
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
+
+    def check_offset_delete(self) -> None: ...
+
+    def check_delete(self) -> None: ...
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Where that is not known it counts as subscribed; for OffsetDelete and the expiry of offsets."""
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """What takes the group (not its offsets) out of the log."""
+
+    @property
+    def offsets_expire_from_ms(self) -> int | None:
+        """None: the offsets of a topic expire by the time of their commit, once nobody is subscribed to it. Otherwise
+        the time at which the group was left by all: nothing expires before `offsets.retention.minutes` after it. The
+        group says which rule holds for it (KIP-211)."""

@@ -1,0 +1,99 @@
+"""Loading a shard: its partition's log, read from the disk and replayed into a fresh state.
+
+It goes in slices, so that the broker serves others meanwhile, and a long one says how far it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from cordwood.log.log import Log
+from cordwood.runtime.clock import Clock
+from cordwood.wire.batch_header import BatchHeader, batch_headers
+from cordwood.wire.control import ControlType, parse_control_type
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.frames import decode_coordinator_key, decode_coordinator_value
+from cordwood.wire.records import decode_batch
+
+from .decision import CoordinatorRecord
+from .shard import State
+
+_log = logging.getLogger(__name__)
+
+_READ_BYTES = 1 << 20
+# Of some 10 µs each: how many are replayed before others have their turn.
+_RECORDS_PER_SLICE = 200
+_PROGRESS_S = 5.0
+
+
+class LoadedState(State, Protocol):
+    def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction of a producer has ended here: what it wrote counts, or does not."""
+
+    def loaded(self) -> None:
+        """Everything is replayed."""
+
+
+async def load(coordinator: str, name: str, log: Log, state: LoadedState, clock: Clock) -> int:
+    """Replays all of a log; how many records there were. `coordinator` says whose record types they are."""
+    loading = _Loading(coordinator, name, state)
+    began = told = clock.monotonic()
+    since_slice = 0
+    offset, first_offset = log.start_offset, log.start_offset
+    while (found := log.read(offset, _READ_BYTES, log.end_offset)) is not None:
+        data = found.read()
+        for position, header in batch_headers(data):
+            offset = header.last_offset + 1
+            before = loading.records
+            loading.replay_batch(data, position, header)
+            since_slice += loading.records - before + 1
+            if since_slice >= _RECORDS_PER_SLICE:
+                since_slice = 0
+                await asyncio.sleep(0)
+        now = clock.monotonic()
+        if now - told >= _PROGRESS_S:
+            told = now
+            share = (offset - first_offset) / max(1, log.end_offset - first_offset)
+            _log.info("loading %s: %d records, %.0f %%, %.0f s", name, loading.records, 100 * share, now - began)
+    state.loaded()
+    return loading.records
+
+
+class _Loading:
+    def __init__(self, coordinator: str, name: str, state: LoadedState) -> None:
+        self.records = 0
+        self._coordinator = coordinator
+        self._name = name
+        self._state = state
+
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+        records = decode_batch(data, position)
+        self.records += len(records)
+        if header.is_control:
+            for record in records:
+                match parse_control_type(record.key):
+                    case ControlType.COMMIT:
+                        self._state.replay_end_txn(header.producer_id, commit=True)
+                    case ControlType.ABORT:
+                        self._state.replay_end_txn(header.producer_id, commit=False)
+            return
+        producer_id = header.producer_id if header.is_transactional else -1
+        for record in records:
+            if record.key is None:
+                _log.warning("%s has a record without a key at offset %d", self._name, record.offset)
+                continue
+            try:
+                decoded = self._decode(record.key, record.value)
+            except DecodeError as error:
+                # Of a later release, perhaps.
+                _log.warning("a record of %s at offset %d is not known here: %s", self._name, record.offset, error)
+                continue
+            self._state.replay((decoded,), record.offset, producer_id)
+
+    def _decode(self, key_bytes: bytes, value_bytes: bytes | None) -> CoordinatorRecord:
+        key = decode_coordinator_key(self._coordinator, key_bytes)
+        if value_bytes is None:
+            return CoordinatorRecord(key, None)
+        return CoordinatorRecord(key, *decode_coordinator_value(self._coordinator, type(key).record_type, value_bytes))

@@ -1,0 +1,93 @@
+"""The log of a coordinator's shard: one partition of its topic, as long as this broker leads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cordwood.log.log import Log
+from cordwood.log.producers import AppendOrigin
+from cordwood.log.refusal import Refusal
+from cordwood.replica.partition import ACKS_ALL, Partition
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.compression import Codec
+from cordwood.wire.control import end_txn_marker
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.frames import encode_coordinator_key, encode_coordinator_value
+from cordwood.wire.records import encode_batch
+
+from .decision import CoordinatorRecord, ProducerIdAndEpoch
+
+
+class PartitionLog:
+    """The `ShardLog` of a leader epoch."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        clock: Clock,
+        disk_failed: Callable[[DiskError], None],
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        self.partition = partition
+        self._clock = clock
+        self._disk_failed = disk_failed
+        self._codec = codec
+
+    @property
+    def _log(self) -> Log:
+        log = self.partition.log
+        if log is None:
+            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {self.partition} is offline")
+        return log
+
+    @property
+    def end_offset(self) -> int:
+        return self._log.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._log.high_watermark
+
+    def append(self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None) -> None:
+        now_ms = self._clock.now_ms()
+        encoded = [
+            (
+                offset,
+                now_ms,
+                encode_coordinator_key(key),
+                None if value is None else encode_coordinator_value(value, version),
+                (),
+            )
+            for offset, (key, value, version) in enumerate(records)
+        ]
+        if producer is None:
+            batch = encode_batch(encoded, codec=self._codec)
+        else:
+            batch = encode_batch(
+                encoded,
+                codec=self._codec,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                transactional=True,
+            )
+        self._append(batch, now_ms)
+
+    def append_marker(self, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool) -> None:
+        """The marker that ends a producer's transaction here."""
+        now_ms = self._clock.now_ms()
+        marker = end_txn_marker(
+            0, now_ms, producer.producer_id, producer.producer_epoch, commit, coordinator_epoch, leader_epoch=-1
+        )
+        self._append(marker, now_ms)
+
+    def _append(self, batch: bytearray, now_ms: int) -> None:
+        try:
+            self.partition.append(batch, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
+        except DiskError as error:
+            self._disk_failed(error)
+            raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def when_committed(self, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
+        if self.partition.acknowledge(end_offset - 1, then):
+            then(ErrorCode.NONE)
