@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cordwood.coordinator.groups.assignors.java_order import in_member_order
 from cordwood.coordinator.groups.assignors.spec import (
     Assignment,
     GroupSpec,
@@ -37,7 +36,7 @@ def _sorted_members(spec: GroupSpec) -> list[str]:
         name = member_id if instance_id is None else instance_id
         return instance_id is None, name.encode("utf-16-be", "surrogatepass")
 
-    return sorted(in_member_order(spec.members), key=position)
+    return sorted(spec.members, key=position)
 
 
 def _subscribers(spec: GroupSpec, member_ids: Sequence[str]) -> dict[Uuid, Sequence[str]]:

@@ -68,6 +68,9 @@ def _keep(
     assigned: MemberPartitions, counts: Mapping[Uuid, int], share: int
 ) -> tuple[MemberPartitions, list[Partition], int]:
     """What a member keeps, what is taken from it for others, and how many it may still get."""
+    size = sum(map(len, assigned.values()))
+    if size <= share and assigned.keys() <= counts.keys():
+        return assigned, [], share - size
     kept: dict[Uuid, frozenset[int]] = {}
     revoked: list[Partition] = []
     room = share
@@ -82,7 +85,7 @@ def _keep(
         if partitions:
             kept[topic_id] = partitions
         room -= len(partitions)
-    return (assigned if kept == assigned else kept), revoked, room
+    return kept, revoked, room
 
 
 def _with_more(kept: MemberPartitions, more: Iterator[Partition]) -> MemberPartitions:
