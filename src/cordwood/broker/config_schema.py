@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from cordwood.config.broker import BrokerConfig
@@ -21,7 +22,8 @@ from cordwood.metadata.controller.decision import ApiError, ConfigSchema
 from cordwood.metadata.image import Config, ConfigResource, ResourceType
 from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 
-from .broker import Broker
+if TYPE_CHECKING:
+    from .broker import Broker
 
 
 def config_schema(broker: Broker) -> ConfigSchema:
