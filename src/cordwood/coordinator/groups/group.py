@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
 from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.wire.primitives import Uuid
+
+PartitionCheck = Callable[[str, Uuid, int], None]
+"""Of a topic's name, its id and a partition: Refusal, for the whole request, where it must not be committed."""
 
 
 class GroupType(Enum):
@@ -37,8 +42,9 @@ class Group(Protocol):
 
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
-    ) -> None:
-        """Whether this member of this generation (or member epoch) may commit. `version` is the request's."""
+    ) -> PartitionCheck | None:
+        """Whether this member of this generation (or member epoch) may commit. `version` is the request's. Where that
+        depends on the partition (an earlier epoch in which the member had it already), a check for each of them."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 
