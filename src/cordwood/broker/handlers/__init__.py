@@ -17,6 +17,7 @@ from .describe_quorum import describe_quorum
 from .describe_topic_partitions import describe_topic_partitions
 from .elect_leaders import elect_leaders
 from .fetch import fetch
+from .find_coordinator import find_coordinator
 from .incremental_alter_configs import incremental_alter_configs
 from .init_producer_id import init_producer_id
 from .list_config_resources import list_config_resources
@@ -37,6 +38,7 @@ HANDLERS: tuple[Handler, ...] = (
     list_offsets,
     offset_for_leader_epoch,
     metadata,
+    find_coordinator,
     alter_configs,
     alter_replica_log_dirs,
     create_partitions,

@@ -1,0 +1,75 @@
+"""FindCoordinator: which broker coordinates a group, a transactional id or a share partition.
+
+The topic that a coordinator keeps its state in is created by whoever asks first, who is answered when it is there.
+Version 1 says what kind the key is of; version 4 asks for several keys of a kind at once; version 6 knows share
+partitions, whose key is `group:topic id:partition`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.coordinator_topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.hashing import partition_for_id
+from cordwood.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+_TOPICS = {0: GROUP_TOPIC, 1: TRANSACTION_TOPIC, 2: SHARE_TOPIC}
+_BATCHED_SINCE = 4
+_SHARES_SINCE = 6
+_SHARE_KEY = re.compile(r".+:[A-Za-z0-9_-]{22}:\d{1,10}", re.DOTALL)
+
+
+@handles(FindCoordinatorRequest)
+def find_coordinator(broker: Broker, request: FindCoordinatorRequest, call: Call) -> Result:
+    topic = _TOPICS.get(request.key_type)
+    keys = request.coordinator_keys if call.version >= _BATCHED_SINCE else [request.key]
+    asks = [key for key in keys if topic is not None and _is_key(topic, key, call.version)]
+    if asks and topic is not None and broker.topic_id(topic) is None:
+        return _found_after_creation(broker, topic, keys, call)
+    return _response(broker, topic, keys, call)
+
+
+async def _found_after_creation(broker: Broker, topic: str, keys: list[str], call: Call) -> FindCoordinatorResponse:
+    # Where it cannot be created, the keys are answered so.
+    await broker.coordinators.create_topic(topic)
+    return _response(broker, topic, keys, call)
+
+
+def _response(broker: Broker, topic: str | None, keys: list[str], call: Call) -> FindCoordinatorResponse:
+    found = [_find(broker, topic, key, call) for key in keys]
+    if call.version >= _BATCHED_SINCE:
+        return FindCoordinatorResponse(coordinators=found)
+    only = found[0]
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        # Kafka has it so.
+        error_message=only.error_message if only.error_code else "NONE",
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _find(broker: Broker, topic: str | None, key: str, call: Call) -> Coordinator:
+    if topic is None:
+        return _refused(key, ErrorCode.INVALID_REQUEST, f"kinds of coordinators are {', '.join(map(str, _TOPICS))}")
+    if not _is_key(topic, key, call.version):
+        return _refused(key, ErrorCode.INVALID_REQUEST)
+    index = partition_for_id(key, broker.coordinators.partition_count(topic))
+    partition = broker.image.topics.partition(topic, index)
+    leader = None if partition is None else broker.image.brokers.get(partition.leader)
+    endpoint = None if leader is None or leader.fenced else leader.endpoint(call.connection.listener)
+    if leader is None or endpoint is None:
+        return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
+
+
+def _is_key(topic: str, key: str, version: int) -> bool:
+    return topic != SHARE_TOPIC or (version >= _SHARES_SINCE and _SHARE_KEY.fullmatch(key) is not None)
+
+
+def _refused(key: str, error: ErrorCode, message: str = "") -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
