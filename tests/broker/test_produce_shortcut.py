@@ -12,7 +12,9 @@ from simulated import SimulatedNode, simulate
 from cordwood.broker.dispatch import Dispatch
 from cordwood.broker.registry import Call
 from cordwood.log.log import Log
+from cordwood.net.serving import Reply
 from cordwood.wire.compression import Codec
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_response, encode_request
 from cordwood.wire.messages.produce import ProduceRequest, ProduceResponse
 from data_answers.batches import batch
@@ -101,6 +103,14 @@ def dispatch_of(node: SimulatedNode) -> Dispatch:
     return handler
 
 
+def told_by(reply: Reply) -> bytes:
+    assert reply.done
+    assert reply._parts is not None
+    (encoded,) = reply._parts
+    assert isinstance(encoded, bytes)
+    return encoded
+
+
 def test_a_request_like_one_before_it_goes_the_short_way() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create("t")
@@ -117,6 +127,42 @@ def test_a_request_like_one_before_it_goes_the_short_way() -> None:
         assert isinstance(encoded, bytes)
         correlation_id, response = decode_response(ProduceResponse, 9, encoded[4:])
         assert (correlation_id, response.responses[0].partition_responses[0].base_offset) == (5, 1)
+
+    simulate(test)
+
+
+def test_an_acknowledgement_that_has_to_wait_is_given_the_short_way() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t", 1, FLUSHED)
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=-1, timeout_ms=5_000)
+        await channel.request(request, 9)
+        (connection,) = node.node.server
+        answer = dispatch_of(node)._shortcut.answer(
+            bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
+        )
+        assert isinstance(answer, Reply)
+        await node.broker.replicas.flusher.finish()
+        told = decode_response(ProduceResponse, 9, told_by(answer)[4:])[1].responses[0].partition_responses[0]
+        assert (told.error_code, told.base_offset) == (ErrorCode.NONE, 1)
+
+    simulate(test)
+
+
+def test_one_that_waits_is_told_when_its_disk_fails() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t", 1, FLUSHED)
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=-1, timeout_ms=5_000)
+        await channel.request(request, 9)
+        (connection,) = node.node.server
+        answer = dispatch_of(node)._shortcut.answer(
+            bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
+        )
+        assert isinstance(answer, Reply)
+        node.partition("t").go_offline()
+        told = decode_response(ProduceResponse, 9, told_by(answer)[4:])[1].responses[0].partition_responses[0]
+        assert (told.error_code, told.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
     simulate(test)
 

@@ -2,9 +2,9 @@
 
 Requests of a producer differ in their correlation id and their batch; client id, acks, timeout, topic and partition
 stay. What the general way has found out of those bytes is kept under them, with the answer but for its numbers, so that
-such a request is neither decoded nor its answer encoded: 18 µs of CPU for a request of one record, against 38.
+such a request is neither decoded nor its answer encoded: 12 µs of CPU for a request of one record, against 31.
 
-Whatever is not plain (unknown bytes, an error, an acknowledgement that has to wait) goes the general way.
+Whatever is not plain (unknown bytes, an error) goes the general way.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.network import Part
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_request, encode_response
 from cordwood.wire.messages.produce import (
     PartitionProduceResponse,
@@ -28,8 +29,9 @@ from cordwood.wire.primitives import continue_uvarint, encode_uvarint
 from cordwood.wire.schema import Request
 
 from .broker import Broker
-from .handlers.produce import Outcome, answer_one, try_append
+from .handlers.produce import Outcome, answer_one, refuse_all, try_append
 from .registry import Call
+from .timeouts import Timeouts
 
 # Flexible, and with topics by name: what librdkafka and the clients made on it send.
 VERSIONS = range(9, 13)
@@ -52,6 +54,7 @@ class _Known(NamedTuple):
     topic: str
     partition: int
     acks: int
+    timeout_ms: int
     # The answer's pieces around its correlation id and its numbers, and what packs them together.
     answer: Struct
     size: bytes
@@ -64,17 +67,16 @@ class ProduceShortcut:
         self._broker = broker
         self._partition = broker.replicas.get
         self._now_ms = broker.clock.now_ms
-        self._known: dict[int, dict[bytes, _Known]] = {version: {} for version in VERSIONS}
+        self._timeouts = Timeouts()
+        # By version.
+        self._known: tuple[dict[bytes, _Known], ...] = tuple({} for _ in range(VERSIONS.stop))
         self._count = 0
 
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | Reply | None:
         """The answer to a Produce; None if it has to go the general way."""
         try:
-            known_of_version = self._known.get(frame[3])
-            if known_of_version is None:
-                return None
             end = _start_ends(frame)
-            known = known_of_version.get(bytes(frame[8:end]))
+            known = self._known[frame[3]].get(bytes(frame[8:end]))
             if known is None:
                 return None
             length = frame[end]
@@ -88,21 +90,31 @@ class ProduceShortcut:
             return None
         if not plain or frame[end:] != _END:
             return None
-        topic, index, acks, answer, size, middle, rest = known
+        topic, index, acks, timeout_ms, answer, size, middle, rest = known
         partition = self._partition(topic, index)
         if partition is None:
             return None
         outcome = try_append(partition, memoryview(frame)[begin:end], acks, self._now_ms())
         log = partition.log
-        if not isinstance(outcome, Appended) or log is None or outcome.last_offset >= log.high_watermark:
-            header, request = decode_request(frame)
-            return self._finish(Call(header, connection, len(frame)), request, partition, outcome)
+        if not isinstance(outcome, Appended) or log is None:
+            return self._refuse(frame, connection, partition, outcome)
+        first_offset, last_offset, log_append_time_ms, _ = outcome
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 4)
-        numbers = (outcome.first_offset, outcome.log_append_time_ms, log.start_offset)
-        return [answer.pack(size, correlation_id, middle, *numbers, rest)]
+        parts: list[Part] = [
+            answer.pack(size, correlation_id, middle, first_offset, log_append_time_ms, log.start_offset, rest)
+        ]
+        if last_offset < log.high_watermark:
+            return parts
+        waiting = _Waiting(parts, frame, connection, self._timeouts, max(0, timeout_ms))
+        partition.acknowledge(last_offset, waiting.acknowledged)
+        return waiting.reply
 
-    def _finish(self, call: Call, request: Request[Any], partition: Partition, outcome: Outcome) -> list[Part] | Reply:
+    def _refuse(
+        self, frame: bytearray, connection: ConnectionInfo, partition: Partition, outcome: Outcome
+    ) -> list[Part] | Reply:
+        header, request = decode_request(frame)
         assert isinstance(request, ProduceRequest)
+        call = Call(header, connection, len(frame))
         result = answer_one(self._broker, request, call, partition, outcome)
         return result if isinstance(result, Reply) else call.parts(result)
 
@@ -125,11 +137,51 @@ class ProduceShortcut:
         if frame[end:] != encode_uvarint(len(data.records) + 1) + data.records + _END:
             return
         if self._count >= _MOST:
-            for known in self._known.values():
+            for known in self._known:
                 known.clear()
             self._count = 0
-        self._known[version][bytes(frame[8:end])] = _known(topic.name, data.index, request.acks, version)
+        self._known[version][bytes(frame[8:end])] = _known(topic.name, data.index, request, version)
         self._count += 1
+
+
+class _Waiting:
+    """A request whose batch is written and not acknowledged yet. Its answer is at hand; why there is none is said the
+    general way."""
+
+    __slots__ = ("_connection", "_frame", "_parts", "_timeout_ms", "_timeouts", "reply")
+
+    def __init__(
+        self,
+        parts: list[Part],
+        frame: bytearray,
+        connection: ConnectionInfo,
+        timeouts: Timeouts,
+        timeout_ms: int,
+    ) -> None:
+        self.reply = Reply()
+        self._parts = parts
+        self._frame = frame
+        self._connection = connection
+        self._timeouts = timeouts
+        self._timeout_ms = timeout_ms
+        timeouts.start(self, timeout_ms)
+
+    def acknowledged(self, error: ErrorCode) -> None:
+        if self.reply.done:
+            return
+        self._timeouts.stop(self, self._timeout_ms)
+        if error:
+            self._refuse(error)
+        else:
+            self.reply.answer(self._parts)
+
+    def expired(self) -> None:
+        self._refuse(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _refuse(self, error: ErrorCode) -> None:
+        header, request = decode_request(self._frame)
+        assert isinstance(request, ProduceRequest)
+        self.reply.answer(Call(header, self._connection, len(self._frame)).parts(refuse_all(request, error)))
 
 
 def _start_ends(frame: bytearray) -> int:
@@ -138,7 +190,7 @@ def _start_ends(frame: bytearray) -> int:
     return name_length + frame[name_length] + _BEHIND_NAME
 
 
-def _known(topic: str, index: int, acks: int, version: int) -> _Known:
+def _known(topic: str, index: int, request: ProduceRequest, version: int) -> _Known:
     base_offset, append_time_ms, start_offset = _MARKS
     answer = PartitionProduceResponse(
         index=index, error_code=0, base_offset=base_offset, log_append_time_ms=append_time_ms
@@ -147,4 +199,5 @@ def _known(topic: str, index: int, acks: int, version: int) -> _Known:
     response = ProduceResponse(responses=[TopicProduceResponse(name=topic, partition_responses=[answer])])
     whole = encode_response(response, version, 0)
     middle, _, rest = whole[8:].partition(_NUMBERS.pack(*_MARKS))
-    return _Known(topic, index, acks, Struct(f">4si{len(middle)}sqqq{len(rest)}s"), whole[:4], middle, rest)
+    packed = Struct(f">4si{len(middle)}sqqq{len(rest)}s")
+    return _Known(topic, index, request.acks, request.timeout_ms, packed, whole[:4], middle, rest)

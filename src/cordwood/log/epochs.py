@@ -37,8 +37,10 @@ class LeaderEpochs:
         if epoch == UNDEFINED_EPOCH:
             return
         entries = self._entries
-        if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
-            return
+        if entries:
+            latest, latest_start = entries[-1]
+            if latest == epoch and latest_start <= start_offset:
+                return
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochStart(epoch, start_offset))

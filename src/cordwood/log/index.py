@@ -71,9 +71,9 @@ class Index:
         except CorruptIndex:
             return False
 
-    def is_full(self, max_bytes: int) -> bool:
-        """Whether another entry would go past the limit (`segment.index.bytes`, in whole entries)."""
-        return (self._stored_bytes if self._data is None else len(self._data)) > max_bytes - self.ENTRY.size
+    def room(self, max_bytes: int) -> int:
+        """How many more entries fit within the limit (`segment.index.bytes`); none if it is passed."""
+        return max(0, max_bytes // self.ENTRY.size - len(self))
 
     def write(self) -> None:
         """Brings the file up to the entries in memory."""
@@ -222,9 +222,9 @@ class TimeIndex(Index):
             return self.base_offset
         return int(self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)[1]) + self.base_offset
 
-    def is_full(self, max_bytes: int) -> bool:
+    def room(self, max_bytes: int) -> int:
         # One entry is kept free for the largest timestamp, which is added when the segment is sealed.
-        return super().is_full(max_bytes - self.ENTRY.size)
+        return super().room(max_bytes - self.ENTRY.size)
 
     def truncate_to(self, offset: int) -> None:
         self._truncate_entries(self._slot_at_or_below(offset - self.base_offset - 1, field=1) + 1)

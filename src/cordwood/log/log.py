@@ -27,6 +27,7 @@ from .producer_replay import load_producers, note_batch, rebuild_txn_index
 from .producers import AppendOrigin, Producers
 from .refusal import Refusal
 from .removals import Removals
+from .rolling import Room, should_roll
 from .segment import Segment, TimestampedOffset
 from .segments import Segments
 from .snapshots import ProducerSnapshots
@@ -110,6 +111,8 @@ class Log:
         self._names_changed, self._names_synced = 1, 0
         # A truncation is durable once its segment was synced.
         self.truncations = self._synced_truncations = 0
+        # What the active segment takes without another look.
+        self._room: Room | None = None
         # Where a read up to an offset ends, as last computed: (offset, segment, position).
         self._bound: tuple[int, Segment, int] | None = None
         # Files whose first step of deletion is done: shared by the logs of a directory.
@@ -158,12 +161,14 @@ class Log:
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"the record batch has {header.size} bytes, more than a segment takes ({config.segment_bytes})",
             )
-        self.epochs.assign(leader_epoch, header.base_offset)
-        segment = self._write(batch, [header], now_ms)
+        first_offset, last_offset = header.base_offset, header.last_offset
+        self.epochs.assign(leader_epoch, first_offset)
+        segment = self._segment_for(first_offset, last_offset, header.max_timestamp, len(batch), now_ms)
+        segment.append_batch(batch, header)
         if is_producers:
             note_batch(self.producers, segment, header, marker)
-        self.producers.end_offset = self.end_offset
-        return Appended(header.base_offset, self.end_offset - 1, append_time)
+        self._has_grown_to(last_offset + 1)
+        return Appended(first_offset, last_offset, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: int) -> Appended | None:
         """Writes whole batches as the leader has them; a batch cut short at the end is left for the next fetch."""
@@ -193,41 +198,41 @@ class Log:
             else:
                 # Batches of before KIP-101 carry no epoch; what is known of epochs is not to be trusted past them.
                 self.epochs.clear()
-        segment = self._write(view[:length], headers, now_ms)
+        first_offset, last_offset = headers[0].base_offset, headers[-1].last_offset
+        max_timestamp = max(header.max_timestamp for header in headers)
+        segment = self._segment_for(first_offset, last_offset, max_timestamp, length, now_ms)
+        segment.append(view[:length], headers)
         for header, marker in zip(headers, markers, strict=True):
             if header.has_producer_id:
                 note_batch(self.producers, segment, header, marker)
-        self.producers.end_offset = self.end_offset
-        return Appended(headers[0].base_offset, headers[-1].last_offset, -1)
+        self._has_grown_to(last_offset + 1)
+        return Appended(first_offset, last_offset, -1)
 
-    def _write(self, data: Buffer, headers: list[BatchHeader], now_ms: int) -> Segment:
-        """Puts batches at the end, in a new segment if it is time; the segment."""
-        first, last = headers[0], headers[-1]
-        last_offset = last.last_offset
-        max_timestamp = first.max_timestamp if first is last else max(header.max_timestamp for header in headers)
-        segment = self.segments.active
-        if self._should_roll(segment, len(data), max_timestamp, last_offset, now_ms):
-            segment = self._roll_for(last_offset, first.base_offset, now_ms)
-        segment.append(data, headers)
+    def _has_grown_to(self, end_offset: int) -> None:
         self._is_touched = True
-        self.end_offset = last_offset + 1
-        return segment
+        self.end_offset = self.producers.end_offset = end_offset
 
     # Rolling
 
-    def _should_roll(
-        self, segment: Segment, more_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
-    ) -> bool:
-        config, size = self.config, segment.file.size
-        if size > config.segment_bytes - more_bytes:
-            return True
-        if size > 0:
-            # Kafka goes by the records' own time where they have one, so that a replica rolls where its leader did.
-            first_timestamp = segment.first_timestamp()
-            waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-            if waited_ms > config.roll_ms - segment.roll_jitter_ms:
-                return True
-        return segment.has_full_index(config.segment_index_bytes) or not segment.accepts_offset(last_offset)
+    def _segment_for(
+        self, first_offset: int, last_offset: int, max_timestamp: int, more_bytes: int, now_ms: int
+    ) -> Segment:
+        """Where batches go that come next: a new segment if it is time."""
+        segment, config, room = self.segments.active, self.config, self._room
+        if (
+            room is not None
+            and segment.file.size + more_bytes <= room.bytes
+            and max_timestamp <= room.timestamp
+            and last_offset <= room.offset
+            and segment is room.segment
+            and config is room.config
+        ):
+            return segment
+        if should_roll(segment, config, more_bytes, max_timestamp, last_offset, now_ms):
+            return self._roll_for(last_offset, first_offset, now_ms)
+        if segment.file.size > 0:
+            self._room = Room(segment, config)
+        return segment
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begins a new segment at the end of the log (or further on, where a follower meets a gap)."""
@@ -477,8 +482,12 @@ class Log:
 
     def advance_high_watermark(self, offset: int) -> None:
         """May go back too, where a leader tells its follower so; within the log it always is."""
-        self.high_watermark = max(min(offset, self.end_offset), self.start_offset)
-        self.producers.on_high_watermark(self.high_watermark)
+        if offset > self.end_offset:
+            offset = self.end_offset
+        if offset < self.start_offset:
+            offset = self.start_offset
+        self.high_watermark = offset
+        self.producers.on_high_watermark(offset)
 
     def advance_start(self, offset: int) -> None:
         """DeleteRecords and retention: what lies before is not read any more, and segments of it may be deleted."""
@@ -585,6 +594,7 @@ class Log:
         self._flushing_to = self.recovery_point
         self.high_watermark = min(self.high_watermark, offset)
         self._bound = None
+        self._room = None
 
     def reload_producers(self, now_ms: int) -> None:
         """Producer state as of the end of the log, from the last snapshot before it and the log since."""

@@ -179,6 +179,8 @@ class Producers:
         return next(others, txn.last_offset + 1)
 
     def on_high_watermark(self, high_watermark: int) -> None:
+        if not self._unreplicated_txns:
+            return
         for first_offset, last_offset in list(self._unreplicated_txns.items()):
             if last_offset < high_watermark:
                 del self._unreplicated_txns[first_offset]

@@ -79,8 +79,8 @@ class Segment:
         self._offset_of_max_timestamp = -1
         # Of the first batch; None until it was read or written. Rolling by time counts from it.
         self._first_timestamp: int | None = None
-        # The batches that were written last: their base offset -> position and header.
-        self._recent: dict[int, tuple[int, BatchHeader]] = {}
+        # The batches that were written last, by their positions.
+        self._recent: deque[tuple[int, BatchHeader]] = deque(maxlen=_RECENT_BATCHES)
 
     @classmethod
     def create(cls, place: Place, base_offset: int, now_ms: int, jitter_ms: int = 0, stage: str = "") -> "Segment":
@@ -125,21 +125,32 @@ class Segment:
         """Writes batches whose offsets are final; `headers` are theirs, in order."""
         position = self.file.size
         if position == 0:
-            self._first_timestamp = headers[0].max_timestamp
-            if not self.has_index_files:
-                self.create_index_files()
+            self._begin(headers[0])
         self.file.append(data)
-        recent = self._recent
         for header in headers:
             self.index_batch(header, position)
-            recent[header.base_offset] = position, header
-            if len(recent) > _RECENT_BATCHES:
-                del recent[next(iter(recent))]
+            self._recent.append((position, header))
             position += header.size
+
+    def append_batch(self, data: Buffer, header: BatchHeader) -> None:
+        """As `append`, of one batch: what a leader does all the time."""
+        position = self.file.size
+        if position == 0:
+            self._begin(header)
+        self.file.append(data)
+        self.index_batch(header, position)
+        self._recent.append((position, header))
+
+    def _begin(self, first: BatchHeader) -> None:
+        self._first_timestamp = first.max_timestamp
+        if not self.has_index_files:
+            self.create_index_files()
 
     def index_batch(self, header: BatchHeader, position: int) -> None:
         """Notes a batch that stands at a position: the next after the one noted last."""
-        youngest = self.max_timestamp
+        youngest = self._max_timestamp
+        if youngest is None:
+            youngest = self.max_timestamp
         if header.max_timestamp > youngest:
             self._max_timestamp = youngest = header.max_timestamp
             self._offset_of_max_timestamp = header.last_offset
@@ -152,12 +163,17 @@ class Segment:
     def note_aborted(self, txn: CompletedTxn, last_stable_offset: int) -> None:
         self.txn_index.append(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset)
 
-    def accepts_offset(self, offset: int) -> bool:
+    @property
+    def last_acceptable_offset(self) -> int:
         """Indexes hold offsets relative to the base, in 32 bits."""
-        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+        return self.base_offset + MAX_RELATIVE_OFFSET
 
-    def has_full_index(self, max_bytes: int) -> bool:
-        return self.offset_index.is_full(max_bytes) or self.time_index.is_full(max_bytes)
+    def accepts_offset(self, offset: int) -> bool:
+        return self.base_offset <= offset <= self.last_acceptable_offset
+
+    def index_room(self, max_bytes: int) -> int:
+        """How many more entries the indexes take, each of them of at most so many bytes."""
+        return min(self.offset_index.room(max_bytes), self.time_index.room(max_bytes))
 
     def seal(self) -> None:
         """The segment is complete: its indexes go to their files, the time index with the final timestamp."""
@@ -243,9 +259,9 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         """Position and header of the batch that holds `offset`, or the next one after it; None past the end."""
-        recent = self._recent.get(offset)
-        if recent is not None:
-            return recent
+        for recent in self._recent:
+            if recent[1].base_offset == offset:
+                return recent
         try:
             return self._locate(offset)
         except CorruptIndex as error:

@@ -23,7 +23,9 @@ def accept_batch(
     A writable buffer is stamped in place; a new one is made where the batch has to be rewritten.
     """
     earliest = now_ms - config.message_timestamp_before_max_ms
-    latest = min(now_ms + config.message_timestamp_after_max_ms, MAX_INT64)
+    latest = now_ms + config.message_timestamp_after_max_ms
+    if latest > MAX_INT64:
+        latest = MAX_INT64
     try:
         if config.keeps_batches and origin is AppendOrigin.CLIENT:
             accepted = accept_plain(

@@ -37,6 +37,8 @@ class Partition:
     __slots__ = (
         "_acknowledgements",
         "_active",
+        "_is_in_sync",
+        "_led",
         "_request_flush",
         "_watchers",
         "broker_id",
@@ -68,6 +70,7 @@ class Partition:
         self.config = config
         self._request_flush = request_flush
         self._active = None if log is None else log.active
+        self._note_standing()
         self._watchers: dict[Watcher, None] = {}
         # (offset, called when the high watermark has passed it or the partition is led by another), offsets ascending.
         self._acknowledgements: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
@@ -78,6 +81,13 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         return self.state.leader == self.broker_id
+
+    def _note_standing(self) -> None:
+        """What every append asks of its state and its configuration."""
+        self._led = self.log if self.is_leader else None
+        # With fewer replicas than wanted, all of them will do (KIP-966 has it so too).
+        wanted = min(self.config.min_insync_replicas, len(self.state.replicas))
+        self._is_in_sync = len(self.state.isr) >= wanted
 
     # What may be asked of it
 
@@ -124,26 +134,24 @@ class Partition:
 
     def append(self, records: Buffer, acks: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> Appended:
         """Writes one batch as the leader. Whether it is acknowledged is told by `acknowledge`."""
-        log = self.leader_log()
-        if acks == ACKS_ALL:
-            self._check_in_sync()
-        appended = log.append_as_leader(records, self.state.leader_epoch, now_ms, origin)
-        if not appended.is_duplicate:
-            self._advance()
-            if log.active is not self._active:
-                # As in Kafka, a sealed segment is flushed soon, so that a crash costs no walk over it.
-                self._active = log.active
-                self._request_flush(self)
-        return appended
-
-    def _check_in_sync(self) -> None:
-        in_sync, wanted = len(self.state.isr), self.config.min_insync_replicas
-        # With fewer replicas than wanted, all of them will do (KIP-966 has it so too).
-        if in_sync < min(wanted, len(self.state.replicas)):
+        log = self._led
+        if log is None:
+            log = self.leader_log()
+        if acks == ACKS_ALL and not self._is_in_sync:
             raise Refusal(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {in_sync} replicas in sync, and min.insync.replicas={wanted}",
+                f"{self} has {len(self.state.isr)} replicas in sync, and "
+                f"min.insync.replicas={self.config.min_insync_replicas}",
             )
+        appended = log.append_as_leader(records, self.state.leader_epoch, now_ms, origin)
+        if not appended.is_duplicate:
+            self._advance(log)
+            active = log.segments.active
+            if active is not self._active:
+                # As in Kafka, a sealed segment is flushed soon, so that a crash costs no walk over it.
+                self._active = active
+                self._request_flush(self)
+        return appended
 
     def acknowledge(self, offset: int, then: Callable[[ErrorCode], None]) -> bool:
         """True if what ends at `offset` is acknowledged already; otherwise `then` is called when it is."""
@@ -160,10 +168,8 @@ class Partition:
 
     # Moving on
 
-    def _advance(self) -> None:
+    def _advance(self, log: Log) -> None:
         """Moves the high watermark as far as it may go now, and tells who waits for it."""
-        log = self.log
-        assert log is not None
         end = log.end_offset
         if end - log.recovery_point >= log.config.flush_messages:
             self._request_flush(self)
@@ -179,8 +185,8 @@ class Partition:
 
     def flushed(self) -> None:
         """Its log has been flushed, to wherever its recovery point is now."""
-        if self.log is not None and self.is_leader:
-            self._advance()
+        if self._led is not None:
+            self._advance(self._led)
 
     def update(self, state: PartitionState, config: TopicConfig) -> None:
         """What the metadata says of it has changed."""
@@ -189,11 +195,12 @@ class Partition:
         self.configure(config)
         if was_leader and not self.is_leader:
             self._let_go(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif self.is_leader and self.log is not None:
-            self._advance()
+        elif self._led is not None:
+            self._advance(self._led)
 
     def configure(self, config: TopicConfig) -> None:
         self.config = config
+        self._note_standing()
         if self.log is not None:
             self.log.config = config.log
 
@@ -202,16 +209,16 @@ class Partition:
         self.log = log
         self._active = log.active
         self.configure(self.config)
-        if self.is_leader:
-            self._advance()
+        if self._led is not None:
+            self._advance(self._led)
 
     def go_offline(self) -> None:
         """Its directory has failed."""
-        self.log = None
+        self.log = self._led = None
         self._let_go(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def removed(self) -> None:
-        self.log = None
+        self.log = self._led = None
         self._let_go(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _let_go(self, error: ErrorCode) -> None:

@@ -69,7 +69,7 @@ _Waiting = tuple[Partition, int, PartitionProduceResponse]
 @handles(ProduceRequest, advertised_from=0)
 def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
     if request.acks not in _ACKS:
-        return _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+        return refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
     acks = request.acks
     now_ms = broker.clock.now_ms()
     by_id = call.version >= _TOPIC_IDS_SINCE
@@ -155,7 +155,7 @@ def _answer(
 # What is refused
 
 
-def _refuse_all(request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
+def refuse_all(request: ProduceRequest, error: ErrorCode) -> ProduceResponse:
     return ProduceResponse(
         responses=[
             TopicProduceResponse(

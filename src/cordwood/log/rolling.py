@@ -1,0 +1,42 @@
+"""When a log's active segment is full: by its size, the time of its records, its indexes, or its offsets."""
+
+from .config import LogConfig
+from .segment import Segment
+
+# Earlier than any record: a segment whose first batch has no time is asked each time.
+_NEVER = -2
+
+
+def should_roll(
+    segment: Segment, config: LogConfig, more_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
+) -> bool:
+    """Whether batches of so many bytes are to begin a new segment."""
+    size = segment.size
+    if size > config.segment_bytes - more_bytes:
+        return True
+    if size > 0:
+        # Kafka goes by the records' own time where they have one, so that a replica rolls where its leader did.
+        first_timestamp = segment.first_timestamp()
+        waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
+        if waited_ms > config.roll_ms - segment.roll_jitter_ms:
+            return True
+    return segment.index_room(config.segment_index_bytes) == 0 or not segment.accepts_offset(last_offset)
+
+
+class Room:
+    """Batches that keep within it do not fill the segment, so that an append asks `should_roll` once for many (1.1 µs).
+
+    It is known once the segment holds a batch with a time of its own, and is good for as long as the log is not cut.
+    """
+
+    __slots__ = ("bytes", "config", "offset", "segment", "timestamp")
+
+    def __init__(self, segment: Segment, config: LogConfig) -> None:
+        self.segment = segment
+        self.config = config
+        # Indexes get an entry for each interval of bytes, the next one at any time: they are not full before so many.
+        entries = max(segment.index_room(config.segment_index_bytes) - 1, 0)
+        self.bytes = min(config.segment_bytes, segment.size + entries * segment.place.index_interval_bytes)
+        first_timestamp = segment.first_timestamp()
+        self.timestamp = first_timestamp + config.roll_ms - segment.roll_jitter_ms if first_timestamp >= 0 else _NEVER
+        self.offset = segment.last_acceptable_offset
