@@ -3,21 +3,29 @@
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from enum import Enum
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import typer
 
 from .workload import run_seed
+from .workloads import WORKLOADS
 
 app = typer.Typer(add_completion=False)
 
 # Handed to a worker at once.
 _CHUNK = 5
 
+# Of a workload.
+Name = Enum("Name", {name: name for name in WORKLOADS})  # type: ignore[misc]
+_NODE = Name("node")
+
 
 class Outcome(NamedTuple):
     """What of a result goes from process to process."""
 
+    workload: str
     seed: int
     violations: list[str]
     summary: str
@@ -28,6 +36,7 @@ class Outcome(NamedTuple):
 @app.command()
 def main(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="From A up to, not including, B; or one seed.")],
+    workload: Annotated[Name, typer.Option(help="What is done to the node.")] = _NODE,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = os.cpu_count() or 1,
     keep_going: Annotated[bool, typer.Option(help="Run all seeds, also after one has failed.")] = False,
 ) -> None:
@@ -37,7 +46,7 @@ def main(
 
       python -m cordwood.sim --seeds 0..1000
 
-      python -m cordwood.sim --seeds 17
+      python -m cordwood.sim --workload transactions --seeds 17
     """
     try:
         chosen = parse_seeds(seeds)
@@ -45,7 +54,7 @@ def main(
         raise typer.BadParameter(str(error), param_hint="--seeds") from error
     failed = 0
     with typer.progressbar(length=len(chosen), label="seeds", show_pos=True) as progress:
-        for outcome in _outcomes(chosen, jobs):
+        for outcome in _outcomes(workload.value, chosen, jobs):
             progress.update(1)
             if outcome.violations:
                 failed += 1
@@ -70,9 +79,11 @@ def parse_seeds(text: str) -> range:
     return seeds
 
 
-def outcome_of(seed: int) -> Outcome:
-    result = run_seed(seed)
-    return Outcome(seed, [str(one) for one in result.violations], result.summary(), result.digest, result.tail)
+def outcome_of(seed: int, workload: str = "node") -> Outcome:
+    result = run_seed(seed, workload)
+    return Outcome(
+        workload, seed, [str(one) for one in result.violations], result.summary(), result.digest, result.tail
+    )
 
 
 def describe(outcome: Outcome) -> str:
@@ -80,7 +91,7 @@ def describe(outcome: Outcome) -> str:
     more = len(outcome.violations) - len(shown)
     return "\n".join(
         [
-            f"seed {outcome.seed} failed: {outcome.summary}",
+            f"seed {outcome.seed} of {outcome.workload} failed: {outcome.summary}",
             "",
             *(f"  VIOLATED  {violation}" for violation in shown),
             *([f"  and {more} more"] if more else []),
@@ -88,18 +99,18 @@ def describe(outcome: Outcome) -> str:
             "the end of its trace:",
             outcome.tail,
             "",
-            f"replay it: python -m cordwood.sim --seeds {outcome.seed}",
+            f"replay it: python -m cordwood.sim --workload {outcome.workload} --seeds {outcome.seed}",
         ]
     )
 
 
-def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
+def _outcomes(workload: str, seeds: range, jobs: int) -> Iterator[Outcome]:
     if jobs == 1 or len(seeds) == 1:
-        yield from map(outcome_of, seeds)
+        yield from map(partial(outcome_of, workload=workload), seeds)
         return
     chunks = [list(seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK)]
     with ProcessPoolExecutor(max_workers=min(jobs, len(chunks))) as pool:
-        futures = [pool.submit(_outcomes_of, chunk) for chunk in chunks]
+        futures = [pool.submit(_outcomes_of, workload, chunk) for chunk in chunks]
         try:
             for future in as_completed(futures):
                 yield from future.result()
@@ -107,8 +118,8 @@ def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
             pool.shutdown(cancel_futures=True)
 
 
-def _outcomes_of(seeds: list[int]) -> list[Outcome]:
-    return [outcome_of(seed) for seed in seeds]
+def _outcomes_of(workload: str, seeds: list[int]) -> list[Outcome]:
+    return [outcome_of(seed, workload) for seed in seeds]
 
 
 if __name__ == "__main__":

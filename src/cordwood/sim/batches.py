@@ -44,8 +44,9 @@ def encode(client: Client, send: Send) -> bytearray:
         ],
         codec=source.choice(_CODECS) if source.random() < _COMPRESSED else Codec.NONE,
         producer_id=send.producer_id,
-        producer_epoch=0 if send.is_idempotent else -1,
+        producer_epoch=send.producer_epoch if send.is_idempotent else -1,
         base_sequence=send.sequence,
+        transactional=send.transaction >= 0,
     )
 
 

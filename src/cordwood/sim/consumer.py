@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from cordwood.runtime.network import NetworkError
-from cordwood.wire.batch_header import batch_headers, check_crc
+from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc
+from cordwood.wire.control import ControlType, parse_control_type
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -13,11 +14,11 @@ from cordwood.wire.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from cordwood.wire.record import CorruptBatch, InvalidRecord
+from cordwood.wire.record import CorruptBatch, InvalidRecord, Record
 from cordwood.wire.records import decode_batch
 
 from .client import Client, Over, Run, by_topic
-from .history import Partition, Read, Seen
+from .history import Marker, Partition, Read, Seen
 from .offsets import EARLIEST, list_offset
 
 _TOPIC_IDS_SINCE = 13
@@ -71,7 +72,15 @@ class Consumer(Client):
         self._session = session.next(response)
         is_alone = session.epoch == _FINAL_EPOCH and len(wanted) == 1
         for partition, data in partitions_of(self.run, response):
-            read = note_read(self, partition, session.sent[partition], begun_s, data, is_alone=is_alone)
+            read = note_read(
+                self,
+                partition,
+                session.sent[partition],
+                begun_s,
+                data,
+                is_alone=is_alone,
+                is_committed=bool(request.isolation_level),
+            )
             self._positions[partition] = read.next_offset
             if read.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 earliest = await list_offset(self, partition, EARLIEST)
@@ -132,7 +141,14 @@ def partitions_of(run: Run, response: FetchResponse) -> Iterator[tuple[Partition
 
 
 def note_read(
-    client: Client, partition: Partition, offset: int, begun_s: float, data: PartitionData, *, is_alone: bool
+    client: Client,
+    partition: Partition,
+    offset: int,
+    begun_s: float,
+    data: PartitionData,
+    *,
+    is_alone: bool,
+    is_committed: bool = False,
 ) -> Read:
     run = client.run
     read = Read(
@@ -148,6 +164,9 @@ def note_read(
         tuple(_decoded(run, partition, data)),
         _next_offset(data, offset),
         is_alone,
+        is_committed,
+        data.last_stable_offset,
+        tuple((aborted.producer_id, aborted.first_offset) for aborted in data.aborted_transactions or ()),
     )
     run.history.reads.append(read)
     return read
@@ -168,6 +187,15 @@ def _decoded(run: Run, partition: Partition, data: PartitionData) -> Iterator[Se
         for position, header in batch_headers(records):
             check_crc(records, header, position)
             for record in decode_batch(records, position):
-                yield Seen(record.offset, record.timestamp, record.value or b"")
+                yield _seen(header, record)
     except (CorruptBatch, InvalidRecord) as error:
         run.history.broken.append(f"{partition[0]}-{partition[1]}, incarnation {run.machine.incarnation}: {error}")
+
+
+def _seen(header: BatchHeader, record: Record) -> Seen:
+    producer = header.producer_id, header.producer_epoch, header.is_transactional
+    if not header.is_control:
+        return Seen(record.offset, record.timestamp, record.value or b"", *producer)
+    marker = Marker.COMMIT if parse_control_type(record.key) is ControlType.COMMIT else Marker.ABORT
+    value = f"{marker.value} of producer {header.producer_id}, epoch {header.producer_epoch}"
+    return Seen(record.offset, record.timestamp, value.encode(), *producer, marker)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-Partition = tuple[str, int]
+from .group_history import GroupHistory
+from .partition import Partition as Partition
+from .transaction_history import TransactionHistory
 
 
 class Promise(Enum):
@@ -39,7 +41,10 @@ class Send:
     begun_s: float
     # Of an idempotent producer; -1 otherwise.
     producer_id: int = -1
+    producer_epoch: int = 0
     sequence: int = -1
+    # Its number, if it is part of one.
+    transaction: int = -1
     attempts: int = 1
     # The node that it was sent to first.
     first_incarnation: int = 0
@@ -59,7 +64,9 @@ class Send:
         return self.base_offset + len(self.values) - 1
 
     def __str__(self) -> str:
-        who = f" as producer {self.producer_id} from {self.sequence}" if self.is_idempotent else ""
+        who = (
+            f" as producer {self.producer_id}/{self.producer_epoch} from {self.sequence}" if self.is_idempotent else ""
+        )
         where = f" at {self.base_offset} by incarnation {self.incarnation}" if self.base_offset >= 0 else ""
         return (
             f"send {self.number} of {self.client}{who} to {self.partition[0]}-{self.partition[1]}, acks={self.acks}, "
@@ -67,11 +74,25 @@ class Send:
         )
 
 
+class Marker(Enum):
+    """How a transaction of a producer has ended in a partition."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
+    """A record, or the marker that ends a transaction."""
+
     offset: int
     timestamp: int
     value: bytes
+    # Of the batch that it came in.
+    producer_id: int = -1
+    producer_epoch: int = -1
+    is_transactional: bool = False
+    marker: Marker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +113,35 @@ class Read:
     next_offset: int
     # It asked for this partition alone and without limits: what is there has to come.
     is_alone: bool = False
+    is_committed: bool = False
+    last_stable_offset: int = -1
+    # Transactions that were aborted: a producer's id, and where it began.
+    aborted: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def limit(self) -> int:
+        """What it may show lies before."""
+        return self.last_stable_offset if self.is_committed else self.high_watermark
+
+    def visible(self) -> Iterator[Seen]:
+        """What a client hands on: of a read_committed one's, nothing that was aborted."""
+        to_come = sorted(self.aborted, key=lambda one: one[1], reverse=True) if self.is_committed else []
+        aborting: set[int] = set()
+        for seen in self.records:
+            while to_come and to_come[-1][1] <= seen.offset:
+                aborting.add(to_come.pop()[0])
+            if seen.marker is not None:
+                aborting.discard(seen.producer_id)
+            elif seen.offset >= self.offset and not (seen.is_transactional and seen.producer_id in aborting):
+                yield seen
 
     def __str__(self) -> str:
+        isolation = f"read_committed, last stable offset {self.last_stable_offset}, " if self.is_committed else ""
         found = f"{self.records[0].offset}..{self.records[-1].offset}" if self.records else "nothing"
         return (
             f"read by {self.client} of {self.partition[0]}-{self.partition[1]} from {self.offset}, "
             f"{self.begun_s:.6f}-{self.ended_s:.6f}, incarnation {self.incarnation}: {found}, error {self.error}, "
-            f"high watermark {self.high_watermark}, log start {self.start_offset}"
+            f"{isolation}high watermark {self.high_watermark}, log start {self.start_offset}"
         )
 
 
@@ -137,6 +180,7 @@ class FinalLog:
     incarnation: int
     records: list[Seen] = field(default_factory=list)
     read_s: float = 0.0
+    last_stable_offset: int = -1
 
 
 class Settings:
@@ -178,6 +222,9 @@ class History:
         self.found_settings: dict[str, str] = {}
         # Incarnations after which the power was lost.
         self.power_losses: list[int] = []
+        # What members of groups, and transactional producers, did.
+        self.groups = GroupHistory()
+        self.transactions = TransactionHistory()
 
     def era(self, incarnation: int) -> int:
         """Within an era nothing that was acknowledged or read may be lost."""

@@ -15,7 +15,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from cordwood.wire.messages.metadata import MetadataResponse
+from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.schema import Request
 
 from .client import Client, Over, Run
@@ -102,9 +102,10 @@ class TopicAdmin(Client):
             raise NetworkError(f"error {error}: it may happen or not")
         return error == ErrorCode.NONE
 
-    async def look(self, metadata: MetadataResponse) -> None:
+    async def look(self) -> None:
         """What is there in the end."""
         found = self.run.history.found_settings
+        metadata = await self.ask_until_answered(MetadataRequest(topics=None), MetadataRequest.stable_versions.high)
         partitions = {topic.name: len(topic.partitions) for topic in metadata.topics}
         for name in [name for name in self._settings.known if not name.startswith(_CONFIG)]:
             found[name] = str(partitions[name]) if name in partitions else _NONE

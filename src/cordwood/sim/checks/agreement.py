@@ -17,8 +17,8 @@ Known = dict[int, tuple[bytes, str]]
 def offsets_keep_their_records(history: History) -> Iterator[Violation]:
     known: dict[tuple[Partition, int], Known] = {}
     sent = {value: send for send in history.sends for value in send.values}
-    for partition, incarnation, offset, value, source in _observations(history):
-        if value not in sent or sent[value].partition != partition:
+    for partition, incarnation, offset, value, is_marker, source in _observations(history):
+        if not is_marker and (value not in sent or sent[value].partition != partition):
             yield Violation("nothing is read that nobody sent", f"{value[:60]!r} at {_at(partition, offset)}: {source}")
             continue
         first = known.setdefault((partition, history.era(incarnation)), {}).setdefault(offset, (value, source))
@@ -30,16 +30,16 @@ def offsets_keep_their_records(history: History) -> Iterator[Violation]:
     yield from _cuts(known, sent)
 
 
-def _observations(history: History) -> Iterator[tuple[Partition, int, int, bytes, str]]:
+def _observations(history: History) -> Iterator[tuple[Partition, int, int, bytes, bool, str]]:
     for send in history.acknowledged():
         for at, value in enumerate(send.values):
-            yield send.partition, send.incarnation, send.base_offset + at, value, str(send)
+            yield send.partition, send.incarnation, send.base_offset + at, value, False, str(send)
     for read in history.reads:
         for seen in read.records:
-            yield read.partition, read.incarnation, seen.offset, seen.value, str(read)
+            yield read.partition, read.incarnation, seen.offset, seen.value, seen.marker is not None, str(read)
     for partition, log in history.final.items():
         for seen in log.records:
-            yield partition, log.incarnation, seen.offset, seen.value, "the log in the end"
+            yield partition, log.incarnation, seen.offset, seen.value, seen.marker is not None, "the log in the end"
 
 
 def _cuts(known: dict[tuple[Partition, int], Known], sent: dict[bytes, Send]) -> Iterator[Violation]:
@@ -49,7 +49,9 @@ def _cuts(known: dict[tuple[Partition, int], Known], sent: dict[bytes, Send]) ->
                 continue
             # One that is sent again until it is answered may come back to the place that it had.
             both = [
-                offset for offset in sorted(earlier.keys() & later.keys()) if sent[earlier[offset][0]].attempts == 1
+                offset
+                for offset in sorted(earlier.keys() & later.keys())
+                if earlier[offset][0] not in sent or sent[earlier[offset][0]].attempts == 1
             ]
             same = [offset for offset in both if earlier[offset][0] == later[offset][0]]
             differ = [offset for offset in both if earlier[offset][0] != later[offset][0]]

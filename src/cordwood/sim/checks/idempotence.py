@@ -37,7 +37,7 @@ def _once_whole_and_in_order(history: History, partition: Partition, log: FinalL
     # By producer: the sequence and the last offset of the batch before.
     before: dict[int, tuple[int, int]] = {}
     sends = [send for send in history.sends if send.partition == partition]
-    for send in sorted(sends, key=lambda send: (send.producer_id, send.sequence)):
+    for send in sorted(sends, key=lambda send: (send.producer_id, send.producer_epoch, send.sequence)):
         found = [places.get(value, []) for value in send.values]
         if any(len(offsets) > 1 for offsets in found):
             yield Violation("a batch is appended once", f"{name} has it at {found}: {send}")
@@ -69,6 +69,8 @@ def _read_once(history: History) -> Iterator[Violation]:
     for read in history.reads:
         era = history.era(read.incarnation)
         for seen in read.records:
+            if seen.marker is not None:
+                continue
             offset, first = places.setdefault((era, seen.value), (seen.offset, read))
             if offset != seen.offset:
                 yield Violation(

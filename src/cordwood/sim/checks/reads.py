@@ -25,7 +25,9 @@ def reads_are_whole_and_behind_the_high_watermark(history: History) -> Iterator[
                 yield Violation("a read has no gap", str(read))
         if offsets and offsets[-1] >= read.high_watermark:
             yield Violation("nothing is read past the high watermark", str(read))
-        if read.is_alone and read.next_offset <= read.offset < read.high_watermark:
+        if offsets and read.is_committed and offsets[-1] >= read.last_stable_offset:
+            yield Violation("nothing is read past the last stable offset", str(read))
+        if read.is_alone and read.next_offset <= read.offset < read.limit:
             yield Violation("what is there can be read", str(read))
         if not read.start_offset <= read.offset <= max(read.high_watermark, read.offset):
             yield Violation("a read lies within the log", str(read))

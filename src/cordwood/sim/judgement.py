@@ -1,0 +1,104 @@
+"""The end of a run: the node is crashed once more, started, and read from end to end."""
+
+from random import Random
+
+from cordwood.runtime.network import NetworkError
+from cordwood.wire.messages.fetch import FetchRequest
+from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.produce import ProduceRequest
+from cordwood.wire.primitives import uuid_text
+
+from .admin import Admin
+from .batches import encode, new_send
+from .client import Client, Run
+from .connection import NetworkOdds
+from .consumer import fetch_topics, note_read, partitions_of
+from .history import FinalLog, Outcome, Partition, Promise, Seen
+from .offsets import EARLIEST, list_offset
+from .producers import answers_of, note_answer, produce_request
+
+_LOOK_UPS = 3
+
+
+async def crash_and_start(run: Run, source: Random) -> Admin:
+    """After a last crash nothing is in the way any more: what is there now is what was kept. The client that judges."""
+    machine, network = run.machine, run.world.network
+    run.is_over = False
+    network.odds = NetworkOdds()
+    if run.history.promise is Promise.DURABLE and source.random() < 0.5:
+        machine.lose_power()
+    else:
+        machine.kill()
+    machine.repair()
+    started = await machine.start()
+    assert started, "nothing keeps it from starting"
+    judge = Admin(run, "judge")
+    metadata = await judge.ask_until_answered(MetadataRequest(topics=None), MetadataRequest.stable_versions.high)
+    run.history.final_topics = {topic.name or "": uuid_text(topic.topic_id) for topic in metadata.topics}
+    return judge
+
+
+async def read_everything(judge: Admin) -> None:
+    run = judge.run
+    for partition in run.partitions:
+        await _produce_last(judge, partition)
+        while not await _read_all(judge, partition):
+            # Retention has taken what was about to be read.
+            await judge.pause(1.0)
+        if run.history.retention_s == float("inf"):
+            await _look_up(judge, partition)
+
+
+async def _produce_last(judge: Client, partition: Partition) -> None:
+    """Once this is acknowledged, everything before it can be read."""
+    version = ProduceRequest.stable_versions.high
+    while True:
+        send = new_send(judge, partition, acks=-1)
+        try:
+            response = await judge.ask(produce_request(judge.run, {partition: encode(judge, send)}, -1), version)
+        except NetworkError:
+            continue
+        ((_, answer),) = answers_of(judge.run, response)
+        note_answer(judge, send, answer)
+        if send.outcome is Outcome.ACKNOWLEDGED:
+            return
+        await judge.pause(1.0)
+
+
+async def _read_all(judge: Admin, partition: Partition) -> bool:
+    """Whether all of it could be read."""
+    start = await list_offset(judge, partition, EARLIEST)
+    assert start is not None, "it is led, so it has offsets"
+    log = FinalLog(start.offset, start.offset, judge.incarnation)
+    judge.run.history.final[partition] = log
+    position = start.offset
+    while True:
+        begun_s = judge.run.now_s
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1 << 24,
+            session_epoch=-1,
+            topics=fetch_topics(judge.run, {partition: position}, 1 << 24),
+        )
+        response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
+        ((_, data),) = partitions_of(judge.run, response)
+        read = note_read(judge, partition, position, begun_s, data, is_alone=True)
+        if read.error:
+            return False
+        log.high_watermark = read.high_watermark
+        log.read_s = judge.run.now_s
+        fresh: list[Seen] = [seen for seen in read.records if seen.offset >= position]
+        log.records += fresh
+        if not position < read.next_offset < read.high_watermark:
+            return True
+        position = read.next_offset
+
+
+async def _look_up(judge: Admin, partition: Partition) -> None:
+    records = judge.run.history.final[partition].records
+    for _ in range(_LOOK_UPS):
+        timestamp = judge.source.choice(records).timestamp + judge.source.randint(-1, 1) if records else 0
+        listed = await list_offset(judge, partition, timestamp)
+        assert listed is not None, "it is led, so it has offsets"
+        judge.run.history.looked_up.append((partition, timestamp, listed.offset, listed.found_timestamp))

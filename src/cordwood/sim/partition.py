@@ -1,0 +1,7 @@
+"""What a partition is called."""
+
+Partition = tuple[str, int]
+
+
+def partition_name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"

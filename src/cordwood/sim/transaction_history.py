@@ -1,0 +1,65 @@
+"""What transactional producers did: their transactions, and when one was fenced by its successor."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Fate(Enum):
+    """What a producer knows of its transaction."""
+
+    # Nobody has asked for it to be committed, so it must not be.
+    NOT_COMMITTED = "not committed"
+    # It has been asked for, and not been answered with success.
+    UNKNOWN = "unknown"
+    COMMITTED = "committed"
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    number: int
+    client: str
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    begun_s: float
+    fate: Fate = Fate.NOT_COMMITTED
+    # When it was asked for to be committed, and when that was answered.
+    commit_begun_s: float = float("inf")
+    commit_ended_s: float = float("inf")
+
+    def __str__(self) -> str:
+        return (
+            f"transaction {self.number} of {self.transactional_id} by {self.client} as producer "
+            f"{self.producer_id}/{self.producer_epoch} from {self.begun_s:.6f}, "
+            f"commit {self.commit_begun_s:.6f}-{self.commit_ended_s:.6f}: {self.fate.value}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """A producer id and epoch that somebody was given for a transactional id; what had it before is fenced."""
+
+    client: str
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    given_s: float
+    # What was prepared by its predecessor and is left to it to end; -1 if nothing is.
+    kept_producer_id: int = -1
+
+    def __str__(self) -> str:
+        return (
+            f"{self.client} was given {self.transactional_id} as producer {self.producer_id}/{self.producer_epoch} "
+            f"at {self.given_s:.6f}"
+        )
+
+
+class TransactionHistory:
+    def __init__(self) -> None:
+        self.transactions: list[Transaction] = []
+        self.incarnations: list[Incarnation] = []
+        # A transform's input, by output value: (group, topic, partition, offset).
+        self.inputs: dict[bytes, tuple[str, str, int, int]] = {}
+
+    def by_number(self) -> dict[int, Transaction]:
+        return {transaction.number: transaction for transaction in self.transactions}
