@@ -88,7 +88,8 @@ class Shard(Generic[S]):
                 self._write(decided)
         finally:
             self._is_deciding = False
-        self._set_alarm()
+            # Also where the records were refused: what was put right then may have set timers.
+            self._set_alarm()
         result = self._when_committed(decided)
         while self._told:
             self._told.pop(0)()

@@ -11,6 +11,7 @@ from .delete_records import delete_records
 from .delete_topics import delete_topics
 from .describe_cluster import describe_cluster
 from .describe_configs import describe_configs
+from .describe_groups import describe_groups
 from .describe_log_dirs import describe_log_dirs
 from .describe_producers import describe_producers
 from .describe_quorum import describe_quorum
@@ -18,14 +19,18 @@ from .describe_topic_partitions import describe_topic_partitions
 from .elect_leaders import elect_leaders
 from .fetch import fetch
 from .find_coordinator import find_coordinator
+from .heartbeat import heartbeat
 from .incremental_alter_configs import incremental_alter_configs
 from .init_producer_id import init_producer_id
+from .join_group import join_group
+from .leave_group import leave_group
 from .list_config_resources import list_config_resources
 from .list_offsets import list_offsets
 from .metadata import metadata
 from .offset_for_leader_epoch import offset_for_leader_epoch
 from .produce import produce
 from .sasl_handshake import sasl_handshake
+from .sync_group import sync_group
 from .unregister_broker import unregister_broker
 from .update_features import update_features
 
@@ -55,5 +60,10 @@ HANDLERS: tuple[Handler, ...] = (
     sasl_handshake,
     unregister_broker,
     update_features,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
     api_versions,
 )

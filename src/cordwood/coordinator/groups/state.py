@@ -18,9 +18,16 @@ from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey
+from cordwood.wire.messages.group_records.legacy_offset_commit import LegacyOffsetCommitKey
+from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey
 from cordwood.wire.schema import CoordinatorKey
 
+from .classic.replay import groups_loaded, replay_group
 from .group import Group
+from .offset_expiry import schedule_expiry, topics_deleted
+from .offset_replay import replay_legacy_offset, replay_offset
+from .offsets import Offsets
 
 # (state, key, value or None, offset, producer id or -1)
 Replay = Callable[["GroupState", Any, Any, int, int], None]
@@ -39,6 +46,7 @@ class GroupState:
         self.random = random
         self.timers = Timers(clock)
         self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
         self._config = config
         self._metadata = metadata
         self._group_settings = group_settings
@@ -72,14 +80,22 @@ class GroupState:
 
     def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
         """Offsets that were committed in a transaction count, or do not."""
+        self.offsets.replay_end_txn(producer_id, commit=commit)
 
     def loaded(self) -> None:
         """Everything is replayed: what the log does not have begins anew, the sessions of members for one."""
+        groups_loaded(self)
+        schedule_expiry(self)
 
     # What else may happen
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Takes note; what has to be written is decided by timers or with the next request."""
+        topics_deleted(self, delta)
 
 
-REPLAY: Mapping[type[CoordinatorKey], Replay] = {}
+REPLAY: Mapping[type[CoordinatorKey], Replay] = {
+    GroupMetadataKey: replay_group,
+    OffsetCommitKey: replay_offset,
+    LegacyOffsetCommitKey: replay_legacy_offset,
+}

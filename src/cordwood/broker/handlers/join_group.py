@@ -1,0 +1,40 @@
+"""JoinGroup: a client becomes a member of a classic group, or of its next generation.
+
+It is answered when all members have joined: with the generation, the protocol that was chosen and the leader, who is
+told of all members and what they subscribe to.
+
+Version 1 brings a rebalance timeout (before, the session timeout counts), version 4 the member id that is given first
+and joined with next (KIP-394), version 5 static members (KIP-345), version 7 the protocol's type in the response,
+version 8 the client's reason, version 9 leaders who need not assign (KIP-814).
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.asking import ask
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic_requests import join_group as decide
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+
+@handles(JoinGroupRequest)
+def join_group(broker: Broker, request: JoinGroupRequest, call: Call) -> Result:
+    def refused(error: ErrorCode, _message: str) -> JoinGroupResponse:
+        return JoinGroupResponse(error_code=error, member_id=request.member_id)
+
+    if not request.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID, "")
+    least_ms, most_ms = (broker.config.integer(f"group.{end}.session.timeout.ms") for end in ("min", "max"))
+    if not least_ms <= request.session_timeout_ms <= most_ms:
+        return refused(ErrorCode.INVALID_SESSION_TIMEOUT, "")
+    joining = Joining(
+        request,
+        call.version,
+        call.client_id,
+        # As Java writes an address without a name.
+        f"/{call.connection.peer.host}",
+        tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+    )
+    return ask(call, broker.groups, request.group_id, lambda state: decide(state, joining), refused)

@@ -1,0 +1,29 @@
+"""SyncGroup: a member of a classic group asks for its assignment; the leader's request brings those of all.
+
+It is answered when the leader's assignment is in the log. Version 3 knows static members; from version 5 on members say
+which type and protocol they think the group has, and have to.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.asking import ask
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.groups.classic_requests import sync_group as decide
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_PROTOCOL_SINCE = 5
+
+
+@handles(SyncGroupRequest)
+def sync_group(broker: Broker, request: SyncGroupRequest, call: Call) -> Result:
+    if call.version >= _PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+    if not request.group_id:
+        return _refused(ErrorCode.INVALID_GROUP_ID, "")
+    return ask(call, broker.groups, request.group_id, lambda state: decide(state, request), _refused)
+
+
+def _refused(error: ErrorCode, _message: str) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error)

@@ -1,0 +1,74 @@
+"""Members who are not heard of in time, or leave: they are out, and the others go on."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import Decision
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.join_group import JoinGroupResponse
+from cordwood.wire.messages.sync_group import SyncGroupResponse
+
+from .effects import Effects
+from .group import ClassicGroup
+from .member import ClassicMember
+from .rebalance import complete_join, rebalance_or_complete_join
+from .sessions import pending_key, renew_session
+from .states import ClassicState
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
+
+
+def begin_session(state: GroupState, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
+    member.session_alarm = partial(_session_over, group, member)
+    renew_session(state, member, timeout_ms)
+
+
+def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState) -> Decision[None]:
+    effects = Effects()
+    if member.may_expire:
+        _log.info("%s of %s was not heard of in time and is out", member, group)
+        remove_member(state, group, member, effects)
+        if group.state is not ClassicState.PREPARING_REBALANCE:
+            rebalance_or_complete_join(state, group, effects, f"{member} was not heard of in time")
+        elif group.have_all_joined:
+            complete_join(state, group, effects)
+    return effects.decision(None)
+
+
+def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
+    """If it still waits for an answer it is told, and joins anew."""
+    state.timers.clear(member)
+    group.remove(member.member_id)
+    if member.awaiting_join is not None:
+        effects.answer(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        member.awaiting_join = None
+    if member.awaiting_sync is not None:
+        effects.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        member.awaiting_sync = None
+
+
+# Those who were given a member id, and are to come back with it (KIP-394)
+
+
+def expect_join(state: GroupState, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+    group.pending_joins[member_id] = None
+    state.timers.after(pending_key(group, member_id), timeout_ms, partial(_pending_over, group, member_id))
+
+
+def remove_pending(state: GroupState, group: ClassicGroup, member_id: str) -> None:
+    state.timers.clear(pending_key(group, member_id))
+    group.remove(member_id)
+
+
+def _pending_over(group: ClassicGroup, member_id: str, state: GroupState) -> Decision[None]:
+    effects = Effects()
+    group.remove(member_id)
+    if group.state is ClassicState.PREPARING_REBALANCE and group.have_all_joined:
+        complete_join(state, group, effects)
+    return effects.decision(None)

@@ -1,0 +1,172 @@
+"""JoinGroup: someone wants to be in the group, or in its next generation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import CoordinatorRecord, Decision
+from cordwood.coordinator.later import Later
+from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.join_group import JoinGroupResponse
+
+from .effects import Effects
+from .expiry import begin_session, expect_join, remove_member, remove_pending
+from .group import ClassicGroup
+from .joining import Joining, new_member_id, wait_to_join
+from .member import ClassicMember
+from .rebalance import complete_join_if_all_have, end_timers, joined, rebalance_or_complete_join
+from .records import new_group_record
+from .states import ClassicState
+from .static_members import take_place
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+# From this version on a client takes MEMBER_ID_REQUIRED (KIP-394).
+_MEMBER_ID_REQUIRED_SINCE = 4
+# How long a new member is kept whose JoinGroup is not answered: it cannot be told whether its client is still there.
+_NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+_UNKNOWN = ""
+
+
+def join(
+    state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRecord] = ()
+) -> Decision[JoinGroupResponse]:
+    """`replaced` takes an empty group of another kind out of the log, in place of which this one comes."""
+    request = joining.request
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ClassicGroup):
+        return _join(state, group, joining, Effects())
+    if request.member_id != _UNKNOWN:
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id} with members")
+    return _found(state, joining, replaced)
+
+
+def _found(state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRecord]) -> Decision[JoinGroupResponse]:
+    """The group is there from now on, even if nobody comes to join it."""
+    group_id = joining.request.group_id
+    group = ClassicGroup(group_id, state.clock.now_ms())
+    effects = Effects()
+    effects.records += [*replaced, new_group_record(group)]
+    decision = _join(state, group, joining, effects)
+    before = state.groups.get(group_id)
+    state.groups[group_id] = group
+
+    def refused(_refusal: Refusal) -> None:
+        end_timers(state, group)
+        if before is None:
+            del state.groups[group_id]
+        else:
+            state.groups[group_id] = before
+
+    decision.refused = refused
+    return decision
+
+
+def _join(state: GroupState, group: ClassicGroup, joining: Joining, effects: Effects) -> Decision[JoinGroupResponse]:
+    request = joining.request
+    member_id = request.member_id
+    if not _has_room(group, member_id, state.config.integer("group.max.size")):
+        return _turn_away(state, group, member_id, effects)
+    if not group.supports(request.protocol_type, joining.protocols):
+        raise Refusal(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"{group} is of type {group.protocol_type}; its members and this one have no protocol in common",
+        )
+    if member_id == _UNKNOWN:
+        return _join_new(state, group, joining, effects)
+    if member_id in group.pending_joins and request.group_instance_id is None:
+        remove_pending(state, group, member_id)
+        return _add(state, group, joining, member_id, effects)
+    member = group.checked_member(member_id, request.group_instance_id)
+    return _join_again(state, group, joining, member, effects)
+
+
+# Room
+
+
+def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
+    member = group.members.get(member_id)
+    if group.is_empty:
+        return True
+    if group.state is ClassicState.PREPARING_REBALANCE:
+        # Whoever comes first. There may be more members than allowed, if less are than before.
+        return (member is not None and member.awaiting_join is not None) or group.waiting_to_join < max_size
+    return member is not None or len(group.members) < max_size
+
+
+def _turn_away(state: GroupState, group: ClassicGroup, member_id: str, effects: Effects) -> Decision[JoinGroupResponse]:
+    member = group.members.get(member_id)
+    if member is not None:
+        remove_member(state, group, member, effects)
+    else:
+        remove_pending(state, group, member_id)
+    complete_join_if_all_have(state, group, effects)
+    return effects.decision(JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED))
+
+
+# New members
+
+
+def _join_new(
+    state: GroupState, group: ClassicGroup, joining: Joining, effects: Effects
+) -> Decision[JoinGroupResponse]:
+    instance_id = joining.request.group_instance_id
+    member_id = new_member_id(state.random, joining.client_id if instance_id is None else instance_id)
+    if instance_id is not None and instance_id in group.static_members:
+        old = group.members[group.static_members[instance_id]]
+        return take_place(state, group, joining, old, member_id, effects)
+    if instance_id is None and joining.version >= _MEMBER_ID_REQUIRED_SINCE:
+        expect_join(state, group, member_id, joining.request.session_timeout_ms)
+        return effects.decision(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+    return _add(state, group, joining, member_id, effects)
+
+
+def _add(
+    state: GroupState, group: ClassicGroup, joining: Joining, member_id: str, effects: Effects
+) -> Decision[JoinGroupResponse]:
+    member = _member(joining, member_id)
+    member.is_new = True
+    later: Later[JoinGroupResponse] = Later()
+    member.awaiting_join = later
+    group.has_grown = True
+    if not group.members:
+        group.protocol_type = joining.request.protocol_type
+    group.add(member)
+    begin_session(state, group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance_or_complete_join(state, group, effects, f"{member} is new: {joining.reason}")
+    return effects.decision(later)
+
+
+def _member(joining: Joining, member_id: str) -> ClassicMember:
+    return ClassicMember(
+        member_id,
+        joining.request.group_instance_id,
+        joining.client_id,
+        joining.client_host,
+        joining.rebalance_timeout_ms,
+        joining.request.session_timeout_ms,
+        joining.protocols,
+    )
+
+
+# Members who join again
+
+
+def _join_again(
+    state: GroupState, group: ClassicGroup, joining: Joining, member: ClassicMember, effects: Effects
+) -> Decision[JoinGroupResponse]:
+    is_leader = member.member_id == group.leader_id
+    is_as_before = member.protocols == joining.protocols
+    # It may not have received its answer. A leader of a stable group wants a rebalance by joining: what it sees
+    # besides the members (partitions of a topic) has changed.
+    is_told_again = group.state is ClassicState.COMPLETING_REBALANCE or (
+        group.state is ClassicState.STABLE and not is_leader
+    )
+    if is_told_again and is_as_before:
+        return effects.decision(joined(group, member))
+    later = wait_to_join(group, joining, member, effects)
+    rebalance_or_complete_join(state, group, effects, f"{member} joins again: {joining.reason}")
+    return effects.decision(later)

@@ -1,0 +1,56 @@
+"""A JoinGroup on its way, and what new and old members have in common when they join."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cordwood.coordinator.later import Later
+from cordwood.metadata.controller.decision import new_uuid
+from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+from .effects import Effects
+from .group import ClassicGroup
+from .member import ClassicMember, Protocols
+
+
+class Joining(NamedTuple):
+    """A JoinGroup, and who sends it."""
+
+    request: JoinGroupRequest
+    version: int
+    client_id: str
+    client_host: str
+    protocols: Protocols
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The first version has none."""
+        return self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
+
+    @property
+    def reason(self) -> str:
+        return self.request.reason or "it does not say why"
+
+
+def new_member_id(random: Random, name: str) -> str:
+    """Of a client's id, or a static member's name, and a uuid as Java writes it."""
+    digits = new_uuid(random).hex()
+    return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def wait_to_join(
+    group: ClassicGroup, joining: Joining, member: ClassicMember, effects: Effects
+) -> Later[JoinGroupResponse]:
+    group.update_protocols(member, joining.protocols)
+    member.rebalance_timeout_ms = joining.rebalance_timeout_ms
+    member.session_timeout_ms = joining.request.session_timeout_ms
+    if member.awaiting_join is None:
+        group.waiting_to_join += 1
+    else:
+        # Its client has given up on that answer.
+        effects.answer(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    later: Later[JoinGroupResponse] = Later()
+    member.awaiting_join = later
+    return later

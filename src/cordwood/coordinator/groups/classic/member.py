@@ -1,0 +1,85 @@
+"""One member of a classic group."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.later import Later
+from cordwood.wire.messages.join_group import JoinGroupResponse
+from cordwood.wire.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.timers import Alarm
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""(name, metadata), what the member likes best first. For consumers: assignors, and what they are told."""
+
+
+class ClassicMember:
+    """It is the key of its own session's timer."""
+
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_alarm",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        # group.instance.id: a static member's name, which outlives its member id (KIP-345).
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        # Until its first JoinGroup is answered.
+        self.is_new = False
+        self.awaiting_join: Later[JoinGroupResponse] | None = None
+        self.awaiting_sync: Later[SyncGroupResponse] | None = None
+        # Made once, as each heartbeat sets it anew.
+        self.session_alarm: Alarm | None = None
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether its session may end. Who waits for the group cannot send heartbeats; but it may also be gone, so one
+        who has never been answered does not wait for ever."""
+        return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        raise KeyError(f"member {self.member_id} does not know the protocol {protocol}")
+
+    def vote(self, candidates: Container[str]) -> str:
+        """What it likes best of what all know."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def __str__(self) -> str:
+        return f"member {self.member_id}"

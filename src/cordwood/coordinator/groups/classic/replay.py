@@ -1,0 +1,92 @@
+"""From the log into the state: classic groups as they are written, and what begins once all are loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+from .effects import Effects
+from .expiry import begin_session
+from .group import ClassicGroup
+from .member import ClassicMember
+from .rebalance import end_timers, prepare_rebalance
+from .states import ClassicState, Event
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+
+def replay_group(
+    state: GroupState, key: GroupMetadataKey, value: GroupMetadataValue | None, _offset: int, _producer_id: int
+) -> None:
+    group = state.groups.get(key.group)
+    if value is None:
+        if isinstance(group, ClassicGroup):
+            end_timers(state, group)
+            group.move(Event.REMOVED, state.clock.now_ms())
+            del state.groups[key.group]
+        return
+    if not isinstance(group, ClassicGroup):
+        group = state.groups[key.group] = ClassicGroup(key.group, value.current_state_timestamp)
+    if group.state is not ClassicState.PREPARING_REBALANCE:
+        # Otherwise it is ahead of what is written.
+        _take_in(group, value)
+
+
+def groups_loaded(state: GroupState) -> None:
+    """Every member has a whole session to be heard of."""
+    for group in state.groups.values():
+        if isinstance(group, ClassicGroup):
+            for member in group.members.values():
+                begin_session(state, group, member)
+            if len(group.members) > state.config.integer("group.max.size"):
+                # Those who come too late are not let in.
+                prepare_rebalance(state, group, Effects(), "it has more members than it may have")
+
+
+def _take_in(group: ClassicGroup, value: GroupMetadataValue) -> None:
+    """All of a group's state is in the record. A group that lives knows most of it, and more of its members."""
+    said = {member.member_id: member for member in value.members}
+    for member_id in [member_id for member_id in group.members if member_id not in said]:
+        group.remove(member_id)
+    for member_id, metadata in said.items():
+        member = group.members.get(member_id)
+        if member is None:
+            group.add(_member(metadata, value.protocol))
+        else:
+            _update(group, member, metadata, value.protocol)
+    group.generation = value.generation
+    group.protocol_type = value.protocol_type
+    group.protocol_name = value.protocol
+    group.leader_id = value.leader
+    group.settle(value.current_state_timestamp)
+
+
+def _member(metadata: MemberMetadata, protocol: str | None) -> ClassicMember:
+    return ClassicMember(
+        metadata.member_id,
+        metadata.group_instance_id,
+        metadata.client_id,
+        metadata.client_host,
+        _rebalance_timeout_ms(metadata),
+        metadata.session_timeout,
+        # Of all that it could speak only what was chosen is known.
+        ((protocol or "", metadata.subscription),),
+        metadata.assignment,
+    )
+
+
+def _update(group: ClassicGroup, member: ClassicMember, metadata: MemberMetadata, protocol: str | None) -> None:
+    member.client_id = metadata.client_id
+    member.client_host = metadata.client_host
+    member.rebalance_timeout_ms = _rebalance_timeout_ms(metadata)
+    member.session_timeout_ms = metadata.session_timeout
+    member.assignment = metadata.assignment
+    if (protocol, metadata.subscription) not in member.protocols:
+        group.update_protocols(member, ((protocol or "", metadata.subscription),))
+
+
+def _rebalance_timeout_ms(metadata: MemberMetadata) -> int:
+    """Old records have none."""
+    return metadata.session_timeout if metadata.rebalance_timeout == -1 else metadata.rebalance_timeout

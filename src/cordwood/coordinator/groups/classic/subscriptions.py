@@ -1,0 +1,43 @@
+"""What the members of a classic group subscribe to, where they are consumers.
+
+Their metadata is between them and their leader; that of consumers begins with a version and their topics, and all
+versions begin as the first does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from cordwood.wire.codec import decode
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+from .member import ClassicMember
+
+_log = logging.getLogger(__name__)
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+_VERSION_BYTES = 2
+
+
+def subscribed_topics(
+    protocol_type: str, protocol_name: str | None, members: Iterable[ClassicMember]
+) -> frozenset[str] | None:
+    """None where it cannot be told."""
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    topics: set[str] = set()
+    for member in members:
+        if protocol_name is None:
+            return None
+        try:
+            topics.update(_topics(member.metadata(protocol_name)))
+        except DecodeError as error:
+            _log.warning("what %s subscribes to cannot be read: %s", member, error)
+            return None
+    return frozenset(topics)
+
+
+def _topics(metadata: bytes) -> list[str]:
+    return decode(ConsumerProtocolSubscription, 0, metadata[_VERSION_BYTES:], strict=False).topics

@@ -1,0 +1,63 @@
+"""Requests of the classic protocol, by the kind of group that they are for.
+
+Consumer groups have members who speak it as well, on their way from one protocol to the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import Decision
+from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.describe_groups import DescribedGroup
+from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from cordwood.wire.messages.join_group import JoinGroupResponse
+from cordwood.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity
+from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+from .classic.describe import describe
+from .classic.group import ClassicGroup
+from .classic.heartbeat import heartbeat as heartbeat_in_classic
+from .classic.join import join
+from .classic.joining import Joining
+from .classic.leave import leave
+from .classic.sync import sync
+
+if TYPE_CHECKING:
+    from .state import GroupState
+
+
+def join_group(state: GroupState, joining: Joining) -> Decision[JoinGroupResponse]:
+    group = state.groups.get(joining.request.group_id)
+    if group is None or isinstance(group, ClassicGroup):
+        return join(state, joining)
+    if group.is_empty:
+        return join(state, joining, group.tombstones())
+    raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group.group_id} is a group of another protocol")
+
+
+def sync_group(state: GroupState, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
+    return sync(state, _group(state, request.group_id), request)
+
+
+def heartbeat(state: GroupState, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+    return heartbeat_in_classic(state, _group(state, request.group_id), request)
+
+
+def leave_group(state: GroupState, group_id: str, leaving: list[MemberIdentity]) -> Decision[LeaveGroupResponse]:
+    return leave(state, _group(state, group_id), leaving)
+
+
+def describe_group(state: GroupState, group_id: str) -> Decision[DescribedGroup]:
+    group = state.group(group_id)
+    if not isinstance(group, ClassicGroup):
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
+    return Decision(describe(group))
+
+
+def _group(state: GroupState, group_id: str) -> ClassicGroup:
+    group = state.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id} of the classic protocol")
+    return group
