@@ -32,9 +32,9 @@ def partition_count(topic: str, config: BrokerConfig) -> int:
 
 
 def coordinator_topic(topic: str, config: BrokerConfig) -> CreatableTopic:
-    settings = {**_CONFIGS[topic], "segment.bytes": config.text(f"{_SETTINGS[topic]}.segment.bytes")}
+    settings = {**_CONFIGS[topic], "segment.bytes": str(config.integer(f"{_SETTINGS[topic]}.segment.bytes"))}
     if topic == TRANSACTION_TOPIC:
-        settings["min.insync.replicas"] = config.text("transaction.state.log.min.isr")
+        settings["min.insync.replicas"] = str(config.integer("transaction.state.log.min.isr"))
     return CreatableTopic(
         name=topic,
         num_partitions=partition_count(topic, config),
