@@ -1,11 +1,16 @@
 """How a handler asks a coordinator.
 
 return ask(call, broker.groups, request.group_id, lambda state: heartbeat(state, request), refused)
+
+One whose request is about several groups consults the coordinators of all of them, and answers when all have.
+
+results = [consult(broker.groups, group, lambda state: describe(state, group), refused) for group in request.groups]
+return answer_all(call, results, lambda described: DescribeGroupsResponse(groups=described))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from cordwood.coordinator.coordinator import Coordinator
@@ -22,6 +27,7 @@ from .registry import Call
 
 S = TypeVar("S", bound=LoadedState)
 R = TypeVar("R", bound=Response)
+T = TypeVar("T")
 
 
 def ask(
@@ -48,3 +54,49 @@ def ask(
 
     result.then(answer)
     return reply
+
+
+def consult(
+    coordinator: Coordinator[S],
+    key: str,
+    decision: Callable[[S], Decision[T]],
+    refused: Callable[[ErrorCode, str], T],
+    error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
+) -> T | Later[T]:
+    """What a decision comes to, which is one of several that make a response; a Refusal is made into what `refused`
+    says of it."""
+    try:
+        result = coordinator.shard(key).decide(decision)
+    except Refusal as refusal:
+        return refused(error_of(refusal.error), str(refusal))
+    if not isinstance(result, Later):
+        return result
+    told: Later[T] = Later()
+    result.then(
+        lambda outcome: told.resolve(
+            refused(error_of(outcome.error), str(outcome)) if isinstance(outcome, Refusal) else outcome
+        )
+    )
+    return told
+
+
+def answer_all(
+    call: Call, results: Sequence[T | Later[T]], response_of: Callable[[list[T]], Response]
+) -> Response | Reply:
+    """The response, made of all results in their order, or a reply for when all are there."""
+    waiting = [result for result in results if isinstance(result, Later) and not result.done]
+    if not waiting:
+        return response_of(_values(results))
+    reply = Reply()
+
+    def one_more(_outcome: T | Refusal) -> None:
+        if all(later.done for later in waiting):
+            reply.answer(call.parts(response_of(_values(results))))
+
+    for later in waiting:
+        later.then(one_more)
+    return reply
+
+
+def _values(results: Sequence[T | Later[T]]) -> list[T]:
+    return [result.result() if isinstance(result, Later) else result for result in results]

@@ -18,6 +18,9 @@ from cordwood.wire.records import encode_batch
 
 from .decision import CoordinatorRecord, ProducerIdAndEpoch
 
+# A coordinator does not count what it writes, and Kafka says so with zero.
+_BASE_SEQUENCE = 0
+
 
 class PartitionLog:
     """The `ShardLog` of a leader epoch."""
@@ -62,13 +65,14 @@ class PartitionLog:
             for offset, (key, value, version) in enumerate(records)
         ]
         if producer is None:
-            batch = encode_batch(encoded, codec=self._codec)
+            batch = encode_batch(encoded, codec=self._codec, base_sequence=_BASE_SEQUENCE)
         else:
             batch = encode_batch(
                 encoded,
                 codec=self._codec,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,
+                base_sequence=_BASE_SEQUENCE,
                 transactional=True,
             )
         self._append(batch, now_ms)

@@ -7,6 +7,7 @@ from .alter_replica_log_dirs import alter_replica_log_dirs
 from .api_versions import api_versions
 from .create_partitions import create_partitions
 from .create_topics import create_topics
+from .delete_groups import delete_groups
 from .delete_records import delete_records
 from .delete_topics import delete_topics
 from .describe_cluster import describe_cluster
@@ -25,12 +26,17 @@ from .init_producer_id import init_producer_id
 from .join_group import join_group
 from .leave_group import leave_group
 from .list_config_resources import list_config_resources
+from .list_groups import list_groups
 from .list_offsets import list_offsets
 from .metadata import metadata
+from .offset_commit import offset_commit
+from .offset_delete import offset_delete
+from .offset_fetch import offset_fetch
 from .offset_for_leader_epoch import offset_for_leader_epoch
 from .produce import produce
 from .sasl_handshake import sasl_handshake
 from .sync_group import sync_group
+from .txn_offset_commit import txn_offset_commit
 from .unregister_broker import unregister_broker
 from .update_features import update_features
 
@@ -44,6 +50,12 @@ HANDLERS: tuple[Handler, ...] = (
     offset_for_leader_epoch,
     metadata,
     find_coordinator,
+    offset_commit,
+    offset_fetch,
+    txn_offset_commit,
+    offset_delete,
+    list_groups,
+    delete_groups,
     alter_configs,
     alter_replica_log_dirs,
     create_partitions,

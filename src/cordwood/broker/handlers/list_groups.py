@@ -1,0 +1,57 @@
+"""ListGroups: the groups that this broker coordinates.
+
+Version 4 lists those in some states only, version 5 those of some types; case does not matter.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.asking import answer_all
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.errors import coordinator_error
+from cordwood.coordinator.groups.listing import list_groups as decide_listing
+from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.later import Later
+from cordwood.coordinator.shard import Shard
+from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+@handles(ListGroupsRequest)
+def list_groups(broker: Broker, request: ListGroupsRequest, call: Call) -> Result:
+    if broker.groups.is_loading:
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
+    states = frozenset(state.lower() for state in request.states_filter)
+    types = frozenset(kind.lower() for kind in request.types_filter)
+    listed = [_of_shard(shard, states, types) for shard in broker.groups.shards]
+    return answer_all(call, listed, _response)
+
+
+def _of_shard(
+    shard: Shard[GroupState], states: frozenset[str], types: frozenset[str]
+) -> ListGroupsResponse | Later[ListGroupsResponse]:
+    """What one shard makes of it."""
+    result = shard.decide(lambda state: decide_listing(state, states, types))
+    if not isinstance(result, Later):
+        return ListGroupsResponse(groups=result)
+    told: Later[ListGroupsResponse] = Later()
+
+    def tell(outcome: list[ListedGroup] | Refusal) -> None:
+        if not isinstance(outcome, Refusal):
+            told.resolve(ListGroupsResponse(groups=outcome))
+        elif coordinator_error(outcome.error) == ErrorCode.NOT_COORDINATOR:
+            # They are another broker's to list by now.
+            told.resolve(ListGroupsResponse(groups=[]))
+        else:
+            told.resolve(ListGroupsResponse(error_code=coordinator_error(outcome.error), groups=[]))
+
+    result.then(tell)
+    return told
+
+
+def _response(of_shards: list[ListGroupsResponse]) -> ListGroupsResponse:
+    for of_shard in of_shards:
+        if of_shard.error_code:
+            return of_shard
+    return ListGroupsResponse(groups=[group for of_shard in of_shards for group in of_shard.groups])

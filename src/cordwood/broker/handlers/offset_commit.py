@@ -1,0 +1,65 @@
+"""OffsetCommit: how far a group has come, by its coordinator.
+
+A partition that does not exist is answered so, and the others are committed. What the coordinator refuses, it refuses
+for all. Up to version 4 a client may say how long its offsets are kept; version 6 has leader epochs, version 7 static
+members, version 9 member epochs (KIP-848), version 10 ids of topics in place of names.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.asking import ask
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.groups.offset_commit import Commit, commit_offsets
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+_TOPIC_IDS_SINCE = 10
+
+
+@handles(OffsetCommitRequest)
+def offset_commit(broker: Broker, request: OffsetCommitRequest, call: Call) -> Result:
+    version = call.version
+    topics = broker.image.topics
+    response = OffsetCommitResponse(topics=[])
+    commits = []
+    for asked in request.topics:
+        if version >= _TOPIC_IDS_SINCE:
+            topic, missing = topics.by_id.get(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic, missing = topics.get(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answers = []
+        for partition in asked.partitions:
+            answer = OffsetCommitResponsePartition(partition_index=partition.partition_index)
+            answers.append(answer)
+            if topic is None:
+                answer.error_code = missing
+            elif partition.partition_index not in topic.partitions:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                commits.append(Commit(topic.name, topic.id, partition, answer))
+        if answers:
+            response.topics.append(
+                OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=answers)
+            )
+    if not commits:
+        return response
+    return ask(
+        call,
+        broker.groups,
+        request.group_id,
+        lambda state: commit_offsets(state, request, commits, response, version),
+        lambda error, _message: _refused(response, error),
+    )
+
+
+def _refused(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code = error
+    return response

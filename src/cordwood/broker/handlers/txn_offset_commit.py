@@ -1,0 +1,79 @@
+"""TxnOffsetCommit: offsets that count when a producer's transaction is committed.
+
+Version 2 has leader epochs; version 3 says who in the group commits, so that one who is out of it cannot; from version
+5 the coordinator's partition becomes part of the transaction by this request (KIP-890), without AddOffsetsToTxn before.
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.asking import ask
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.errors import coordinator_error
+from cordwood.coordinator.groups.offset_commit import Commit, commit_transactional_offsets
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from cordwood.wire.primitives import ZERO_UUID
+
+# Clients of earlier versions do not know COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
+_LOADING_SINCE = 2
+
+
+@handles(TxnOffsetCommitRequest)
+def txn_offset_commit(broker: Broker, request: TxnOffsetCommitRequest, call: Call) -> Result:
+    response = TxnOffsetCommitResponse(topics=[])
+    commits = []
+    for asked in request.topics:
+        topic = broker.image.topics.get(asked.name)
+        answers = []
+        for partition in asked.partitions:
+            answer = TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
+            answers.append(answer)
+            if topic is None or partition.partition_index not in topic.partitions:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                # Kafka keeps no topic id with these.
+                commits.append(Commit(asked.name, ZERO_UUID, partition, answer))
+        if answers:
+            response.topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=answers))
+    if not commits:
+        return response
+    if not request.group_id:
+        return _refused(response, ErrorCode.INVALID_GROUP_ID)
+    return _commit(broker, request, commits, response, call)
+
+
+def _commit(
+    broker: Broker,
+    request: TxnOffsetCommitRequest,
+    commits: list[Commit],
+    response: TxnOffsetCommitResponse,
+    call: Call,
+) -> Result:
+    return ask(
+        call,
+        broker.groups,
+        request.group_id,
+        lambda state: commit_transactional_offsets(state, request, commits, response, call.version),
+        lambda error, _message: _refused(response, error),
+        lambda error: _error_for(error, call.version),
+    )
+
+
+def _error_for(error: ErrorCode, version: int) -> ErrorCode:
+    told = coordinator_error(error)
+    if told == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOADING_SINCE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return told
+
+
+def _refused(response: TxnOffsetCommitResponse, error: ErrorCode) -> TxnOffsetCommitResponse:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code = error
+    return response

@@ -1,0 +1,28 @@
+"""Listing groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import Decision
+from cordwood.wire.messages.list_groups import ListedGroup
+
+if TYPE_CHECKING:
+    from .state import GroupState
+
+
+def list_groups(state: GroupState, states: Collection[str], types: Collection[str]) -> Decision[list[ListedGroup]]:
+    """Those in one of the states and of one of the types, in lower case; all where none are given."""
+    return Decision(
+        [
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state_name,
+                group_type=group.type.value,
+            )
+            for group in state.groups.values()
+            if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
+        ]
+    )

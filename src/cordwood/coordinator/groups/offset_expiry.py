@@ -1,0 +1,106 @@
+"""Offsets that nobody needs any more: those that were not committed for long, and those of topics that are gone.
+
+Which offsets may go is the group's to say (KIP-211). A group that has neither members nor offsets goes with them.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import CoordinatorRecord, Decision
+from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.image import Topic
+from cordwood.wire.primitives import ZERO_UUID
+
+from .group import Group
+from .offsets import CommittedOffset, tombstone
+
+if TYPE_CHECKING:
+    from .state import GroupState
+
+_log = logging.getLogger(__name__)
+
+_EXPIRY = "expiry of offsets"
+# Together they become one batch, which has to fit into the log.
+_TOMBSTONES_AT_ONCE = 1000
+_MS_PER_MINUTE = 60_000
+
+
+def schedule_expiry(state: GroupState) -> None:
+    state.timers.after(_EXPIRY, state.config.integer("offsets.retention.check.interval.ms"), expire_offsets)
+
+
+def expire_offsets(state: GroupState) -> Decision[None]:
+    records: list[CoordinatorRecord] = []
+    for group in state.groups.values():
+        records += _expired(state, group, _TOMBSTONES_AT_ONCE - len(records))
+        if len(records) >= _TOMBSTONES_AT_ONCE:
+            # The rest as soon as others have had their turn.
+            state.timers.after(_EXPIRY, 0, expire_offsets)
+            break
+    else:
+        schedule_expiry(state)
+    if records:
+        _log.info("%d offsets and groups have expired", len(records))
+    return Decision(None, records)
+
+
+def _expired(state: GroupState, group: Group, most: int) -> list[CoordinatorRecord]:
+    """Tombstones of what has expired of a group, and of itself where nothing is left of it."""
+    group_id = group.group_id
+    now_ms = state.clock.now_ms()
+    retention_ms = state.config.integer("offsets.retention.minutes") * _MS_PER_MINUTE
+    records: list[CoordinatorRecord] = []
+    is_left = state.offsets.has_open_transaction(group_id)
+    committed = state.offsets.of_group(group_id)
+    since_ms = group.offsets_expire_from_ms if committed else None
+    for topic, partitions in committed.items():
+        if group.is_subscribed_to(topic):
+            is_left = True
+            continue
+        for partition, offset in partitions.items():
+            goes = _has_expired(offset, since_ms, now_ms, retention_ms)
+            if goes and len(records) < most and not state.offsets.is_pending(group_id, topic, partition):
+                records.append(tombstone(group_id, topic, partition))
+            else:
+                is_left = True
+    if not is_left and group.is_empty:
+        records += group.tombstones()
+    return records
+
+
+def _has_expired(offset: CommittedOffset, since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
+    if since_ms is not None and since_ms > now_ms:
+        # As long as the group is as it is, nothing expires.
+        return False
+    if offset.expire_ms != -1:
+        return now_ms >= offset.expire_ms
+    return now_ms - (offset.commit_ms if since_ms is None else since_ms) >= retention_ms
+
+
+# Topics that are gone
+
+
+def topics_deleted(state: GroupState, delta: MetadataDelta) -> None:
+    for topic in delta.topics.deleted.values():
+        _delete_offsets_soon(state, topic)
+
+
+def _delete_offsets_soon(state: GroupState, topic: Topic) -> None:
+    state.timers.after(("offsets of a deleted topic", topic.id), 0, partial(_delete_offsets, topic))
+
+
+def _delete_offsets(topic: Topic, state: GroupState) -> Decision[None]:
+    records = [
+        tombstone(group_id, topic.name, partition)
+        for group_id in state.offsets.groups_with(topic.name)
+        for partition, offset in state.offsets.of_topic(group_id, topic.name)
+        # Not those of a new topic of that name.
+        if offset.topic_id in (topic.id, ZERO_UUID)
+    ]
+    if len(records) > _TOMBSTONES_AT_ONCE:
+        del records[_TOMBSTONES_AT_ONCE:]
+        _delete_offsets_soon(state, topic)
+    return Decision(None, records)
