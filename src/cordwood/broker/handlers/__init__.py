@@ -5,6 +5,8 @@ from cordwood.broker.registry import Handler
 from .alter_configs import alter_configs
 from .alter_replica_log_dirs import alter_replica_log_dirs
 from .api_versions import api_versions
+from .consumer_group_describe import consumer_group_describe
+from .consumer_group_heartbeat import consumer_group_heartbeat
 from .create_partitions import create_partitions
 from .create_topics import create_topics
 from .delete_groups import delete_groups
@@ -56,6 +58,8 @@ HANDLERS: tuple[Handler, ...] = (
     offset_delete,
     list_groups,
     delete_groups,
+    consumer_group_heartbeat,
+    consumer_group_describe,
     alter_configs,
     alter_replica_log_dirs,
     create_partitions,

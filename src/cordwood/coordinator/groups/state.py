@@ -24,6 +24,8 @@ from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey
 from cordwood.wire.schema import CoordinatorKey
 
 from .classic.replay import groups_loaded, replay_group
+from .consumer import replay as consumer_groups
+from .consumer.topics import SubscribedTopics
 from .group import Group
 from .offset_expiry import schedule_expiry, topics_deleted
 from .offset_replay import replay_legacy_offset, replay_offset
@@ -47,6 +49,7 @@ class GroupState:
         self.timers = Timers(clock)
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self.subscribed_topics = SubscribedTopics()
         self._config = config
         self._metadata = metadata
         self._group_settings = group_settings
@@ -85,6 +88,7 @@ class GroupState:
     def loaded(self) -> None:
         """Everything is replayed: what the log does not have begins anew, the sessions of members for one."""
         groups_loaded(self)
+        consumer_groups.groups_loaded(self)
         schedule_expiry(self)
 
     # What else may happen
@@ -92,10 +96,12 @@ class GroupState:
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Takes note; what has to be written is decided by timers or with the next request."""
         topics_deleted(self, delta)
+        consumer_groups.metadata_changed(self, delta, image)
 
 
 REPLAY: Mapping[type[CoordinatorKey], Replay] = {
     GroupMetadataKey: replay_group,
     OffsetCommitKey: replay_offset,
     LegacyOffsetCommitKey: replay_legacy_offset,
+    **consumer_groups.REPLAY,
 }

@@ -1,0 +1,44 @@
+"""ConsumerGroupHeartbeat: a member of a consumer group joins, goes on, or leaves (KIP-848).
+
+Epoch 0 joins, -1 leaves, -2 leaves for a static member that will be back. A member says what is new of it, and hears
+what is new for it: its epoch, and its assignment when that has changed or when it said everything.
+
+Version 1 brings subscriptions by regular expression, and members make their own ids (KIP-1082).
+"""
+
+from __future__ import annotations
+
+from cordwood.broker.asking import ask
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.groups.consumer.heartbeat import check_request, heartbeat
+from cordwood.log.refusal import Refusal
+from cordwood.metadata.features import GROUP_VERSION
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+@handles(ConsumerGroupHeartbeatRequest)
+def consumer_group_heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequest, call: Call) -> Result:
+    if not broker.image.features.get(GROUP_VERSION):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        check_request(request, call.version, broker.config)
+    except Refusal as refusal:
+        return _refused(refusal.error, str(refusal))
+    # As Java writes an address without a name.
+    client_id, client_host = call.client_id, f"/{call.connection.peer.host}"
+    return ask(
+        call,
+        broker.groups,
+        request.group_id,
+        lambda state: heartbeat(state, request, client_id, client_host),
+        _refused,
+    )
+
+
+def _refused(error: ErrorCode, message: str) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message or None)

@@ -1,0 +1,39 @@
+"""Members go: they leave, or their time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from cordwood.coordinator.decision import CoordinatorRecord, Decision
+
+from . import records
+from .group import ConsumerGroup
+from .member import Member
+from .migration import can_downgrade, downgrade
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+T = TypeVar("T")
+
+
+def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], response: T) -> Decision[T]:
+    """The group goes on without them; where only classic members are left, as a classic group."""
+    if not members:
+        return Decision(response)
+    if can_downgrade(state, group, members):
+        return Decision(response, downgrade(state, group, members))
+    written: list[CoordinatorRecord] = []
+    subscriptions = group.subscriptions.copy()
+    for member in members:
+        written += records.member_tombstones(group.group_id, member.member_id)
+        subscriptions.remove(member)
+    for regex in dict.fromkeys(member.topic_regex for member in members):
+        if regex and regex not in subscriptions.regexes:
+            written.append(records.regex_tombstone(group.group_id, regex))
+            if regex in group.resolved:
+                subscriptions.remove_resolved(group.resolved[regex])
+    metadata_hash = state.subscribed_topics.hash_of(subscriptions, state.image)
+    written.append(records.group_record(group.group_id, group.epoch + 1, metadata_hash))
+    return Decision(response, written)

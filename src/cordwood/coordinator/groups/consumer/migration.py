@@ -1,0 +1,230 @@
+"""A classic group becomes a consumer group while its members go on, and back again.
+
+The first member that joins with the consumer protocol turns the group; when the last one has gone and classic members
+are left, it turns back. `group.consumer.migration.policy` says which of the two may happen.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
+from cordwood.coordinator.groups.assignors.spec import MemberPartitions
+from cordwood.coordinator.groups.classic.effects import Effects
+from cordwood.coordinator.groups.classic.expiry import begin_session
+from cordwood.coordinator.groups.classic.group import ClassicGroup
+from cordwood.coordinator.groups.classic.member import ClassicMember
+from cordwood.coordinator.groups.classic.rebalance import prepare_rebalance
+from cordwood.coordinator.groups.classic.records import group_record
+from cordwood.coordinator.groups.group import Group
+from cordwood.log.refusal import Refusal
+from cordwood.metadata.image import Topics
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages.group_records.consumer_group_member_metadata import ClassicMemberMetadata, ClassicProtocol
+from cordwood.wire.messages.join_group import JoinGroupResponse
+from cordwood.wire.messages.sync_group import SyncGroupResponse
+from cordwood.wire.primitives import Uuid
+
+from . import records
+from .consumer_protocol import read_assignment, read_subscription, write_assignment
+from .group import NO_TARGET, PROTOCOL_TYPE, ConsumerGroup
+from .member import Member
+
+if TYPE_CHECKING:
+    from cordwood.config.broker import BrokerConfig
+    from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
+
+_UPGRADING = ("upgrade", "bidirectional")
+_DOWNGRADING = ("downgrade", "bidirectional")
+
+
+def migration_policy(config: BrokerConfig) -> str:
+    return config.text("group.consumer.migration.policy").lower()
+
+
+# To a consumer group
+
+
+def upgraded(state: GroupState, group: Group, written: list[CoordinatorRecord]) -> tuple[ConsumerGroup, list[Answer]]:
+    """The consumer group that a classic one becomes, for a member that is about to join it; and what those are told who
+    wait for the rebalance of the classic one. Refusal where it cannot become one."""
+    assert isinstance(group, ClassicGroup)
+    if group.is_empty:
+        written += group.tombstones()
+        return ConsumerGroup(group.group_id), []
+    _check_upgrade(state, group)
+    try:
+        members = [_consumer_member(group, member, state.image.topics) for member in group.members.values()]
+    except DecodeError as error:
+        raise _not_upgraded(group, "the embedded consumer protocol is malformed") from error
+    created = ConsumerGroup(group.group_id)
+    created.epoch = created.assignment_epoch = group.generation
+    for member in members:
+        created.put_member(member)
+        created.target[member.member_id] = {
+            topic_id: frozenset(numbers) for topic_id, numbers in member.assigned.items()
+        }
+    created.metadata_hash = state.subscribed_topics.hash_of(created.subscriptions, state.image)
+    written += group.tombstones()
+    written += _group_records(created)
+    _log.info("%s becomes a consumer group", group)
+    return created, _told_to_join_again(group)
+
+
+def _check_upgrade(state: GroupState, group: ClassicGroup) -> None:
+    if migration_policy(state.config) not in _UPGRADING:
+        raise _not_upgraded(group, "online upgrade is disabled")
+    if group.protocol_type != PROTOCOL_TYPE:
+        raise _not_upgraded(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > state.config.integer("group.consumer.max.size"):
+        raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
+
+
+def _not_upgraded(group: ClassicGroup, why: str) -> Refusal:
+    return Refusal(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+    )
+
+
+def _consumer_member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Member:
+    """It has what it was last assigned, and is stable: that there is a new member will tell it to join again."""
+    subscription = read_subscription(
+        member.protocols[0][1] if group.protocol_name is None else member.metadata(group.protocol_name)
+    )
+    return Member(
+        member.member_id,
+        epoch=group.generation,
+        previous_epoch=group.generation,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topic_names=frozenset(subscription.topics),
+        assigned=_assigned(group, member, topics),
+        classic=ClassicMemberMetadata(
+            session_timeout_ms=member.session_timeout_ms,
+            supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols],
+        ),
+    )
+
+
+def _assigned(group: ClassicGroup, member: ClassicMember, topics: Topics) -> dict[Uuid, dict[int, int]]:
+    if not member.assignment:
+        # It has joined and never synced.
+        return {}
+    assignment = read_assignment(member.assignment)
+    if assignment.user_data:
+        raise _not_upgraded(
+            group,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade",
+        )
+    return {
+        topic_id: dict.fromkeys(assigned.partitions, group.generation)
+        for assigned in assignment.assigned_partitions
+        if (topic_id := topics.ids.get(assigned.topic)) is not None
+    }
+
+
+def _group_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
+    group_id = group.group_id
+    members = group.members.values()
+    return [
+        *(records.member_record(group_id, member) for member in members),
+        records.group_record(group_id, group.epoch, group.metadata_hash),
+        *(records.target_record(group_id, member_id, target) for member_id, target in group.target.items()),
+        records.target_epoch_record(group_id, group.assignment_epoch, group.assignment_timestamp_ms),
+        *(records.current_assignment_record(group_id, member) for member in members),
+    ]
+
+
+def _told_to_join_again(group: ClassicGroup) -> list[Answer]:
+    answers = []
+    for member in group.members.values():
+        if member.awaiting_join is not None:
+            joined = JoinGroupResponse(member_id=member.member_id, error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+            answers.append(Answer(member.awaiting_join, joined))
+        if member.awaiting_sync is not None:
+            synced = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+            answers.append(Answer(member.awaiting_sync, synced))
+    return answers
+
+
+# To a classic group
+
+
+def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> bool:
+    """Whether the group is a classic one without them."""
+    left = len(group.members) - len(leaving)
+    return (
+        left > 0
+        and group.all_are_classic_without(leaving)
+        and migration_policy(state.config) in _DOWNGRADING
+        and left <= state.config.integer("group.max.size")
+    )
+
+
+def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> list[CoordinatorRecord]:
+    """What makes it a classic group without them; it rebalances at once."""
+    gone = {member.member_id for member in leaving}
+    members = [member for member_id, member in group.members.items() if member_id not in gone]
+    targets = {member.member_id: group.target.get(member.member_id, NO_TARGET) for member in members}
+    classic = classic_group(state, group, members, targets)
+    begin_when_replayed(state, group.group_id, "the last member with the consumer protocol has left")
+    return [*group.tombstones(), group_record(classic)]
+
+
+def classic_group(
+    state: GroupState,
+    group: ConsumerGroup,
+    members: Sequence[Member],
+    targets: dict[str, MemberPartitions],
+) -> ClassicGroup:
+    """With these members and what they shall have."""
+    created = ClassicGroup(group.group_id, state.clock.now_ms())
+    created.generation = group.epoch
+    created.protocol_type = PROTOCOL_TYPE
+    for member in members:
+        assert member.classic is not None
+        created.add(
+            ClassicMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.classic.session_timeout_ms,
+                tuple((protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols),
+            )
+        )
+    created.protocol_name = created.select_protocol()
+    for classic_member in created.members.values():
+        subscription = classic_member.metadata(created.protocol_name)
+        target = targets[classic_member.member_id]
+        classic_member.assignment = write_assignment(target, state.image.topics, subscription)
+    return created
+
+
+def begin_when_replayed(state: GroupState, group_id: str, rebalance_reason: str | None) -> None:
+    """What a classic group has besides its record: sessions; and a rebalance, if there is a reason for one."""
+    state.timers.after(("downgraded", group_id), 0, partial(_begin, group_id, rebalance_reason))
+
+
+def _begin(group_id: str, rebalance_reason: str | None, state: GroupState) -> Decision[None]:
+    group = state.groups.get(group_id)
+    effects = Effects()
+    if isinstance(group, ClassicGroup):
+        _log.info("%s is a classic group from now on", group)
+        for member in group.members.values():
+            begin_session(state, group, member)
+        if rebalance_reason is not None:
+            prepare_rebalance(state, group, effects, rebalance_reason)
+    return effects.decision(None)

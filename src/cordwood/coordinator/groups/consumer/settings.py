@@ -1,0 +1,40 @@
+"""A group's times: what was set for it, over what the broker says for all groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.group import group_values
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+
+class Timing(NamedTuple):
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
+class TimingCache:
+    """Every heartbeat asks, and they hardly ever change: they are read again when the broker's configuration, or any
+    dynamic one, is another object."""
+
+    __slots__ = ("_config", "_configs", "_timing")
+
+    def __init__(self) -> None:
+        self._config: BrokerConfig | None = None
+        self._configs: object = None
+        self._timing: Timing
+
+    def get(self, state: GroupState, group_id: str) -> Timing:
+        config, configs = state.config, state.image.configs
+        if config is not self._config or configs is not self._configs:
+            values = group_values(config, state.group_settings(group_id))
+            self._timing = Timing(*(int(str(values[name])) for name in _NAMES))
+            self._config, self._configs = config, configs
+        return self._timing
+
+
+_NAMES = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms", "consumer.assignment.interval.ms")

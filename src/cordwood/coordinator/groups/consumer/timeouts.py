@@ -1,0 +1,98 @@
+"""How long the coordinator waits for a member of a consumer group.
+
+A session: until the next heartbeat. A rebalance: until the member has given up what it is not to keep. Classic members
+have, in the place of the latter, a time to join again and one to sync.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import Decision
+
+from .fencing import fence
+from .group import ConsumerGroup
+from .member import Member, MemberState
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
+
+
+def begin_session(state: GroupState, group_id: str, member_id: str, timeout_ms: int) -> None:
+    """Or goes on with it."""
+    state.timers.after(
+        ("consumer-session", group_id, member_id), timeout_ms, partial(_expired, group_id, member_id, "session")
+    )
+
+
+def follow_rebalance(state: GroupState, group_id: str, member: Member) -> None:
+    """After a step of its reconciliation."""
+    key = ("consumer-rebalance", group_id, member.member_id)
+    if member.classic is not None:
+        return
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        alarm = partial(_still_revoking, group_id, member.member_id, member.epoch)
+        state.timers.after(key, member.rebalance_timeout_ms, alarm)
+    else:
+        state.timers.clear(key)
+
+
+def expect_join(state: GroupState, group_id: str, member: Member) -> None:
+    """A classic member was told to join again."""
+    key = ("consumer-join", group_id, member.member_id)
+    if key not in state.timers:
+        alarm = partial(_expired, group_id, member.member_id, "time to join")
+        state.timers.after(key, member.rebalance_timeout_ms, alarm)
+
+
+def end_join(state: GroupState, group_id: str, member_id: str) -> None:
+    state.timers.clear(("consumer-join", group_id, member_id))
+
+
+def expect_sync(state: GroupState, group_id: str, member_id: str, timeout_ms: int) -> None:
+    """A classic member has joined, and has to ask what it is assigned."""
+    state.timers.after(
+        ("consumer-sync", group_id, member_id), timeout_ms, partial(_expired, group_id, member_id, "time to sync")
+    )
+
+
+def end_sync(state: GroupState, group_id: str, member_id: str) -> None:
+    state.timers.clear(("consumer-sync", group_id, member_id))
+
+
+def end_timers(state: GroupState, group_id: str, member_id: str) -> None:
+    """It is no member any more."""
+    for kind in ("consumer-session", "consumer-rebalance", "consumer-join", "consumer-sync"):
+        state.timers.clear((kind, group_id, member_id))
+
+
+def begin_all(state: GroupState) -> None:
+    """The state was loaded: everyone has as much time as if it had just been heard."""
+    for group in state.groups.values():
+        if isinstance(group, ConsumerGroup):
+            timeout_ms = group.timing.get(state, group.group_id).session_timeout_ms
+            for member in group.members.values():
+                begin_session(state, group.group_id, member.member_id, timeout_ms)
+                follow_rebalance(state, group.group_id, member)
+
+
+def _expired(group_id: str, member_id: str, what: str, state: GroupState) -> Decision[None]:
+    group = state.groups.get(group_id)
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    if not isinstance(group, ConsumerGroup) or member is None:
+        return Decision(None)
+    _log.info("member %s of group %s is removed: its %s is over", member_id, group_id, what)
+    return fence(state, group, [member], None)
+
+
+def _still_revoking(group_id: str, member_id: str, epoch: int, state: GroupState) -> Decision[None]:
+    group = state.groups.get(group_id)
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    if not isinstance(group, ConsumerGroup) or member is None or member.epoch != epoch:
+        return Decision(None)
+    _log.info("member %s of group %s is removed: it has not left epoch %d in time", member_id, group_id, epoch)
+    return fence(state, group, [member], None)

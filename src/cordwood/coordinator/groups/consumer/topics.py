@@ -1,0 +1,92 @@
+"""What a shard knows of topics for all its consumer groups: who is subscribed, and their hashes.
+
+A group keeps a hash over the topics that it is subscribed to; when that differs from what the metadata say, the group
+has to assign anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.image import MetadataImage, Topic
+from cordwood.wire.xxh3 import xxh3_64
+
+# The first byte of what is hashed, for other ways to hash one day.
+_HASH_MAGIC = 0
+
+
+class SubscribedTopics:
+    def __init__(self) -> None:
+        self._groups: dict[str, set[str]] = {}
+        self._hashes: dict[str, int] = {}
+        # Of the metadata that last had a new topic: regular expressions that were resolved before may match it.
+        self.version_with_new_topics = -1
+
+    def subscribe(self, topic: str, group_id: str) -> None:
+        self._groups.setdefault(topic, set()).add(group_id)
+
+    def unsubscribe(self, topic: str, group_id: str) -> None:
+        groups = self._groups.get(topic)
+        if groups is not None:
+            groups.discard(group_id)
+            if not groups:
+                del self._groups[topic]
+
+    def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> set[str]:
+        """The groups that are subscribed to a topic that was made, deleted or changed."""
+        if delta.topics.created or self.version_with_new_topics == -1:
+            self.version_with_new_topics = version_of(image)
+        concerned: set[str] = set()
+        changed = (change.before.name for change in delta.topics.changed.values())
+        deleted = (topic.name for topic in delta.topics.deleted.values())
+        for name in (*changed, *deleted):
+            self._hashes.pop(name, None)
+            concerned |= self._groups.get(name, set())
+        return concerned
+
+    def hash_of(self, topics: Iterable[str], image: MetadataImage) -> int:
+        """Over those that exist; signed, as it is stored."""
+        found = [self._topic_hash(topic, image) for name in sorted(topics) if (topic := image.topics.get(name))]
+        if not found:
+            return 0
+        return _signed(xxh3_64(struct.pack(f"<{len(found)}Q", *found)))
+
+    def _topic_hash(self, topic: Topic, image: MetadataImage) -> int:
+        found = self._hashes.get(topic.name)
+        if found is None:
+            found = self._hashes[topic.name] = topic_hash(topic, image)
+        return found
+
+
+def version_of(image: MetadataImage) -> int:
+    """As Kafka counts: the offset of the last record in it."""
+    return image.covers.offset - 1
+
+
+def topic_hash(topic: Topic, image: MetadataImage) -> int:
+    """Its id, its name, its partitions and the racks of their replicas."""
+    most, least = struct.unpack(">QQ", topic.id)
+    hashed = bytearray(struct.pack("<BQQ", _HASH_MAGIC, most, least))
+    hashed += _text(topic.name) + struct.pack("<i", len(topic.partitions))
+    racks = {broker.id: broker.rack for broker in image.brokers.values() if broker.rack is not None}
+    for number in range(len(topic.partitions)):
+        hashed += struct.pack("<i", number)
+        if racks:
+            for rack in sorted(racks[replica] for replica in topic.partitions[number].replicas if replica in racks):
+                hashed += struct.pack("<i", _utf16_length(rack)) + _text(rack)
+    return xxh3_64(hashed)
+
+
+def _text(text: str) -> bytes:
+    """Java's characters, and how many they are."""
+    return text.encode("utf-16-le", "surrogatepass") + struct.pack("<i", _utf16_length(text))
+
+
+def _utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
