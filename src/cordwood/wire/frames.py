@@ -223,14 +223,11 @@ def encode_coordinator_key(key: CoordinatorKey) -> bytes:
 
 
 def decode_coordinator_key(coordinator: str, data: Buffer) -> CoordinatorKey:
-    record_type = _prefix(data, "coordinator key")
-    try:
-        cls = coordinator_key_class(coordinator, record_type)
-    except KeyError:
-        raise DecodeError(
-            "coordinator key", "type", 0, f"the {coordinator} coordinator has no record type {record_type}"
-        ) from None
-    key: CoordinatorKey = _decode_body(cls, cls.versions.low, data, 2, strict=False)
+    data = bytes(data)
+    known = _KEY_DECODERS.get((coordinator, data[:2]))
+    if known is None:
+        known = _key_decoder(coordinator, data)
+    key: CoordinatorKey = _decode_prefixed(*known, data)
     return key
 
 
@@ -241,6 +238,33 @@ def encode_coordinator_value(value: CoordinatorValue, version: int) -> bytes:
 
 def decode_coordinator_value(coordinator: str, record_type: int, data: Buffer) -> tuple[CoordinatorValue, int]:
     """The value and its version; `record_type` is that of its key."""
+    data = bytes(data)
+    known = _VALUE_DECODERS.get((coordinator, record_type, data[:2]))
+    if known is None:
+        known = _value_decoder(coordinator, record_type, data)
+    return _decode_prefixed(*known, data), known[1]
+
+
+# A log of coordinators has millions of records of few types: (class, version, decoder) by what they begin with.
+_PrefixedDecoder = tuple[Any, int, Decoder]
+_KEY_DECODERS: dict[tuple[str, bytes], _PrefixedDecoder] = {}
+_VALUE_DECODERS: dict[tuple[str, int, bytes], _PrefixedDecoder] = {}
+
+
+def _key_decoder(coordinator: str, data: bytes) -> _PrefixedDecoder:
+    record_type = _prefix(data, "coordinator key")
+    try:
+        cls = coordinator_key_class(coordinator, record_type)
+    except KeyError:
+        raise DecodeError(
+            "coordinator key", "type", 0, f"the {coordinator} coordinator has no record type {record_type}"
+        ) from None
+    known = cls, cls.versions.low, decoder_for(cls, cls.versions.low, data)
+    _KEY_DECODERS[coordinator, data[:2]] = known
+    return known
+
+
+def _value_decoder(coordinator: str, record_type: int, data: bytes) -> _PrefixedDecoder:
     version = _prefix(data, "coordinator value")
     try:
         cls = coordinator_value_class(coordinator, record_type)
@@ -248,7 +272,21 @@ def decode_coordinator_value(coordinator: str, record_type: int, data: Buffer) -
         raise DecodeError(
             "coordinator value", "type", 0, f"the {coordinator} coordinator has no record type {record_type}"
         ) from None
-    return _decode_body(cls, version, data, 2, strict=False), version
+    _check_version(cls, version, 2)
+    known = cls, version, decoder_for(cls, version, data)
+    _VALUE_DECODERS[coordinator, record_type, data[:2]] = known
+    return known
+
+
+def _decode_prefixed(cls: Any, version: int, decoder: Decoder, data: bytes) -> Any:
+    size = len(data)
+    try:
+        message, position = decoder(data, 2, size)
+        if position > size:
+            raise Refused
+    except BAD_BYTES as error:
+        raise refusal_of_bytes(cls, version, data, 2, False) from error
+    return message
 
 
 def _prefix(data: Buffer, what: str) -> int:
@@ -259,6 +297,10 @@ def _prefix(data: Buffer, what: str) -> int:
 
 
 def _decode_body(cls: Any, version: int, data: Buffer, position: int, *, strict: bool) -> Any:
+    _check_version(cls, version, position)
+    return decode(cls, version, bytes(data[position:]), strict=strict)
+
+
+def _check_version(cls: Any, version: int, position: int) -> None:
     if version not in cls.versions:
         raise DecodeError(cls.__name__, "", position, f"there is no version {version}; its versions are {cls.versions}")
-    return decode(cls, version, bytes(data[position:]), strict=strict)
