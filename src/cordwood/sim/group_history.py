@@ -56,7 +56,7 @@ class Commit:
     group: str
     partition: Partition
     offset: int
-    # That of the member who committed; of others, a number of its own.
+    # That of the member who committed; -1 of others.
     tenure: int
     begun_s: float
     ended_s: float = float("inf")

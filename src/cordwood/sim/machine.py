@@ -51,7 +51,7 @@ class Machine:
         self.disks: dict[str, SimDisk] = {}
         self._world = world
         self._source: Random = world.random(name)
-        self._config = standalone_config(
+        self.config = standalone_config(
             Layer("the simulation", {**settings, "log.dirs": ",".join(roots)}), host=name, port=PORT
         )
         self._process: Process | None = None
@@ -82,7 +82,7 @@ class Machine:
 
     async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
         node = self.node = Node(
-            self._config,
+            self.config,
             network=self._world.network.host(self.name),
             clock=self._world.clock,
             random=SeededRandom(self._source.getrandbits(63)),

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from cordwood.sim.history import History
 
 from .agreement import offsets_keep_their_records
+from .committed_offsets import committed_offsets_never_go_back
 from .compaction import the_last_of_each_key_stays
 from .durability import nothing_promised_is_lost
 from .idempotence import idempotent_sends_are_appended_once_and_in_order
 from .order import sends_keep_the_order_of_time
+from .ownership import a_partition_has_one_owner
 from .reads import reads_are_whole_and_behind_the_high_watermark
 from .settings import what_was_set_stays_set
 from .times import timestamps_are_found
@@ -29,6 +31,8 @@ CHECKS: tuple[Check, ...] = (
     timestamps_are_found,
     topics_stay,
     what_was_set_stays_set,
+    a_partition_has_one_owner,
+    committed_offsets_never_go_back,
 )
 
 

@@ -1,0 +1,1 @@
+"""Members of groups, of both protocols, and what they ask a coordinator for."""

@@ -1,0 +1,41 @@
+"""Finding a coordinator, and what it says when it cannot be asked."""
+
+from cordwood.runtime.network import NetworkError
+from cordwood.sim.client import Client
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
+
+GROUP, TRANSACTION = 0, 1
+_TRANSACTIONS_SINCE = 1
+_BATCHES_SINCE = 4
+_BACKOFF_S = 0.3
+
+UNAVAILABLE = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+"""It is to be looked for again, and asked again. Whether it has done what it was asked for is not known."""
+
+
+async def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> None:
+    """Returns when there is one; the topic that it keeps its state in is made by the first who asks."""
+    while True:
+        low = _TRANSACTIONS_SINCE if key_type == TRANSACTION else 0
+        version = client.source.randint(low, FindCoordinatorRequest.stable_versions.high)
+        request = FindCoordinatorRequest(key_type=key_type)
+        if version < _BATCHES_SINCE:
+            request.key = key
+        else:
+            request.coordinator_keys = [key]
+        try:
+            response = await client.ask(request, version)
+            error = response.error_code if version < _BATCHES_SINCE else response.coordinators[0].error_code
+            if not error:
+                return
+        except NetworkError:
+            pass
+        await client.pause(_BACKOFF_S)

@@ -1,0 +1,58 @@
+"""What a member has in its hands: partitions, how far it has read them, and for how long they are its own."""
+
+from collections.abc import Iterable
+
+from cordwood.sim.client import Run
+from cordwood.sim.group_history import Tenure
+from cordwood.sim.partition import Partition
+
+from .offsets import Position
+
+
+class Hands:
+    def __init__(self, run: Run, group: str, session_timeout_s: float, rebalance_timeout_s: float) -> None:
+        self._run = run
+        self._group = group
+        self._session_timeout_s = session_timeout_s
+        self._rebalance_timeout_s = rebalance_timeout_s
+        self._tenures: dict[Partition, Tenure] = {}
+        # What comes next of those whose committed offset is known; the rest cannot be read yet.
+        self.positions: dict[Partition, int] = {}
+        self._session_ends_s = self._rebalance_ends_s = float("-inf")
+
+    def __contains__(self, partition: Partition) -> bool:
+        return partition in self._tenures
+
+    @property
+    def held(self) -> list[Partition]:
+        return list(self._tenures)
+
+    @property
+    def unknown(self) -> list[Partition]:
+        """Those whose committed offset has to be asked for."""
+        return [partition for partition in self._tenures if partition not in self.positions]
+
+    def position(self, partition: Partition) -> Position:
+        return Position(self.positions[partition], self._tenures[partition].number)
+
+    def confirmed(self, asked_s: float, *, rebalancing: bool) -> None:
+        """The coordinator has answered what was asked then, so it takes the member for alive from then on; and unless
+        it told of a rebalance, none had begun before."""
+        self._session_ends_s = asked_s + self._session_timeout_s
+        if not rebalancing:
+            self._rebalance_ends_s = asked_s + self._rebalance_timeout_s
+
+    def take(self, partitions: Iterable[Partition], owner: str, generation: int = -1) -> None:
+        for partition in partitions:
+            tenure = Tenure(self._run.next_number(), self._group, partition, owner, generation, self._run.now_s)
+            self._run.history.groups.tenures.append(tenure)
+            self._tenures[partition] = tenure
+
+    def let_go(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            tenure = self._tenures.pop(partition)
+            tenure.ended_s = min(self._run.now_s, self._session_ends_s, self._rebalance_ends_s)
+            self.positions.pop(partition, None)
+
+    def let_go_of_all(self) -> None:
+        self.let_go(self.held)

@@ -1,0 +1,81 @@
+"""Groups of both protocols, and of both at once, whose members come and go while the node is crashed and started."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+
+from cordwood.sim.admin import Admin
+from cordwood.sim.client import Run
+from cordwood.sim.faults import Faults
+from cordwood.sim.groups.classic import ClassicMember
+from cordwood.sim.groups.consumer import ConsumerMember
+from cordwood.sim.groups.member import GroupPlan, Member
+from cordwood.sim.groups.watcher import Watcher
+from cordwood.sim.history import History, Promise
+from cordwood.sim.judgement import crash_and_start, read_everything
+from cordwood.sim.producers import PlainProducer
+
+from .base import Workload, busy_settings
+
+_DURATION_S = 20.0
+_STATIC = 0.3
+_MAX_MEMBERS = 5
+_KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
+
+
+def _settings(history: History, source: Random) -> dict[str, str]:
+    session_timeout_ms = str(source.choice((500, 1_000, 2_000)))
+    return {
+        **busy_settings(history, source),
+        "num.partitions": str(source.randint(1, 4)),
+        "offsets.topic.num.partitions": str(source.randint(1, 3)),
+        "group.initial.rebalance.delay.ms": source.choice(("0", "0", "700")),
+        "group.min.session.timeout.ms": "100",
+        "group.consumer.min.session.timeout.ms": "100",
+        "group.consumer.min.heartbeat.interval.ms": "50",
+        "group.consumer.heartbeat.interval.ms": "100",
+        "group.consumer.session.timeout.ms": session_timeout_ms,
+        "group.consumer.migration.policy": source.choice(("bidirectional", "bidirectional", "disabled")),
+    }
+
+
+async def _main(run: Run, source: Random) -> None:
+    faults = asyncio.ensure_future(Faults(run).work())
+    topics = ["first", "second"][: source.randint(1, 2)]
+    await Admin(run, "admin").make_topics(topics)
+    members: list[Member] = []
+    watchers: list[Watcher] = []
+    for number in range(source.randint(1, 3)):
+        plan = _plan(run, source, f"group-{number}", topics)
+        members += _members(run, source, plan)
+        watchers.append(Watcher(run, f"watcher-{number}", plan.group_id))
+    producers = [PlainProducer(run, f"plain-{number}") for number in range(source.randint(1, 2))]
+    work = [client.work() for group in (members, watchers, producers) for client in group]
+    clients = [asyncio.ensure_future(one) for one in work]
+    await asyncio.sleep(_DURATION_S)
+    run.is_over = True
+    await asyncio.gather(faults, *clients)
+    judge = await crash_and_start(run, source)
+    for watcher in watchers:
+        await watcher.look(judge)
+    await read_everything(judge)
+
+
+def _plan(run: Run, source: Random, group_id: str, topics: list[str]) -> GroupPlan:
+    """The session timeout of consumer groups is the node's; what classic members ask for is the same here."""
+    session_timeout_s = run.machine.config.integer("group.consumer.session.timeout.ms") / 1000
+    rebalance_timeout_s = source.choice((0.5, 1.5, 4.0))
+    wanted = tuple(source.sample(topics, source.randint(1, len(topics))))
+    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s)
+
+
+def _members(run: Run, source: Random, plan: GroupPlan) -> list[Member]:
+    kinds: Sequence[Callable[[Run, str, GroupPlan, str | None], Member]] = source.choice(_KINDS)
+    members: list[Member] = []
+    for number in range(source.randint(1, _MAX_MEMBERS)):
+        instance_id = f"instance-{number}" if source.random() < _STATIC else None
+        members.append(source.choice(kinds)(run, f"{plan.group_id}-member-{number}", plan, instance_id))
+    return members
+
+
+GROUPS = Workload("groups", {Promise.DURABLE: 5, Promise.KILLS: 5}, _settings, _main)
