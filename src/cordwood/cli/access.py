@@ -8,13 +8,13 @@ def describe(access: Access, name: ...) -> None:
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, TypeVar, get_type_hints
 
 import typer
 
-from cordwood.cli.output import quietly_to_pipes
+from cordwood.cli.output import quietly_to_pipes, warn
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.client import Client
 from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
@@ -162,3 +162,11 @@ def run(access: Access, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
 def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:
     print(f"cordwood: {reason}", file=sys.stderr)
     raise typer.Exit(exit_code)
+
+
+def end_with(failures: Sequence[ClientError]) -> None:
+    """A line for each, and the exit code; nothing if there are none."""
+    for failure in failures[:-1]:
+        warn(str(failure))
+    if failures:
+        fail(str(failures[-1]))

@@ -15,6 +15,8 @@ class Commands(LazyGroup):
         LazyCommand("topic", "Create, list, describe, alter and delete topics.", "cordwood.cli.topic", "app"),
         LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.produce", "app"),
         LazyCommand("consume", "Read a topic, to its end or following it.", "cordwood.cli.consume", "app"),
+        LazyCommand("group", "List, describe, reset and delete consumer groups.", "cordwood.cli.group", "app"),
+        LazyCommand("txn", "List, describe and abort transactions.", "cordwood.cli.txn", "app"),
         LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
         LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
         LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.log", "app"),

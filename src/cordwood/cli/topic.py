@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cordwood.cli.access import Access, fail, reaching_cluster, run
+from cordwood.cli.access import Access, end_with, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes, parse_pairs
 from cordwood.cli.completion import complete_topic
-from cordwood.cli.output import note, print_json, print_table, warn
+from cordwood.cli.consent import Yes, confirm, counted, shortened
+from cordwood.cli.output import note, print_json, print_table
 from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible
 from cordwood.cli.topic_description import describe_topics, print_descriptions
@@ -102,7 +103,7 @@ def create(
     else:
         for topic in created:
             note(f"{'would create' if dry_run else 'created'} {_told(topic)}")
-    _end_with(failures)
+    end_with(failures)
 
 
 @app.command("list", epilog="Examples:\n\ncordwood topic list\n\ncordwood topic list 'order*' --json")
@@ -177,7 +178,7 @@ def alter(
 def delete(
     access: Access,
     patterns: Patterns,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")] = False,
+    yes: Yes = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
 ) -> None:
     """Delete topics with all their records."""
@@ -188,10 +189,8 @@ def delete(
     names = run(access, choose)
     if not names:
         return
-    if not yes and sys.stdin.isatty():
-        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-        typer.confirm(f"Delete {shown}?", abort=True, err=True)
-    _end_with(run(access, partial(_delete, names=names)))
+    confirm(f"Delete {shortened(names)}?", yes)
+    end_with(run(access, partial(_delete, names=names)))
 
 
 async def _create(client: Client, topics: Sequence[NewTopic], dry_run: bool) -> list[CreatedTopic | BrokerError]:
@@ -256,8 +255,7 @@ def _parse_replicas(text: str) -> list[int]:
 def _told(topic: CreatedTopic) -> str:
     if topic.partitions < 0:
         return topic.name
-    partitions = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
-    return f"{topic.name}: {partitions}, replication factor {topic.replication_factor}"
+    return f"{topic.name}: {counted(topic.partitions, 'partition')}, replication factor {topic.replication_factor}"
 
 
 def _created_as_json(topic: CreatedTopic) -> dict[str, Any]:
@@ -281,11 +279,3 @@ def _listed_as_json(topic: Topic) -> dict[str, Any]:
 
 def _replication(topic: Topic) -> int:
     return max((len(partition.replicas) for partition in topic.partitions), default=0)
-
-
-def _end_with(failures: Sequence[BrokerError]) -> None:
-    """A line for each, and the exit code."""
-    for failure in failures[:-1]:
-        warn(str(failure))
-    if failures:
-        fail(str(failures[-1]))

@@ -1,0 +1,199 @@
+"""`cordwood group`: list, describe, reset-offsets, delete-offsets, delete."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from cordwood.cli.access import Access, end_with, reaching_cluster, run
+from cordwood.cli.completion import complete_group
+from cordwood.cli.consent import Yes, confirm, counted, shortened
+from cordwood.cli.group_choice import DESCRIBED_KINDS, choose_groups, describe_known
+from cordwood.cli.group_description import describe_in_full, print_groups
+from cordwood.cli.group_offsets import delete_offsets, reset_offsets
+from cordwood.cli.name_choice import choose_names
+from cordwood.cli.output import note, print_json, print_table
+from cordwood.client.admin.groups import GroupDescription, GroupListing, delete_groups, describe_groups, list_groups
+from cordwood.client.client import Client
+from cordwood.client.errors import BrokerError, ClientError
+from cordwood.wire.errors import ErrorCode
+
+app = typer.Typer(
+    help="List, describe, reset and delete consumer groups and their offsets.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+class State(StrEnum):
+    """As brokers name them, of both kinds of groups."""
+
+    STABLE = "Stable"
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    DEAD = "Dead"
+
+
+class Kind(StrEnum):
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+Patterns = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="GROUP", help="Names, or patterns such as 'test-*'.", show_default=False, autocompletion=complete_group
+    ),
+]
+OptionalPatterns = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="GROUP", help="Names, or patterns such as 'test-*'.", show_default=False, autocompletion=complete_group
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command(
+    "list",
+    epilog="Examples:\n\n"
+    "cordwood group list\n\n"
+    "cordwood group list 'billing-*' --state empty\n\n"
+    "cordwood group list --type consumer --json",
+)
+@reaching_cluster
+def list_all(
+    access: Access,
+    patterns: OptionalPatterns = None,
+    states: Annotated[
+        list[State] | None,
+        typer.Option("--state", "-s", case_sensitive=False, help="Only those in this state; may be repeated."),
+    ] = None,
+    kinds: Annotated[
+        list[Kind] | None,
+        typer.Option("--type", case_sensitive=False, help="Only groups of this type; may be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List groups with their state, type, protocol and number of members."""
+
+    async def work(client: Client) -> list[tuple[GroupListing, int | None]]:
+        groups = {group.id: group for group in await list_groups(client, states=states or [], kinds=kinds or [])}
+        chosen = [groups[name] for name in choose_names("group", list(groups), patterns or [], missing_ok=True)]
+        described = await describe_groups(client, [group.id for group in chosen if group.kind in DESCRIBED_KINDS])
+        return [(group, _size(described.get(group.id))) for group in chosen]
+
+    listed = run(access, work)
+    if as_json:
+        print_json([_listed_as_json(group, size) for group, size in listed])
+    else:
+        print_table(
+            ("group", "state", "type", "protocol", "members"),
+            [(group.id, group.state, group.kind, group.protocol_type or None, size) for group, size in listed],
+        )
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood group describe billing\n\n"
+    "cordwood group describe billing shipping --offsets\n\n"
+    "cordwood group describe --all --json"
+)
+@reaching_cluster
+def describe(
+    access: Access,
+    patterns: OptionalPatterns = None,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="All groups.")] = False,
+    members: Annotated[bool, typer.Option("--members", help="Only the members, and not the offsets.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Only the offsets, and not the members.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show groups: state and coordinator, members with what they are assigned, and the lag of each partition."""
+    if bool(patterns) == everything:
+        raise typer.BadParameter("name groups, or give --all", param_hint="GROUP")
+
+    async def work(client: Client) -> list[dict[str, Any]]:
+        groups = await choose_groups(client, patterns or [])
+        if everything:
+            groups = [group for group in groups if group.kind in DESCRIBED_KINDS]
+        return await describe_in_full(client, await describe_known(client, groups))
+
+    described = run(access, work)
+    both = members == offsets
+    if as_json:
+        left_out = () if both else ("offsets",) if members else ("members",)
+        print_json([{name: value for name, value in group.items() if name not in left_out} for group in described])
+    else:
+        print_groups(described, members=members or both, offsets=offsets or both)
+
+
+app.command(
+    "reset-offsets",
+    epilog="Examples:\n\n"
+    "cordwood group reset-offsets billing --topic orders --to earliest --dry-run\n\n"
+    "cordwood group reset-offsets billing --topic orders:0,1 --to 1200\n\n"
+    "cordwood group reset-offsets billing --all-topics --to @2024-05-01T12:00:00Z\n\n"
+    "cordwood group reset-offsets billing --all-topics --by-duration 2h\n\n"
+    "cordwood group reset-offsets billing --topic orders --shift-by -100 --yes\n\n"
+    "cordwood group reset-offsets billing --from-file offsets.csv",
+)(reset_offsets)
+app.command(
+    "delete-offsets",
+    epilog="Examples:\n\n"
+    "cordwood group delete-offsets billing --topic orders\n\n"
+    "cordwood group delete-offsets billing --topic orders:0,1 --topic bills --yes",
+)(delete_offsets)
+
+
+@app.command(epilog="Examples:\n\ncordwood group delete billing\n\ncordwood group delete 'test-*' --yes")
+@reaching_cluster
+def delete(
+    access: Access,
+    patterns: Patterns,
+    yes: Yes = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
+) -> None:
+    """Delete groups that have no members, with their offsets."""
+
+    async def choose(client: Client) -> list[str]:
+        return [group.id for group in await choose_groups(client, patterns, missing_ok=if_exists)]
+
+    names = run(access, choose)
+    if not names:
+        return
+    confirm(f"Delete {counted(len(names), 'group')}: {shortened(names)}?", yes)
+    end_with(run(access, partial(_delete, names=names)))
+
+
+async def _delete(client: Client, names: Sequence[str]) -> list[ClientError]:
+    failures: list[ClientError] = []
+    for name, error in (await delete_groups(client, names)).items():
+        if error is None:
+            note(f"deleted {name}")
+        elif error.code == ErrorCode.NON_EMPTY_GROUP:
+            failures.append(ClientError(f"group {name} has members; stop them first ({error.code.name})"))
+        else:
+            failures.append(error)
+    return failures
+
+
+def _size(described: GroupDescription | BrokerError | None) -> int | None:
+    return len(described.members) if isinstance(described, GroupDescription) else None
+
+
+def _listed_as_json(group: GroupListing, size: int | None) -> dict[str, Any]:
+    return {
+        "groupId": group.id,
+        "state": group.state,
+        "type": group.kind,
+        "protocolType": group.protocol_type,
+        "members": size,
+        "coordinator": group.coordinator,
+    }

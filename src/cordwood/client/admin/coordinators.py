@@ -1,0 +1,151 @@
+"""Questions about groups or transactional ids, each put to the broker that coordinates it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from enum import IntEnum
+from typing import TypeVar
+
+from cordwood.client.client import Client
+from cordwood.client.connection import BrokerConnection
+from cordwood.client.errors import BrokerError, ClientError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
+from cordwood.wire.schema import Request, ResponseT
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+Ask = Callable[[int, BrokerConnection, Mapping[str, Q]], Awaitable[Mapping[str, A | BrokerError]]]
+
+# The first version that asks for several keys at once (Kafka 3.0).
+_BATCHED = 4
+
+
+class CoordinatorKind(IntEnum):
+    """What FindCoordinator calls a key's type."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+async def ask_coordinators(
+    client: Client, kind: CoordinatorKind, questions: Mapping[str, Q], ask: Ask[Q, A]
+) -> dict[str, A | BrokerError]:
+    """An answer for each key, or the error that will not pass; what may pass is asked again, elsewhere if need be.
+
+    `ask` puts some of the questions to a broker (its id, the connection) and returns an answer for each of them.
+    Raises `GaveUp` when the time is over.
+    """
+    answers: dict[str, A | BrokerError] = {}
+    left = dict(questions)
+
+    def settle(results: Mapping[str, A | BrokerError]) -> ClientError | None:
+        """The first that may pass."""
+        again: ClientError | None = None
+        for key, answer in results.items():
+            if isinstance(answer, BrokerError) and answer.retriable:
+                again = again or answer
+            else:
+                answers[key] = answer
+                del left[key]
+        return again
+
+    async def attempt() -> None:
+        found = await find_coordinators(client, kind, left)
+        failures = [settle({key: error for key, error in found.items() if isinstance(error, BrokerError)})]
+        rounds = [
+            _ask_one(client, broker, {key: left[key] for key in left if found[key] == broker}, ask)
+            for broker in sorted({broker for broker in found.values() if isinstance(broker, int)})
+        ]
+        for results in await asyncio.gather(*rounds, return_exceptions=True):
+            if isinstance(results, ClientError):
+                failures.append(results)
+            elif isinstance(results, BaseException):
+                raise results
+            else:
+                failures.append(settle(results))
+        # One that will not pass ends it; the others are tried again.
+        for failure in sorted(
+            (failure for failure in failures if failure is not None), key=lambda error: error.retriable
+        ):
+            raise failure
+
+    await client.retrying(attempt)
+    return {key: answers[key] for key in questions}
+
+
+async def ask_coordinator(
+    client: Client, kind: CoordinatorKind, key: str, ask: Callable[[BrokerConnection], Awaitable[A]]
+) -> A:
+    """As `ask_coordinators`, for one key: `ask` raises what is wrong, and is called again for what may pass."""
+
+    async def attempt() -> A:
+        found = (await find_coordinators(client, kind, [key]))[key]
+        if isinstance(found, BrokerError):
+            raise found
+        return await ask(await client.broker(found))
+
+    return await client.retrying(attempt)
+
+
+async def find_coordinators(
+    client: Client, kind: CoordinatorKind, keys: Collection[str]
+) -> dict[str, int | BrokerError]:
+    """The id of each key's broker, which is one that the client knows. One try."""
+    connection = await client.any_broker()
+    found: dict[str, int | BrokerError] = {}
+    if connection.versions.best(FindCoordinatorRequest) >= _BATCHED:
+        response = await connection.ask(
+            FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)), at_least=_BATCHED
+        )
+        for told in response.coordinators:
+            found[told.key] = _coordinator(told)
+    else:
+        for key in keys:
+            one = await connection.ask(FindCoordinatorRequest(key=key, key_type=kind), at_least=1, at_most=_BATCHED - 1)
+            told = Coordinator(key=key, node_id=one.node_id, error_code=one.error_code, error_message=one.error_message)
+            found[key] = _coordinator(told)
+    if any(isinstance(broker, int) and broker not in client.cluster.brokers for broker in found.values()):
+        await client.refresh()
+    return {key: _known(client, key, found.get(key)) for key in keys}
+
+
+async def ask_every_broker(
+    client: Client, request: Callable[[BrokerConnection], Request[ResponseT]], error: Callable[[ResponseT], int]
+) -> dict[int, ResponseT]:
+    """By the broker's id. `request` may look at what the broker can read; raises the first error that will not pass."""
+    # A cluster that changed since we connected is asked as it is now.
+    await client.refresh()
+
+    async def ask(broker_id: int) -> ResponseT:
+        async def attempt() -> ResponseT:
+            connection = await client.broker(broker_id)
+            response = await connection.ask(request(connection))
+            if error(response) != ErrorCode.NONE:
+                raise BrokerError(error(response), subject=f"broker {broker_id}")
+            return response
+
+        return await client.retrying(attempt)
+
+    brokers = sorted(client.cluster.brokers)
+    return dict(zip(brokers, await asyncio.gather(*(ask(broker) for broker in brokers)), strict=True))
+
+
+def _coordinator(told: Coordinator) -> int | BrokerError:
+    if told.error_code != ErrorCode.NONE:
+        return BrokerError(told.error_code, told.error_message, told.key)
+    return told.node_id
+
+
+def _known(client: Client, key: str, found: int | BrokerError | None) -> int | BrokerError:
+    if isinstance(found, BrokerError):
+        return found
+    if found is None or found not in client.cluster.brokers:
+        return BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, subject=key)
+    return found
+
+
+async def _ask_one(
+    client: Client, broker: int, questions: Mapping[str, Q], ask: Ask[Q, A]
+) -> Mapping[str, A | BrokerError]:
+    return await ask(broker, await client.broker(broker), questions)

@@ -1,0 +1,254 @@
+"""Groups of consumers: which there are, their members and what these are assigned; deleting them.
+
+A group is of the classic kind (JoinGroup and SyncGroup) or of the consumer kind (KIP-848). Newer brokers also list
+groups of other kinds, which are told by their names.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct as Layout
+
+from cordwood.client.admin.coordinators import CoordinatorKind, ask_coordinators, ask_every_broker
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import BrokerConnection
+from cordwood.client.errors import BrokerError
+from cordwood.wire.codec import decode
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages import consumer_group_describe
+from cordwood.wire.messages import describe_groups as classic_describe
+from cordwood.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment
+from cordwood.wire.messages.delete_groups import DeleteGroupsRequest
+from cordwood.wire.messages.describe_groups import DescribeGroupsRequest
+from cordwood.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+CLASSIC = "classic"
+CONSUMER = "consumer"
+"""The protocol of groups that share partitions of topics, and the kind of KIP-848's groups."""
+
+# Members come with their assignments: the answers to more groups than this would be large.
+_GROUPS_PER_REQUEST = 100
+_VERSION = Layout(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    id: str
+    kind: str
+    """CLASSIC, CONSUMER, or what a newer broker calls it, in lower case."""
+    state: str | None
+    """As the broker names it: Stable, Empty, PreparingRebalance …; None before Kafka 2.6."""
+    protocol_type: str
+    """What a group is for: "consumer", "connect"; empty for one that only has offsets."""
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    id: str
+    instance_id: str | None
+    """Of a static member."""
+    client_id: str
+    host: str
+    """Its address; a broker in Java tells it with a slash before it, which is left out."""
+    assignment: tuple[TopicPartition, ...] | None
+    """Sorted; None where it is not a consumer's."""
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    """Where a member of the consumer kind is going."""
+    epoch: int | None = None
+    subscription: tuple[str, ...] = ()
+    subscription_regex: str | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    id: str
+    kind: str
+    state: str
+    protocol_type: str
+    assignor: str
+    """Empty while there is none."""
+    coordinator: int
+    members: tuple[GroupMember, ...]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has members, or is about to: then its offsets are theirs alone to commit."""
+        return bool(self.members) or self.state not in ("Empty", "Dead")
+
+
+async def list_groups(
+    client: Client, *, states: Collection[str] = (), kinds: Collection[str] = ()
+) -> list[GroupListing]:
+    """Of all brokers, by their ids; only those of a state or kind, if some are given."""
+
+    def request(broker: BrokerConnection) -> ListGroupsRequest:
+        # Brokers without version 5 know one kind alone, so there is nothing to tell them.
+        by_kind = broker.versions.best(ListGroupsRequest) >= 5
+        return ListGroupsRequest(states_filter=sorted(states), types_filter=sorted(kinds) if by_kind else [])
+
+    def error(response: ListGroupsResponse) -> int:
+        return response.error_code
+
+    responses = await ask_every_broker(client, request, error)
+    listed = [_listing(told, broker) for broker, response in responses.items() for told in response.groups]
+    # A group that moves meanwhile may be told by two.
+    groups = {group.id: group for group in listed if not kinds or group.kind in kinds}
+    return [groups[group_id] for group_id in sorted(groups)]
+
+
+async def describe_groups(client: Client, group_ids: Collection[str]) -> dict[str, GroupDescription | BrokerError]:
+    """Of either kind; GROUP_ID_NOT_FOUND for one that is not there, or is of neither."""
+    described: dict[str, GroupDescription | BrokerError] = {}
+    for some in _portions(list(group_ids)):
+        described |= await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(some), _describe)
+    return described
+
+
+async def delete_groups(client: Client, group_ids: Collection[str]) -> dict[str, BrokerError | None]:
+    """What became of each; None is success. One with members is NON_EMPTY_GROUP."""
+
+    async def delete(
+        broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
+    ) -> Mapping[str, bool | BrokerError]:
+        response = await broker.ask(DeleteGroupsRequest(groups_names=list(asked)))
+        return {told.group_id: _failure(told.error_code, None, told.group_id) or True for told in response.results}
+
+    results = await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(group_ids), delete)
+    return {group_id: result if isinstance(result, BrokerError) else None for group_id, result in results.items()}
+
+
+async def _describe(
+    broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
+) -> Mapping[str, GroupDescription | BrokerError]:
+    described: dict[str, GroupDescription | BrokerError] = {}
+    if broker.versions.has(ConsumerGroupDescribeRequest):
+        for told in (await broker.ask(ConsumerGroupDescribeRequest(group_ids=list(asked)))).groups:
+            described[told.group_id] = _failure(told.error_code, told.error_message, told.group_id) or _consumer_group(
+                told, broker_id
+            )
+    others = [group_id for group_id in asked if _may_be_classic(described.get(group_id))]
+    if others:
+        for classic in (await broker.ask(DescribeGroupsRequest(groups=others))).groups:
+            described[classic.group_id] = _failure(
+                _classic_error(classic), classic.error_message, classic.group_id
+            ) or _classic_group(classic, broker_id)
+    return described
+
+
+def _may_be_classic(described: GroupDescription | BrokerError | None) -> bool:
+    # A broker may know the newer protocol and have it turned off.
+    return described is None or (
+        isinstance(described, BrokerError)
+        and described.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+    )
+
+
+def _classic_error(told: classic_describe.DescribedGroup) -> int:
+    """Before version 6 a group that is not there is a dead one."""
+    if told.error_code == ErrorCode.NONE and told.group_state == "Dead":
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return told.error_code
+
+
+def _classic_group(told: classic_describe.DescribedGroup, coordinator: int) -> GroupDescription:
+    is_consumers = told.protocol_type == CONSUMER
+    members = [
+        GroupMember(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host.removeprefix("/"),
+            _classic_assignment(member.member_assignment) if is_consumers else None,
+        )
+        for member in told.members
+    ]
+    return GroupDescription(
+        told.group_id,
+        CLASSIC,
+        told.group_state,
+        told.protocol_type,
+        told.protocol_data,
+        coordinator,
+        tuple(sorted(members, key=lambda member: member.id)),
+    )
+
+
+def _classic_assignment(data: bytes | bytearray | memoryview) -> tuple[TopicPartition, ...] | None:
+    """What the group's leader sent to a member; brokers do not look into it, so it need not read."""
+    if len(data) == 0:
+        return ()
+    if len(data) < _VERSION.size:
+        return None
+    (version,) = _VERSION.unpack_from(data)
+    # Later versions add at the end.
+    version = max(0, min(version, ConsumerProtocolAssignment.versions.high))
+    try:
+        assignment = decode(ConsumerProtocolAssignment, version, memoryview(data)[_VERSION.size :], strict=False)
+    except DecodeError:
+        return None
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic, partition)
+            for topic in assignment.assigned_partitions
+            for partition in topic.partitions
+        )
+    )
+
+
+def _consumer_group(told: consumer_group_describe.DescribedGroup, coordinator: int) -> GroupDescription:
+    members = [
+        GroupMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host.removeprefix("/"),
+            _assignment(member.assignment),
+            _assignment(member.target_assignment),
+            member.member_epoch,
+            tuple(sorted(member.subscribed_topic_names)),
+            member.subscribed_topic_regex or None,
+            member.rack_id,
+        )
+        for member in told.members
+    ]
+    return GroupDescription(
+        told.group_id,
+        CONSUMER,
+        told.group_state,
+        CONSUMER,
+        told.assignor_name,
+        coordinator,
+        tuple(sorted(members, key=lambda member: member.id)),
+        told.group_epoch,
+        told.assignment_epoch,
+    )
+
+
+def _assignment(told: consumer_group_describe.Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, partition)
+            for topic in told.topic_partitions
+            for partition in topic.partitions
+        )
+    )
+
+
+def _listing(told: ListedGroup, coordinator: int) -> GroupListing:
+    kind = told.group_type.lower() or CLASSIC
+    return GroupListing(told.group_id, kind, told.group_state or None, told.protocol_type, coordinator)
+
+
+def _portions(group_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(group_ids), _GROUPS_PER_REQUEST):
+        yield group_ids[start : start + _GROUPS_PER_REQUEST]
+
+
+def _failure(code: int, message: str | None, group_id: str) -> BrokerError | None:
+    return None if code == ErrorCode.NONE else BrokerError(code, message, f"group {group_id}")

@@ -1,0 +1,170 @@
+"""The offsets that groups have committed: reading, setting and deleting them from outside a group."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cordwood.client.admin.coordinators import CoordinatorKind, ask_coordinator, ask_coordinators
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import BrokerConnection
+from cordwood.client.errors import BrokerError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from cordwood.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from cordwood.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+
+# Of OffsetCommit and OffsetFetch the last version that says a topic's name: a topic that was deleted has no id to ask
+# for, and its offsets are still there.
+_LAST_WITH_NAMES = 9
+# Of OffsetFetch: the first that tells all of a group's offsets, and the first for several groups (Kafka 3.0).
+_ALL_TOPICS = 2
+_BATCHED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = None
+    """Whatever the consumer wrote beside it."""
+
+
+GroupOffsets = dict[TopicPartition, CommittedOffset]
+Results = dict[TopicPartition, BrokerError | None]
+"""What became of each; None is success."""
+
+
+async def list_group_offsets(
+    client: Client, group_ids: Collection[str], *, require_stable: bool = False
+) -> dict[str, GroupOffsets | BrokerError]:
+    """All that each group has committed, sorted; nothing for a group that is not there.
+
+    With `require_stable` it waits for transactions that are committing offsets.
+    """
+
+    async def ask(
+        broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
+    ) -> Mapping[str, GroupOffsets | BrokerError]:
+        if broker.versions.best(OffsetFetchRequest, at_most=_LAST_WITH_NAMES) < _BATCHED:
+            return {group_id: await _ask_for_one(broker, group_id, require_stable) for group_id in asked}
+        groups = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in asked]
+        request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
+        response = await broker.ask(request, at_least=_BATCHED, at_most=_LAST_WITH_NAMES)
+        return {
+            told.group_id: _offsets(
+                told.group_id, told.error_code, ((topic.name, topic.partitions) for topic in told.topics)
+            )
+            for told in response.groups
+        }
+
+    return await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(group_ids), ask)
+
+
+async def alter_group_offsets(
+    client: Client, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> Results:
+    """Commits for a group without members, which need not exist before. UNKNOWN_MEMBER_ID says that it has some."""
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for partition, committed in offsets.items():
+        topic = topics.setdefault(partition.topic, OffsetCommitRequestTopic(name=partition.topic))
+        topic.partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=partition.partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                committed_metadata=committed.metadata or "",
+            )
+        )
+    request = OffsetCommitRequest(group_id=group_id, topics=list(topics.values()))
+
+    async def ask(broker: BrokerConnection) -> Results:
+        response = await broker.ask(request, at_most=_LAST_WITH_NAMES)
+        return _results(
+            (TopicPartition(topic.name, told.partition_index), told.error_code)
+            for topic in response.topics
+            for told in topic.partitions
+        )
+
+    return await ask_coordinator(client, CoordinatorKind.GROUP, group_id, ask)
+
+
+async def delete_group_offsets(client: Client, group_id: str, partitions: Collection[TopicPartition]) -> Results:
+    """GROUP_SUBSCRIBED_TO_TOPIC for one of a topic that members read. Raises what is wrong with the group itself."""
+    topics: dict[str, OffsetDeleteRequestTopic] = {}
+    for partition in partitions:
+        topic = topics.setdefault(partition.topic, OffsetDeleteRequestTopic(name=partition.topic))
+        topic.partitions.append(OffsetDeleteRequestPartition(partition_index=partition.partition))
+    request = OffsetDeleteRequest(group_id=group_id, topics=list(topics.values()))
+
+    async def ask(broker: BrokerConnection) -> Results:
+        response = await broker.ask(request)
+        if response.error_code != ErrorCode.NONE:
+            raise BrokerError(response.error_code, subject=f"group {group_id}")
+        return _results(
+            (TopicPartition(topic.name, told.partition_index), told.error_code)
+            for topic in response.topics
+            for told in topic.partitions
+        )
+
+    return await ask_coordinator(client, CoordinatorKind.GROUP, group_id, ask)
+
+
+async def _ask_for_one(broker: BrokerConnection, group_id: str, require_stable: bool) -> GroupOffsets | BrokerError:
+    request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
+    response = await broker.ask(request, at_least=_ALL_TOPICS, at_most=_BATCHED - 1)
+    topics = ((topic.name, topic.partitions) for topic in response.topics)
+    return _offsets(group_id, response.error_code, topics)
+
+
+def _offsets(
+    group_id: str,
+    error_code: int,
+    topics: Iterable[tuple[str, Sequence[OffsetFetchResponsePartition | OffsetFetchResponsePartitions]]],
+) -> GroupOffsets | BrokerError:
+    if error_code != ErrorCode.NONE:
+        return BrokerError(error_code, subject=f"group {group_id}")
+    offsets = {}
+    for topic, partitions in topics:
+        for told in partitions:
+            partition = TopicPartition(topic, told.partition_index)
+            if told.error_code != ErrorCode.NONE:
+                return BrokerError(told.error_code, subject=f"group {group_id}, {partition}")
+            if told.committed_offset >= 0:
+                offsets[partition] = CommittedOffset(
+                    told.committed_offset, told.committed_leader_epoch, told.metadata or None
+                )
+    return dict(sorted(offsets.items()))
+
+
+def _results(told: Iterable[tuple[TopicPartition, int]]) -> Results:
+    """Raises what only asking the coordinator again can help."""
+    results: Results = {}
+    for partition, code in told:
+        error = None if code == ErrorCode.NONE else BrokerError(code, subject=str(partition))
+        if error is not None and error.code in _ABOUT_THE_COORDINATOR:
+            raise error
+        results[partition] = error
+    return results
+
+
+_ABOUT_THE_COORDINATOR = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)

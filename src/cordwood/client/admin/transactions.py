@@ -1,0 +1,250 @@
+"""Transactions: which there are, what they write to, and how one that does not end is ended.
+
+Two ways, for two troubles. `fence_producer` ends a transaction that its coordinator knows, by taking the transactional
+id over from its producer. `abort_in_partition` ends one that hangs: a partition holds it open, and no coordinator knows
+of it any more (KIP-664, `find_owners`); a marker is then written into that partition alone.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from cordwood.client.admin.coordinators import (
+    CoordinatorKind,
+    ask_coordinator,
+    ask_coordinators,
+    ask_every_broker,
+)
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import BrokerConnection
+from cordwood.client.errors import BadAnswer, BrokerError
+from cordwood.client.leaders import ask_leaders
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from cordwood.wire.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
+from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
+from cordwood.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from cordwood.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListing:
+    transactional_id: str
+    state: str
+    """As the broker names it: Empty, Ongoing, PrepareCommit, CompleteAbort …"""
+    producer_id: int
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    coordinator: int
+    timeout_ms: int
+    start_ms: int | None
+    """Of the last one that was begun."""
+    partitions: tuple[TopicPartition, ...]
+    """Those of the open transaction, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """What a partition knows of one that wrote to it."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    """-1: no transaction of it has ended here yet."""
+    last_sequence: int
+    last_timestamp: int
+    txn_start_offset: int | None
+    """Where its open transaction begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """As a partition sees it."""
+
+    partition: TopicPartition
+    producer: ActiveProducer
+
+
+async def list_transactions(
+    client: Client,
+    *,
+    states: Collection[str] = (),
+    producer_ids: Collection[int] = (),
+    running_ms: int | None = None,
+) -> list[TransactionListing]:
+    """Of all coordinators, by their ids. `running_ms`: only those that run for longer (Kafka 3.8+)."""
+    request = ListTransactionsRequest(
+        state_filters=sorted(states),
+        producer_id_filters=sorted(producer_ids),
+        duration_filter=-1 if running_ms is None else running_ms,
+    )
+
+    def error(response: ListTransactionsResponse) -> int:
+        return response.error_code
+
+    responses = await ask_every_broker(client, lambda broker: request, error)
+    listed = {
+        told.transactional_id: TransactionListing(
+            told.transactional_id, told.transaction_state, told.producer_id, broker
+        )
+        for broker, response in responses.items()
+        for told in response.transaction_states
+    }
+    return [listed[transactional_id] for transactional_id in sorted(listed)]
+
+
+async def describe_transactions(
+    client: Client, transactional_ids: Collection[str]
+) -> dict[str, TransactionDescription | BrokerError]:
+    """TRANSACTIONAL_ID_NOT_FOUND for one that is not there."""
+
+    async def ask(
+        broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
+    ) -> Mapping[str, TransactionDescription | BrokerError]:
+        response = await broker.ask(DescribeTransactionsRequest(transactional_ids=list(asked)))
+        return {told.transactional_id: _description(told, broker_id) for told in response.transaction_states}
+
+    return await ask_coordinators(client, CoordinatorKind.TRANSACTION, dict.fromkeys(transactional_ids), ask)
+
+
+async def describe_producers(
+    client: Client, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, list[ActiveProducer]]:
+    """Those that the leader of each partition remembers, by their ids. The topics' metadata must have been fetched."""
+
+    async def ask(
+        broker: BrokerConnection, asked: Mapping[TopicPartition, None]
+    ) -> Mapping[TopicPartition, list[ActiveProducer] | BrokerError]:
+        topics: dict[str, TopicRequest] = {}
+        for partition in asked:
+            topics.setdefault(partition.topic, TopicRequest(name=partition.topic)).partition_indexes.append(
+                partition.partition
+            )
+        response = await broker.ask(DescribeProducersRequest(topics=list(topics.values())))
+        answers: dict[TopicPartition, list[ActiveProducer] | BrokerError] = {}
+        for topic in response.topics:
+            for told in topic.partitions:
+                partition = TopicPartition(topic.name, told.partition_index)
+                if told.error_code != ErrorCode.NONE:
+                    answers[partition] = BrokerError(told.error_code, told.error_message, str(partition))
+                    continue
+                producers = [
+                    ActiveProducer(
+                        state.producer_id,
+                        state.producer_epoch,
+                        state.coordinator_epoch,
+                        state.last_sequence,
+                        state.last_timestamp,
+                        state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None,
+                    )
+                    for state in told.active_producers
+                ]
+                answers[partition] = sorted(producers, key=lambda producer: producer.producer_id)
+        return answers
+
+    return await ask_leaders(client, dict.fromkeys(partitions), ask)
+
+
+async def list_open(client: Client, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
+    """What these partitions hold open. The topics' metadata must have been fetched."""
+    return [
+        OpenTransaction(partition, producer)
+        for partition, producers in (await describe_producers(client, partitions)).items()
+        for producer in producers
+        if producer.txn_start_offset is not None
+    ]
+
+
+async def find_owners(
+    client: Client, transactions: Collection[OpenTransaction]
+) -> dict[OpenTransaction, TransactionDescription | None]:
+    """What a coordinator knows each of them as. None: it hangs, for nobody is going to end it.
+
+    A transaction that ends between the two looks hangs for a moment; one that is old enough does not.
+    """
+    producer_ids = {transaction.producer.producer_id for transaction in transactions}
+    listed = await list_transactions(client, producer_ids=producer_ids) if producer_ids else []
+    described = await describe_transactions(client, [listing.transactional_id for listing in listed])
+    owners = {
+        (description.producer_id, partition): description
+        for description in described.values()
+        if isinstance(description, TransactionDescription)
+        for partition in description.partitions
+    }
+    return {
+        transaction: owners.get((transaction.producer.producer_id, transaction.partition))
+        for transaction in transactions
+    }
+
+
+async def fence_producer(client: Client, transactional_id: str, timeout_ms: int) -> tuple[int, int]:
+    """Takes the transactional id over, which aborts its open transaction; its producer can go on no more.
+
+    `timeout_ms` is the transaction timeout that the id has from now on. Returns its producer id and epoch. An id that
+    is not known comes into being.
+    """
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+
+    async def ask(broker: BrokerConnection) -> tuple[int, int]:
+        response = await broker.ask(request)
+        # CONCURRENT_TRANSACTIONS, which may pass: the abort is on its way.
+        if response.error_code != ErrorCode.NONE:
+            raise BrokerError(response.error_code, subject=f"transactional id {transactional_id}")
+        return response.producer_id, response.producer_epoch
+
+    return await ask_coordinator(client, CoordinatorKind.TRANSACTION, transactional_id, ask)
+
+
+async def abort_in_partition(client: Client, transaction: OpenTransaction) -> None:
+    """Writes an abort marker into this one partition, past any coordinator: for what hangs, and nothing else.
+
+    The topic's metadata must have been fetched.
+    """
+    partition, producer = transaction.partition, transaction.producer
+
+    async def ask(
+        broker: BrokerConnection, asked: Mapping[TopicPartition, None]
+    ) -> Mapping[TopicPartition, bool | BrokerError]:
+        marker = WritableTxnMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            # Of one that never ended a transaction here none is known; 0 is below that of any coordinator.
+            coordinator_epoch=max(0, producer.coordinator_epoch),
+            transaction_result=False,
+            topics=[WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],
+        )
+        response = await broker.ask(WriteTxnMarkersRequest(markers=[marker]))
+        codes = [told.error_code for one in response.markers for topic in one.topics for told in topic.partitions]
+        if len(codes) != 1:
+            raise BadAnswer(f"the broker answers for {len(codes)} partitions, and was asked for one")
+        return {partition: BrokerError(codes[0], subject=str(partition)) if codes[0] != ErrorCode.NONE else True}
+
+    await ask_leaders(client, {partition: None}, ask)
+
+
+def _description(told: TransactionState, coordinator: int) -> TransactionDescription | BrokerError:
+    if told.error_code != ErrorCode.NONE:
+        return BrokerError(told.error_code, subject=f"transactional id {told.transactional_id}")
+    return TransactionDescription(
+        told.transactional_id,
+        told.transaction_state,
+        told.producer_id,
+        told.producer_epoch,
+        coordinator,
+        told.transaction_timeout_ms,
+        told.transaction_start_time_ms if told.transaction_start_time_ms >= 0 else None,
+        tuple(
+            sorted(TopicPartition(topic.topic, partition) for topic in told.topics for partition in topic.partitions)
+        ),
+    )
