@@ -23,6 +23,8 @@ from .classic.join import join
 from .classic.joining import Joining
 from .classic.leave import leave
 from .classic.sync import sync
+from .consumer import classic_members
+from .consumer.group import ConsumerGroup
 
 if TYPE_CHECKING:
     from .state import GroupState
@@ -34,18 +36,29 @@ def join_group(state: GroupState, joining: Joining) -> Decision[JoinGroupRespons
         return join(state, joining)
     if group.is_empty:
         return join(state, joining, group.tombstones())
+    if isinstance(group, ConsumerGroup):
+        return classic_members.join(state, group, joining)
     raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group.group_id} is a group of another protocol")
 
 
 def sync_group(state: GroupState, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.sync(state, group, request)
     return sync(state, _group(state, request.group_id), request)
 
 
 def heartbeat(state: GroupState, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.heartbeat(state, group, request)
     return heartbeat_in_classic(state, _group(state, request.group_id), request)
 
 
 def leave_group(state: GroupState, group_id: str, leaving: list[MemberIdentity]) -> Decision[LeaveGroupResponse]:
+    group = state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.leave(state, group, leaving)
     return leave(state, _group(state, group_id), leaving)
 
 

@@ -172,6 +172,16 @@ def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Mem
     )
 
 
+def can_downgrade_by_replacing(state: GroupState, group: ConsumerGroup, replaced: Member) -> bool:
+    """Whether the group is a classic one when a classic member takes the place of this one."""
+    return (
+        replaced.classic is None
+        and group.classic_count == len(group.members) - 1
+        and migration_policy(state.config) in _DOWNGRADING
+        and len(group.members) <= state.config.integer("group.max.size")
+    )
+
+
 def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> list[CoordinatorRecord]:
     """What makes it a classic group without them; it rebalances at once."""
     gone = {member.member_id for member in leaving}

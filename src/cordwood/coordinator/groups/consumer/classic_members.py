@@ -1,0 +1,249 @@
+"""Members of a consumer group who speak the classic protocol, while a group goes from one to the other.
+
+Their JoinGroup is what a heartbeat is to others: it says what they are subscribed to and what they own. It never waits,
+and nobody leads: what they are assigned they hear from SyncGroup, and Heartbeat tells them when to join again.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import CoordinatorRecord, Decision
+from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.records import group_record
+from cordwood.log.refusal import Refusal
+from cordwood.metadata.controller.decision import new_uuid
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
+from cordwood.wire.messages.group_records.consumer_group_member_metadata import ClassicMemberMetadata, ClassicProtocol
+from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from cordwood.wire.messages.join_group import JoinGroupResponse
+from cordwood.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from cordwood.wire.primitives import uuid_text
+
+from . import records
+from .consumer_protocol import owned_partitions, read_subscription, write_assignment
+from .fencing import fence
+from .group import NO_TARGET, PROTOCOL_TYPE, ConsumerGroup
+from .group_epoch import follow_subscription
+from .member import Member, MemberState
+from .membership import check_room, known_static_member, static_member_in_place_of
+from .migration import begin_when_replayed, can_downgrade_by_replacing, classic_group, migration_policy
+from .reconciliation import reconcile
+from .target import Target, current_or_new_target
+from .timeouts import begin_session, end_join, end_sync, expect_join, expect_sync
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
+
+# From this version on a client takes MEMBER_ID_REQUIRED (KIP-394).
+_MEMBER_ID_REQUIRED_SINCE = 4
+
+
+def join(state: GroupState, group: ConsumerGroup, joining: Joining) -> Decision[JoinGroupResponse]:
+    request = joining.request
+    group_id, instance_id = group.group_id, request.group_instance_id
+    if migration_policy(state.config) == "disabled":
+        raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the migration of {group_id} is disabled")
+    member_id = request.member_id or uuid_text(new_uuid(state.random))
+    check_room(state, group, member_id)
+    if not group.supports_protocols(request.protocol_type, (name for name, _ in joining.protocols)):
+        raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocols of {member_id} are not supported")
+    if not request.member_id and instance_id is None and joining.version >= _MEMBER_ID_REQUIRED_SINCE:
+        return Decision(JoinGroupResponse(member_id=member_id, error_code=ErrorCode.MEMBER_ID_REQUIRED))
+    written: list[CoordinatorRecord] = []
+    before = _member(group, joining, member_id, written)
+    subscription = _subscription(joining)
+    member = _updated(before, joining, subscription)
+    followed = follow_subscription(state, group, before, member, written, waits_for_regex=False)
+    replaced = group.static_member(instance_id)
+    turns = replaced is not None and can_downgrade_by_replacing(state, group, replaced)
+    if turns:
+        target = Target(group.assignment_epoch, group.target_of(member))
+    else:
+        target = current_or_new_target(
+            state, group, followed.epoch, before, member, written, is_homogeneous=followed.is_homogeneous
+        )
+    if not turns or group.assignment_epoch >= followed.epoch:
+        reconciled = reconcile(
+            group,
+            member,
+            target.epoch,
+            target.partitions,
+            owned_partitions(subscription, state.image.topics),
+            state.image.topics,
+            subscription_changed=followed.has_changed,
+        )
+        if reconciled != member:
+            member = reconciled
+            written.append(records.current_assignment_record(group_id, member))
+    end_join(state, group_id, member.member_id)
+    if turns:
+        assert replaced is not None
+        written += _as_classic_group(state, group, replaced, member, rebalances=group.assignment_epoch < followed.epoch)
+    else:
+        begin_session(state, group_id, member.member_id, request.session_timeout_ms)
+        expect_sync(state, group_id, member.member_id, joining.rebalance_timeout_ms)
+    response = JoinGroupResponse(
+        member_id=member.member_id,
+        generation_id=member.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=joining.protocols[0][0],
+    )
+    return Decision(response, written)
+
+
+def sync(state: GroupState, group: ConsumerGroup, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id)
+    _check_generation(member, request.generation_id)
+    protocol = classic.supported_protocols[0]
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, protocol.name):
+        raise Refusal(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"{member.member_id} joined with {PROTOCOL_TYPE}, {protocol.name}",
+        )
+    if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        # Once it has given up what it has to, it is told to join again by its heartbeat.
+        expect_join(state, group.group_id, member)
+        raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, f"{member.member_id} is to join again")
+    end_sync(state, group.group_id, member.member_id)
+    begin_session(state, group.group_id, member.member_id, classic.session_timeout_ms)
+    assigned = {topic_id: frozenset(numbers) for topic_id, numbers in member.assigned.items()}
+    return Decision(
+        SyncGroupResponse(
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=write_assignment(assigned, state.image.topics, protocol.metadata),
+        )
+    )
+
+
+def heartbeat(state: GroupState, group: ConsumerGroup, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id)
+    _check_generation(member, request.generation_id)
+    begin_session(state, group.group_id, member.member_id, classic.session_timeout_ms)
+    has_to_join = (
+        member.epoch < group.assignment_epoch
+        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or (member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
+    )
+    if not has_to_join:
+        return Decision(HeartbeatResponse())
+    expect_join(state, group.group_id, member)
+    return Decision(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+
+
+def leave(state: GroupState, group: ConsumerGroup, leaving: list[MemberIdentity]) -> Decision[LeaveGroupResponse]:
+    """Members of either protocol: an administrator need not know which."""
+    members: dict[str, Member] = {}
+    responses = []
+    for identity in leaving:
+        response = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
+        try:
+            member = _leaving_member(group, identity)
+        except Refusal as refusal:
+            response.error_code = refusal.error
+        else:
+            members[member.member_id] = member
+            _log.info(
+                "member %s leaves group %s: %s",
+                member.member_id,
+                group.group_id,
+                identity.reason or "it does not say why",
+            )
+        responses.append(response)
+    return fence(state, group, list(members.values()), LeaveGroupResponse(members=responses))
+
+
+# Who it is
+
+
+def _member(group: ConsumerGroup, joining: Joining, member_id: str, written: list[CoordinatorRecord]) -> Member:
+    instance_id = joining.request.group_instance_id
+    if instance_id is None:
+        return group.members.get(member_id) or Member(member_id)
+    if joining.request.member_id:
+        return known_static_member(group, member_id, instance_id)
+    existing = group.static_member(instance_id)
+    if existing is None:
+        return Member(member_id)
+    return static_member_in_place_of(group, existing, member_id, written)
+
+
+def _classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> tuple[Member, ClassicMemberMetadata]:
+    member = group.member(member_id) if instance_id is None else known_static_member(group, member_id, instance_id)
+    if member.classic is None:
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
+    return member, member.classic
+
+
+def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:
+    instance_id = identity.group_instance_id
+    if instance_id is None:
+        return group.member(identity.member_id)
+    static = group.static_member(instance_id)
+    if static is not None and not identity.member_id:
+        # An administrator knows a static member by its name only.
+        return static
+    return known_static_member(group, identity.member_id, instance_id)
+
+
+def _check_generation(member: Member, generation: int) -> None:
+    if generation != member.epoch:
+        raise Refusal(
+            ErrorCode.ILLEGAL_GENERATION, f"{member.member_id} is at epoch {member.epoch}, not at {generation}"
+        )
+
+
+# What it says
+
+
+def _subscription(joining: Joining) -> ConsumerProtocolSubscription:
+    """All its protocols have the same."""
+    try:
+        return read_subscription(joining.protocols[0][1])
+    except DecodeError as error:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"the subscription cannot be read: {error}") from error
+
+
+def _updated(member: Member, joining: Joining, subscription: ConsumerProtocolSubscription) -> Member:
+    instance_id = joining.request.group_instance_id
+    return replace(
+        member,
+        instance_id=member.instance_id if instance_id is None else instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=joining.rebalance_timeout_ms,
+        topic_names=frozenset(subscription.topics),
+        topic_regex="",
+        client_id=joining.client_id,
+        client_host=joining.client_host,
+        classic=ClassicMemberMetadata(
+            session_timeout_ms=joining.request.session_timeout_ms,
+            supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in joining.protocols],
+        ),
+    )
+
+
+# The last member with the consumer protocol was static, and comes back with the classic one
+
+
+def _as_classic_group(
+    state: GroupState, group: ConsumerGroup, replaced: Member, joined: Member, *, rebalances: bool
+) -> list[CoordinatorRecord]:
+    """Its records have taken the place of those of whom it replaces, and are to be taken back like all others."""
+    ids = [joined.member_id if member_id == replaced.member_id else member_id for member_id in group.members]
+    others = [member for member_id, member in group.members.items() if member_id != replaced.member_id]
+    targets = {member.member_id: group.target.get(member.member_id, NO_TARGET) for member in others}
+    targets[joined.member_id] = group.target.get(replaced.member_id, NO_TARGET)
+    created = classic_group(state, group, [*others, joined], targets)
+    reason = "the last member with the consumer protocol has come back with another subscription"
+    begin_when_replayed(state, group.group_id, reason if rebalances else None)
+    return [*group.tombstones_of(ids), group_record(created)]

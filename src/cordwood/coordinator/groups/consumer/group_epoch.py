@@ -1,0 +1,72 @@
+"""When a group's epoch goes up: there is something new to assign."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from cordwood.coordinator.decision import CoordinatorRecord
+
+from . import records
+from .group import ConsumerGroup
+from .member import Member
+from .regexes import RegexChange, follow_regex
+
+if TYPE_CHECKING:
+    from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
+
+
+class Subscription(NamedTuple):
+    """What follows for the group from what a member is subscribed to, and from the metadata."""
+
+    # The group's, from now on.
+    epoch: int
+    is_homogeneous: bool
+    # The member's has.
+    has_changed: bool
+
+
+def follow_subscription(
+    state: GroupState,
+    group: ConsumerGroup,
+    before: Member,
+    member: Member,
+    written: list[CoordinatorRecord],
+    *,
+    waits_for_regex: bool = True,
+) -> Subscription:
+    """The group's epoch goes up when its members are subscribed to something else, or topics of theirs have changed.
+    Not yet for a regular expression that is to be resolved: it will be when that is done."""
+    if member != before:
+        written.append(records.member_record(group.group_id, member))
+    names_changed = member.topic_names != before.topic_names
+    regex = follow_regex(state, group, before, member, written)
+    has_changed = names_changed or regex is not RegexChange.NONE
+    is_new_epoch = (
+        names_changed or regex is RegexChange.RESOLVED or (not waits_for_regex and regex is not RegexChange.NONE)
+    )
+    if not is_new_epoch and group.epoch >= group.metadata_checked_in:
+        return Subscription(group.epoch, group.subscriptions.is_homogeneous(len(group.members)), has_changed)
+    subscriptions = group.subscriptions
+    if has_changed:
+        subscriptions = subscriptions.copy()
+        subscriptions.remove(before)
+        subscriptions.add(member)
+        if before.topic_regex and before.topic_regex not in subscriptions.regexes:
+            resolved = group.resolved.get(before.topic_regex)
+            if resolved is not None:
+                subscriptions.remove_resolved(resolved)
+    metadata_hash = state.subscribed_topics.hash_of(subscriptions, state.image)
+    epoch = group.epoch
+    if is_new_epoch or metadata_hash != group.metadata_hash:
+        epoch += 1
+        written.append(records.group_record(group.group_id, epoch, metadata_hash))
+        _log.info("group %s goes to epoch %d", group.group_id, epoch)
+    group.metadata_checked_in = epoch
+    if group.has_partition_metadata:
+        written.append(records.partition_metadata_tombstone(group.group_id))
+    is_there = member.member_id in group.members or group.static_member(member.instance_id) is not None
+    count = len(group.members) + (not is_there)
+    return Subscription(epoch, subscriptions.is_homogeneous(count), has_changed)
