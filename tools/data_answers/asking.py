@@ -74,7 +74,7 @@ class Asking:
         response = await self.quietly(request, version)
         answer = message_to_json(response, version)
         # Where Kafka goes by a hash map, the order of its answers means nothing.
-        self._keep(words, version, answer if isinstance(request, FetchRequest) else _sorted(answer))
+        self.keep(words, version, answer if isinstance(request, FetchRequest) else _sorted(answer))
         return response
 
     async def waiting(self, words: str, request: FetchRequest, version: int) -> None:
@@ -84,7 +84,7 @@ class Asking:
         response = await self.quietly(request, version)
         has_waited = loop.time() - begun >= request.max_wait_ms / 1000
         words += " (waited)" if has_waited else " (at once)"
-        self._keep(words, version, message_to_json(response, version))
+        self.keep(words, version, message_to_json(response, version))
 
     async def all_versions(self, words: str, request: Request[ResponseT], versions: Sequence[int]) -> None:
         for version in versions:
@@ -99,9 +99,9 @@ class Asking:
                 await channel.request(ApiVersionsRequest(), 0)
             else:
                 await channel.request(request, version)
-            self._keep(words, version, "served")
+            self.keep(words, version, "served")
         except NetworkError:
-            self._keep(words, version, "closed")
+            self.keep(words, version, "closed")
         finally:
             channel.close()
 
@@ -115,7 +115,7 @@ class Asking:
         if self._channel is not None:
             self._channel.close()
 
-    def _keep(self, words: str, version: int, answer: Json) -> None:
+    def keep(self, words: str, version: int, answer: Json) -> None:
         self.answers.append({"asked": words, "version": version, "answer": self._told("", answer)})
 
     def _told(self, key: str, value: Json) -> Json:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from cordwood.coordinator.coordinator import Coordinator
 from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.errors import coordinator_error
-from cordwood.coordinator.later import Later
+from cordwood.coordinator.later import Later, settled
 from cordwood.coordinator.loading import LoadedState
 from cordwood.log.refusal import Refusal
 from cordwood.net.serving import Reply
@@ -100,3 +100,17 @@ def answer_all(
 
 def _values(results: Sequence[T | Later[T]]) -> list[T]:
     return [result.result() if isinstance(result, Later) else result for result in results]
+
+
+async def asked(
+    coordinator: Coordinator[S],
+    key: str,
+    decision: Callable[[S], Decision[R]],
+    refused: Callable[[ErrorCode, str], R],
+    error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
+) -> R:
+    """As `ask`, for a handler that is a coroutine."""
+    try:
+        return await settled(coordinator.shard(key).decide(decision))
+    except Refusal as refusal:
+        return refused(error_of(refusal.error), str(refusal))

@@ -25,6 +25,7 @@ from .controller import Controller
 from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
 from .producer_ids import ProducerIds
+from .transactional_produce import TransactionalProduce
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class Broker:
         self.producer_ids = ProducerIds(self)
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
+        self.transactions = self.coordinators.transactions
+        self.transactional_produce = TransactionalProduce(self)
         self.moves = DirectoryMoves(
             replicas, clock, lambda: self.config.integer("replica.alter.log.dirs.io.max.bytes.per.second")
         )

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from cordwood.coordinator.coordinator import Coordinator
 from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.metadata.controller.topics import create_topics
 from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.features import TRANSACTION_VERSION
 from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType
 from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.wire.compression import Codec
@@ -15,14 +17,15 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
 
 from .config_schema import config_schema
-from .coordinator_topics import GROUP_TOPIC, coordinator_topic, partition_count
+from .coordinator_topics import GROUP_TOPIC, TRANSACTION_TOPIC, coordinator_topic, partition_count
+from .txn_markers import TxnMarkers
 
 if TYPE_CHECKING:
     from .broker import Broker
 
 
 class Coordinators:
-    """`groups` coordinates groups and their offsets."""
+    """`groups` coordinates groups and their offsets, `transactions` transactional ids."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -42,17 +45,36 @@ class Coordinators:
             timeout_ms=lambda: broker.config.integer("offsets.commit.timeout.ms"),
             codec=lambda: Codec(broker.config.integer("offsets.topic.compression.codec")),
         )
+        self.markers = TxnMarkers(broker)
+        self.transactions: Coordinator[TransactionState] = Coordinator(
+            "transaction",
+            TRANSACTION_TOPIC,
+            broker.replicas,
+            broker.clock,
+            new_state=lambda index: TransactionState(
+                broker.clock,
+                lambda: broker.config,
+                lambda: broker.image.features.get(TRANSACTION_VERSION, 0),
+                broker.producer_ids.take,
+                lambda transaction, partitions: self.markers.complete(index, transaction, partitions),
+            ),
+            partition_count=lambda: self.partition_count(TRANSACTION_TOPIC),
+            timeout_ms=lambda: broker.config.integer("request.timeout.ms"),
+        )
 
     def start(self) -> None:
         self.groups.start()
+        self.transactions.start()
 
     def apply(self, changes: ReplicaChanges, delta: MetadataDelta, image: MetadataImage) -> None:
         self.groups.apply(changes)
+        self.transactions.apply(changes)
         for shard in self.groups.shards:
             shard.state.metadata_changed(delta, image)
             shard.loaded()
 
     def stop(self) -> None:
+        self.transactions.stop()
         self.groups.stop()
 
     # Their topics

@@ -32,6 +32,7 @@ from .broker import Broker
 from .handlers.produce import Outcome, answer_one, refuse_all, try_append
 from .registry import Call
 from .timeouts import Timeouts
+from .topic_view import INTERNAL_TOPICS
 
 # Flexible, and with topics by name: what librdkafka and the clients made on it send.
 VERSIONS = range(9, 13)
@@ -127,7 +128,7 @@ class ProduceShortcut:
             return
         (topic,) = request.topic_data
         (data,) = topic.partition_data
-        if not isinstance(data.records, memoryview):
+        if not isinstance(data.records, memoryview) or topic.name in INTERNAL_TOPICS:
             return
         # The general way has read the same bytes: whether it found the batch where it is found here tells enough.
         try:

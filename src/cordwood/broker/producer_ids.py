@@ -46,6 +46,17 @@ class ProducerIds:
             self._allocate()
         return producer_id
 
+    @property
+    def are_there(self) -> bool:
+        """Whether `take` has one."""
+        return bool(self._block or self._next_block)
+
+    async def wait_for_more(self) -> None:
+        """Until `are_there`. Raises `NoProducerIds`."""
+        while not self.are_there:
+            if not await asyncio.shield(self._allocate()):
+                raise NoProducerIds
+
     async def wait(self) -> int:
         """An id, when the controller has given a block. Raises `NoProducerIds`."""
         while (producer_id := self.take()) is None:

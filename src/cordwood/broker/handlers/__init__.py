@@ -2,6 +2,8 @@
 
 from cordwood.broker.registry import Handler
 
+from .add_offsets_to_txn import add_offsets_to_txn
+from .add_partitions_to_txn import add_partitions_to_txn
 from .alter_configs import alter_configs
 from .alter_replica_log_dirs import alter_replica_log_dirs
 from .api_versions import api_versions
@@ -19,7 +21,9 @@ from .describe_log_dirs import describe_log_dirs
 from .describe_producers import describe_producers
 from .describe_quorum import describe_quorum
 from .describe_topic_partitions import describe_topic_partitions
+from .describe_transactions import describe_transactions
 from .elect_leaders import elect_leaders
+from .end_txn import end_txn
 from .fetch import fetch
 from .find_coordinator import find_coordinator
 from .heartbeat import heartbeat
@@ -30,6 +34,7 @@ from .leave_group import leave_group
 from .list_config_resources import list_config_resources
 from .list_groups import list_groups
 from .list_offsets import list_offsets
+from .list_transactions import list_transactions
 from .metadata import metadata
 from .offset_commit import offset_commit
 from .offset_delete import offset_delete
@@ -41,6 +46,7 @@ from .sync_group import sync_group
 from .txn_offset_commit import txn_offset_commit
 from .unregister_broker import unregister_broker
 from .update_features import update_features
+from .write_txn_markers import write_txn_markers
 
 HANDLERS: tuple[Handler, ...] = (
     produce,
@@ -48,6 +54,12 @@ HANDLERS: tuple[Handler, ...] = (
     delete_records,
     describe_producers,
     init_producer_id,
+    add_partitions_to_txn,
+    add_offsets_to_txn,
+    end_txn,
+    write_txn_markers,
+    describe_transactions,
+    list_transactions,
     list_offsets,
     offset_for_leader_epoch,
     metadata,

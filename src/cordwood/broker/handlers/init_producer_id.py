@@ -1,20 +1,27 @@
 """InitProducerId: a producer gets its id and epoch.
 
 Without a transactional id it gets a new id with epoch 0, whatever it had before. With one, its transaction coordinator
-decides; there is none on this broker yet.
+decides: see `coordinator.transactions.initializing`.
 
-Version 3 lets a producer say which id and epoch it has, so that it may keep the id: both or neither.
+Version 3 lets a producer say which id and epoch it has, so that it may keep the id: both or neither. Clients know
+PRODUCER_FENCED since version 4. Version 6, transactions of two phases (KIP-939), is not stable in Kafka 4.3: it is
+served where `transaction.two.phase.commit.enable` or `unstable.api.versions.enable` is set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from cordwood.broker.asking import ask, asked
 from cordwood.broker.broker import Broker
 from cordwood.broker.producer_ids import NoProducerIds
 from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.transactions.initializing import init_producer_id as decide
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
+_FENCED_SINCE = 4
 
 
 @handles(InitProducerIdRequest)
@@ -22,9 +29,7 @@ def init_producer_id(broker: Broker, request: InitProducerIdRequest, call: Call)
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE) or request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        if not 0 < request.transaction_timeout_ms <= broker.config.integer("transaction.max.timeout.ms"):
-            return _refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _init_transactional_id(broker, request, request.transactional_id, call)
     producer_id = broker.producer_ids.take()
     return _from_the_next_block(broker) if producer_id is None else InitProducerIdResponse(producer_id=producer_id)
 
@@ -34,6 +39,51 @@ async def _from_the_next_block(broker: Broker) -> InitProducerIdResponse:
         return InitProducerIdResponse(producer_id=await broker.producer_ids.wait())
     except NoProducerIds:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+def _init_transactional_id(broker: Broker, request: InitProducerIdRequest, transactional_id: str, call: Call) -> Result:
+    error = _check_request(broker, request)
+    if error:
+        return _refused(error)
+
+    def refused(error: ErrorCode, _message: str) -> InitProducerIdResponse:
+        if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        return _refused(error)
+
+    if not broker.producer_ids.are_there:
+        return _when_there_are_ids(broker, request, transactional_id, refused)
+    result = ask(call, broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+    if isinstance(result, InitProducerIdResponse) and result.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
+        # Most often the open one was aborted just now, markers and all: the client is spared the retry.
+        return ask(call, broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+    return result
+
+
+async def _when_there_are_ids(
+    broker: Broker,
+    request: InitProducerIdRequest,
+    transactional_id: str,
+    refused: Callable[[ErrorCode, str], InitProducerIdResponse],
+) -> InitProducerIdResponse:
+    try:
+        await broker.producer_ids.wait_for_more()
+    except NoProducerIds:
+        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return await asked(broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+
+
+def _check_request(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:
+    config = broker.config
+    has_two_phases = config.flag("transaction.two.phase.commit.enable")
+    if request.enable2_pc and not has_two_phases:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if request.keep_prepared_txn and not has_two_phases:
+        return ErrorCode.UNSUPPORTED_VERSION
+    timeout_ms = request.transaction_timeout_ms
+    if timeout_ms <= 0 or (timeout_ms > config.integer("transaction.max.timeout.ms") and not request.enable2_pc):
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    return ErrorCode.NONE
 
 
 def _refused(error: ErrorCode) -> InitProducerIdResponse:

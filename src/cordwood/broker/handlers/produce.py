@@ -6,7 +6,8 @@ answer waits until every batch is acknowledged (see `replica.partition`), at mos
 
 Versions 0 to 2 had batches of before magic 2; they are advertised, since some clients take a missing 0 for a broken
 broker, and refused. Version 3 brings magic 2 and transactions, 7 zstd, 8 an error per record, 10 the leader that a
-client should turn to, 13 topic ids in place of names.
+client should turn to, 12 transactions whose partitions this adds (see `transactional_produce`), 13 topic ids in place
+of names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
+from cordwood.broker.topic_view import INTERNAL_TOPICS
+from cordwood.broker.transactional_produce import Refusals, Unverified
+from cordwood.coordinator.later import Later
 from cordwood.log.log import Appended
 from cordwood.log.refusal import Refusal
 from cordwood.net.serving import BadRequest, Reply
@@ -46,6 +50,8 @@ _TOPIC_IDS_SINCE = 13
 _LEADERS_SINCE = 10
 _ZSTD_SINCE = 7
 _ACKS = (0, 1, ACKS_ALL)
+# Kafka's own tools may write where clients may not.
+_ADMIN_CLIENT = "__admin_client"
 # In the lower byte of a batch's attributes.
 _ATTRIBUTES = ATTRIBUTES_POSITION + 1
 # Kafka tells where the log begins with what a log refuses, but for these.
@@ -70,6 +76,19 @@ _Waiting = tuple[Partition, int, PartitionProduceResponse]
 def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
     if request.acks not in _ACKS:
         return refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is None:
+        return _append_all(broker, request, call, {})
+    refusals = broker.transactional_produce.check(request, call.version)
+    if isinstance(refusals, Later):
+        return _when_checked(broker, request, call, refusals)
+    return _append_all(broker, request, call, refusals)
+
+
+def _append_all(
+    broker: Broker, request: ProduceRequest, call: Call, refusals: Refusals, reply: Reply | None = None
+) -> ProduceResponse | Reply | None:
+    """But for the partitions that their transaction's coordinator refuses. `reply` is what is to be answered, if there
+    is one already."""
     acks = request.acks
     now_ms = broker.clock.now_ms()
     by_id = call.version >= _TOPIC_IDS_SINCE
@@ -89,14 +108,35 @@ def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
             if partition is None:
                 answers.append(_refused_unknown(broker, name, data.index))
                 continue
-            refusal = _refuse_batch(request, data, call.version)
+            refusal = _refuse_batch(request, name, data, call)
             if refusal is not None:
                 answers.append(refusal)
+                continue
+            if refusals and (name, data.index) in refusals:
+                answers.append(_refused_in_transaction(partition, data, refusals[name, data.index]))
                 continue
             records: Buffer = data.records  # type: ignore[assignment]  # as decoded, and `_refuse_batch` has looked
             outcome = try_append(partition, records, acks, now_ms)
             answers.append(_answer(broker, partition, data, outcome, waiting))
-    return _conclude(broker, request, call, response, waiting)
+    return _conclude(broker, request, call, response, waiting, reply)
+
+
+def _when_checked(broker: Broker, request: ProduceRequest, call: Call, checked: Later[Refusals]) -> Reply:
+    reply = Reply()
+
+    def append(refusals: Refusals | Refusal) -> None:
+        assert not isinstance(refusals, Refusal)
+        try:
+            result = _append_all(broker, request, call, refusals, reply)
+        except Exception as error:  # noqa: BLE001 - what the handler would have raised
+            reply.fail(error)
+            return
+        if result is not reply:
+            assert not isinstance(result, Reply)
+            reply.answer(None if result is None else call.parts(result))
+
+    checked.then(append)
+    return reply
 
 
 def answer_one(
@@ -113,14 +153,19 @@ def answer_one(
 
 
 def _conclude(
-    broker: Broker, request: ProduceRequest, call: Call, response: ProduceResponse, waiting: list[_Waiting]
+    broker: Broker,
+    request: ProduceRequest,
+    call: Call,
+    response: ProduceResponse,
+    waiting: list[_Waiting],
+    reply: Reply | None = None,
 ) -> ProduceResponse | Reply | None:
     if call.version >= _LEADERS_SINCE:
         _tell_leaders(broker, request, response, call)
     if request.acks == 0:
         _close_on_error(response)
         return None
-    return _when_acknowledged(response, waiting, request.timeout_ms, call) if waiting else response
+    return _when_acknowledged(response, waiting, request.timeout_ms, call, reply) if waiting else response
 
 
 def try_append(partition: Partition, records: Buffer, acks: int, now_ms: int) -> Outcome:
@@ -178,27 +223,35 @@ def _refused_unknown(broker: Broker, topic: str, index: int) -> PartitionProduce
     return _refused(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
-def _refuse_batch(request: ProduceRequest, data: PartitionProduceData, version: int) -> PartitionProduceResponse | None:
+def _refuse_batch(
+    request: ProduceRequest, topic: str, data: PartitionProduceData, call: Call
+) -> PartitionProduceResponse | None:
     """What is not the log's business; it looks at no more than one byte of the batch."""
     records = data.records
     if not isinstance(records, bytes | bytearray | memoryview) or len(records) < BATCH_HEADER_SIZE:
         return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")
     attributes = records[_ATTRIBUTES]
-    if attributes & TRANSACTIONAL_BIT:
-        if request.transactional_id is None:
-            return _refused(
-                data.index,
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                "a batch of a transaction comes without a transactional id",
-            )
+    if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
         return _refused(
-            data.index, ErrorCode.NOT_ENOUGH_REPLICAS, "there is no coordinator that knows of the transaction"
+            data.index,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a batch of a transaction comes without a transactional id",
         )
-    if version < _ZSTD_SINCE and attributes & CODEC_BITS == Codec.ZSTD:
+    if call.version < _ZSTD_SINCE and attributes & CODEC_BITS == Codec.ZSTD:
         return _refused(
-            data.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"version {version} has no zstd, it came with 7"
+            data.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"version {call.version} has no zstd, it came with 7"
         )
+    if topic in INTERNAL_TOPICS and call.client_id != _ADMIN_CLIENT:
+        return _refused(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients do not write to {topic}")
     return None
+
+
+def _refused_in_transaction(
+    partition: Partition, data: PartitionProduceData, refusal: Refusal
+) -> PartitionProduceResponse:
+    if isinstance(refusal, Unverified):
+        return _refused(data.index, refusal.error, str(refusal))
+    return _refused_append(partition, data, refusal)
 
 
 def _refused_append(partition: Partition, data: PartitionProduceData, refusal: Refusal) -> PartitionProduceResponse:
@@ -256,8 +309,9 @@ def _when_acknowledged(
     waiting: list[_Waiting],
     timeout_ms: int,
     call: Call,
+    reply: Reply | None,
 ) -> Reply | ProduceResponse:
-    pending = _PendingProduce(response, call)
+    pending = _PendingProduce(response, call, reply or Reply())
     for partition, offset, answer in waiting:
         if partition.log is None:
             # A later append of this request took the directory offline.
@@ -275,8 +329,8 @@ class _PendingProduce:
 
     __slots__ = ("_call", "_response", "_timer", "outstanding", "reply")
 
-    def __init__(self, response: ProduceResponse, call: Call) -> None:
-        self.reply = Reply()
+    def __init__(self, response: ProduceResponse, call: Call, reply: Reply) -> None:
+        self.reply = reply
         self.outstanding: dict[int, PartitionProduceResponse] = {}
         self._response = response
         self._call = call

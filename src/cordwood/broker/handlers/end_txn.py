@@ -1,0 +1,54 @@
+"""EndTxn: a producer commits or aborts its transaction.
+
+It is answered when the outcome is committed to the coordinator's log; from there on it stands. The markers follow, on
+one node mostly before the answer is out. Clients know PRODUCER_FENCED since version 2. Version 5 is for producers of
+`transaction.version` 2: the end gives them a new epoch, or after the last one a new producer id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cordwood.broker.asking import ask, asked
+from cordwood.broker.broker import Broker
+from cordwood.broker.producer_ids import NoProducerIds
+from cordwood.broker.registry import Call, Result, handles
+from cordwood.coordinator.decision import Decision
+from cordwood.coordinator.transactions.ending import end_transaction
+from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+_FENCED_SINCE = 2
+_NEW_EPOCHS_SINCE = 5
+
+
+@handles(EndTxnRequest)
+def end_txn(broker: Broker, request: EndTxnRequest, call: Call) -> Result:
+    def refused(error: ErrorCode, _message: str) -> EndTxnResponse:
+        if error is ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        return EndTxnResponse(error_code=error)
+
+    def decide(state: TransactionState) -> Decision[EndTxnResponse]:
+        return end_transaction(state, request, bumps_epoch=call.version >= _NEW_EPOCHS_SINCE)
+
+    if not request.transactional_id:
+        return refused(ErrorCode.INVALID_REQUEST, "a transactional id is not empty")
+    if not broker.producer_ids.are_there:
+        return _when_there_are_ids(broker, request, decide, refused)
+    return ask(call, broker.transactions, request.transactional_id, decide, refused)
+
+
+async def _when_there_are_ids(
+    broker: Broker,
+    request: EndTxnRequest,
+    decide: Callable[[TransactionState], Decision[EndTxnResponse]],
+    refused: Callable[[ErrorCode, str], EndTxnResponse],
+) -> EndTxnResponse:
+    """The end with the last epoch of a producer needs a new one."""
+    try:
+        await broker.producer_ids.wait_for_more()
+    except NoProducerIds:
+        return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there are no producer ids")
+    return await asked(broker.transactions, request.transactional_id, decide, refused)

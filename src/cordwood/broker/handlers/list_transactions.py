@@ -1,0 +1,49 @@
+"""ListTransactions: the transactional ids that are coordinated here, those that the filters let through (KIP-664).
+
+Version 1 asks for those that are open for longer than some time (KIP-994), version 2 for ids that a pattern matches as
+a whole (KIP-1152; in RE2's syntax).
+"""
+
+from __future__ import annotations
+
+import re2  # type: ignore[import-untyped]
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.registry import Call, handles
+from cordwood.coordinator.errors import coordinator_error
+from cordwood.coordinator.later import settled
+from cordwood.coordinator.transactions.describing import Wanted
+from cordwood.coordinator.transactions.describing import list_transactions as listed
+from cordwood.coordinator.transactions.statuses import BY_LABEL
+from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+
+@handles(ListTransactionsRequest)
+async def list_transactions(broker: Broker, request: ListTransactionsRequest, call: Call) -> ListTransactionsResponse:
+    if broker.transactions.is_loading:
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    statuses = {BY_LABEL[label] for label in request.state_filters if label in BY_LABEL}
+    matches = None
+    if request.transactional_id_pattern:
+        try:
+            matches = re2.compile(request.transactional_id_pattern).fullmatch
+        except re2.error:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    response = ListTransactionsResponse(
+        unknown_state_filters=[label for label in request.state_filters if label not in BY_LABEL]
+    )
+    wanted = Wanted(
+        statuses if request.state_filters else None,
+        frozenset(request.producer_id_filters),
+        request.duration_filter,
+        matches,
+    )
+    for shard in broker.transactions.shards:
+        try:
+            found = await settled(shard.decide(lambda state: listed(state, wanted)))
+        except Refusal as refusal:
+            return ListTransactionsResponse(error_code=coordinator_error(refusal.error))
+        response.transaction_states += found
+    return response

@@ -1,0 +1,232 @@
+"""No write outside a transaction: before the first batch of one in a partition, its coordinator is asked (KIP-890).
+
+A producer of `transaction.version` 1 has added the partition by itself, and the coordinator verifies that. One of
+version 2 (Produce from version 12 on) has it added by this. While the transaction is open in the partition nobody has
+to be asked again: only its marker ends it there.
+
+Where the answer takes time, the transaction may end meanwhile. So whoever asks holds a guard, which the marker takes
+away: without it nothing is written, or a transaction would hang that nobody ends. A guard also remembers how early the
+sequence was that was tried first, so that a batch cannot overtake one before it that has to be tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
+from cordwood.coordinator.later import Later
+from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
+from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
+from cordwood.log.log import Log
+from cordwood.log.refusal import Refusal
+from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.produce import ProduceRequest
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+# Since when clients know TRANSACTION_ABORTABLE, and since when they have partitions added by Produce.
+_ABORTABLE_SINCE = 11
+_ADDS_SINCE = 12
+_TOPIC_IDS_SINCE = 13
+_PRODUCER_POSITION = 43
+_PRODUCER = Struct(">qhi")
+# More than there are batches under way: what is forgotten then is how early a sequence was tried.
+_MOST_GUARDS = 10_000
+
+# What clients are to take for a short trouble of the partition, where they do not know better.
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+    }
+)
+
+Refusals = Mapping[TopicPartition, Refusal]
+
+
+class Unverified(Refusal):
+    """The coordinator's word, not the log's."""
+
+
+class _Batch(NamedTuple):
+    """What is written into a partition that has no open transaction of this producer."""
+
+    producer: ProducerIdAndEpoch
+    base_sequence: int
+    log: Log
+
+
+class _Guard:
+    __slots__ = ("epoch", "lowest_sequence")
+
+    def __init__(self, epoch: int, sequence: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+
+
+class TransactionalProduce:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        # By topic, partition and producer id.
+        self._guards: dict[tuple[str, int, int], _Guard] = {}
+
+    def check(self, request: ProduceRequest, version: int) -> Refusals | Later[Refusals]:
+        """Which partitions of a request with a transactional id must not be written to, and why."""
+        broker = self._broker
+        batches = self._first_batches(request, version)
+        if not batches:
+            return {}
+        producers = {batch.producer for batch in batches.values()}
+        if len(producers) > 1:
+            refusal = Unverified(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "a transaction has one producer")
+            return dict.fromkeys(batches, refusal)
+        if version < _ADDS_SINCE and not broker.config.flag("transaction.partition.verification.enable"):
+            return {}
+        transactional_id = request.transactional_id
+        assert transactional_id is not None
+        guards = {partition: self._guard(partition, batch) for partition, batch in batches.items()}
+        result = self._ask_coordinator(transactional_id, producers.pop(), batches, version)
+        if isinstance(result, Later):
+            checked: Later[Refusals] = Later()
+            result.then(
+                lambda outcome: checked.resolve(self._concluded(batches, guards, _errors(batches, outcome), version))
+            )
+            return checked
+        return self._concluded(batches, guards, result, version)
+
+    def _first_batches(self, request: ProduceRequest, version: int) -> dict[TopicPartition, _Batch]:
+        """The transactional batches whose partitions are not known to be part of the transaction."""
+        broker = self._broker
+        found = {}
+        for topic in request.topic_data:
+            name = broker.topic_name(topic.topic_id) if version >= _TOPIC_IDS_SINCE else topic.name
+            for data in topic.partition_data:
+                records = data.records
+                partition = None if name is None else broker.partition(name, data.index)
+                if (
+                    name is None
+                    or partition is None
+                    or partition.log is None
+                    or not partition.is_leader
+                    or not isinstance(records, bytes | bytearray | memoryview)
+                    or len(records) < BATCH_HEADER_SIZE
+                    or not records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT
+                ):
+                    # Refused for other reasons, or not part of any transaction.
+                    continue
+                producer_id, epoch, base_sequence = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
+                known = partition.log.producers.by_id.get(producer_id)
+                if known is not None and known.txn_first_offset >= 0 and known.epoch == epoch:
+                    continue
+                found[name, data.index] = _Batch(ProducerIdAndEpoch(producer_id, epoch), base_sequence, partition.log)
+        return found
+
+    # Guards
+
+    def _guard(self, partition: TopicPartition, batch: _Batch) -> _Guard:
+        key = (*partition, batch.producer.producer_id)
+        guard = self._guards.get(key)
+        if guard is None or guard.epoch != batch.producer.producer_epoch:
+            guard = self._guards[key] = _Guard(batch.producer.producer_epoch, batch.base_sequence)
+            if len(self._guards) > _MOST_GUARDS:
+                del self._guards[next(iter(self._guards))]
+        elif batch.base_sequence < guard.lowest_sequence:
+            guard.lowest_sequence = batch.base_sequence
+        return guard
+
+    def ended(self, topic: str, index: int, producer_id: int) -> None:
+        """A marker was written: whoever has asked before that has to ask again."""
+        if self._guards:
+            self._guards.pop((topic, index, producer_id), None)
+
+    # The coordinator
+
+    def _ask_coordinator(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+        version: int,
+    ) -> dict[TopicPartition, ErrorCode] | Later[dict[TopicPartition, ErrorCode]]:
+        def decide(state: TransactionState) -> Decision[dict[TopicPartition, ErrorCode]]:
+            if version < _ADDS_SINCE:
+                return verify_partitions(state, transactional_id, producer, partitions)
+            added = dict.fromkeys(partitions, ErrorCode.NONE)
+            return add_partitions(state, transactional_id, producer, partitions, EPOCH_BUMPS_SINCE, added)
+
+        try:
+            return self._broker.transactions.shard(transactional_id).decide(decide)
+        except Refusal as refusal:
+            return _errors(partitions, refusal)
+
+    def _concluded(
+        self,
+        batches: Mapping[TopicPartition, _Batch],
+        guards: Mapping[TopicPartition, _Guard],
+        errors: Mapping[TopicPartition, ErrorCode],
+        version: int,
+    ) -> Refusals:
+        """Says the last word right before the batches are written."""
+        refusals: dict[TopicPartition, Refusal] = {}
+        for partition, batch in batches.items():
+            key = (*partition, batch.producer.producer_id)
+            error = errors.get(partition, ErrorCode.NONE)
+            guard = guards[partition]
+            if error:
+                refusals[partition] = _unverified(error, version)
+            elif self._guards.get(key) is not guard:
+                refusals[partition] = Refusal(
+                    ErrorCode.INVALID_TXN_STATE, "the transaction has ended while its partition was asked after"
+                )
+            else:
+                refusal = _out_of_order(batch, guard, version)
+                if refusal is not None:
+                    refusals[partition] = refusal
+                else:
+                    del self._guards[key]
+        return refusals
+
+
+def _errors(
+    partitions: Collection[TopicPartition], outcome: Mapping[TopicPartition, ErrorCode] | Refusal
+) -> dict[TopicPartition, ErrorCode]:
+    return dict.fromkeys(partitions, outcome.error) if isinstance(outcome, Refusal) else dict(outcome)
+
+
+def _unverified(error: ErrorCode, version: int) -> Unverified:
+    """In words that clients of a version know."""
+    if error is ErrorCode.PRODUCER_FENCED:
+        return Unverified(ErrorCode.INVALID_PRODUCER_EPOCH, "the producer is fenced")
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
+        return Unverified(ErrorCode.INVALID_TXN_STATE, "the partition was not added to the transaction")
+    if error in _TRY_AGAIN or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_SINCE):
+        return Unverified(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"whether the partition is part of the transaction is not known: {error.name}",
+        )
+    return Unverified(error, f"the partition is not part of the transaction: {error.name}")
+
+
+def _out_of_order(batch: _Batch, guard: _Guard, version: int) -> Refusal | None:
+    producer_id, epoch = batch.producer
+    known = batch.log.producers.by_id.get(producer_id)
+    first = guard.lowest_sequence
+    if version >= _ADDS_SINCE and (known is None or known.epoch != epoch):
+        first = 0
+    if batch.base_sequence <= first:
+        return None
+    return Refusal(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {producer_id} begins with sequence {batch.base_sequence} where {first} was tried before",
+    )

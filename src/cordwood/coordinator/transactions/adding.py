@@ -1,0 +1,80 @@
+"""Partitions become part of a transaction, or are asked after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeVar
+
+from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
+from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+
+from .records import record
+from .statuses import AT_REST, PREPARED, TransactionStatus
+from .transaction import TopicPartition, Transaction
+
+if TYPE_CHECKING:
+    from .state import TransactionState
+
+T = TypeVar("T")
+
+
+def add_partitions(
+    state: TransactionState,
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    partitions: Collection[TopicPartition],
+    client_version: int,
+    response: T,
+) -> Decision[T]:
+    """The first of them begin the transaction."""
+    transaction = _transaction_of(state, transactional_id, producer)
+    if transaction.is_taken_over:
+        raise Refusal(ErrorCode.INVALID_TXN_STATE, "a prepared transaction that was kept can only be ended")
+    if transaction.status is TransactionStatus.ONGOING and transaction.partitions.issuperset(partitions):
+        return Decision(response)
+    now_ms = state.clock.now_ms()
+    grown = transaction.moved(
+        TransactionStatus.ONGOING,
+        now_ms,
+        partitions=transaction.partitions.union(partitions),
+        started_ms=now_ms if transaction.status in AT_REST else transaction.started_ms,
+        client_version=client_version,
+    )
+    return Decision(response, records=[record(grown, state.level)])
+
+
+def verify_partitions(
+    state: TransactionState,
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    partitions: Collection[TopicPartition],
+) -> Decision[dict[TopicPartition, ErrorCode]]:
+    """Which of them are part of the transaction."""
+    added = _transaction_of(state, transactional_id, producer).partitions
+    return Decision(
+        {
+            partition: ErrorCode.NONE if partition in added else ErrorCode.TRANSACTION_ABORTABLE
+            for partition in partitions
+        }
+    )
+
+
+def _transaction_of(state: TransactionState, transactional_id: str, producer: ProducerIdAndEpoch) -> Transaction:
+    """The transaction of whoever has the id now, unless it is being completed."""
+    transaction = state.transaction(transactional_id)
+    if transaction.status in PREPARED:
+        # The producer may have its next id and epoch already, which the transaction has when it is completed.
+        raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
+    client = transaction.client
+    if producer.producer_id != client.producer_id:
+        raise Refusal(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"{transactional_id!r} is producer {client.producer_id}, not {producer.producer_id}",
+        )
+    if producer.producer_epoch != client.producer_epoch:
+        raise Refusal(
+            ErrorCode.PRODUCER_FENCED,
+            f"{transactional_id!r} has epoch {client.producer_epoch}, not {producer.producer_epoch}",
+        )
+    return transaction

@@ -1,0 +1,184 @@
+"""A transaction ends: prepared first, so that its outcome stands whatever happens, and complete when all of its
+partitions have their markers.
+
+Clients of `transaction.version` 2 (KIP-890) get a new epoch with every end, so that nothing that was sent before it can
+come in after it. A retry is told by its epoch; without such epochs, by the state that it finds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cordwood.coordinator.decision import Decision
+from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+from .records import record
+from .statuses import AT_REST, PREPARED, TransactionStatus
+from .transaction import EPOCH_BUMPS_SINCE, LAST_EPOCH, MAX_EPOCH, NO_EPOCH, NO_PRODUCER, Transaction
+
+if TYPE_CHECKING:
+    from .state import TransactionState
+
+_PREPARED = {True: TransactionStatus.PREPARE_COMMIT, False: TransactionStatus.PREPARE_ABORT}
+_COMPLETED = {
+    TransactionStatus.PREPARE_COMMIT: TransactionStatus.COMPLETE_COMMIT,
+    TransactionStatus.PREPARE_ABORT: TransactionStatus.COMPLETE_ABORT,
+}
+_COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
+
+
+def end_transaction(state: TransactionState, request: EndTxnRequest, *, bumps_epoch: bool) -> Decision[EndTxnResponse]:
+    transaction = state.transaction(request.transactional_id)
+    if bumps_epoch:
+        return _end_with_new_epoch(state, transaction, request)
+    producer_id, epoch = transaction.client
+    if request.producer_id != producer_id:
+        raise _unmapped(transaction, request)
+    if request.producer_epoch != epoch:
+        raise _fenced(transaction, request)
+    if transaction.status is TransactionStatus.ONGOING:
+        return _prepare(state, transaction, commit=request.committed)
+    _check_outcome(transaction, request)
+    return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
+
+
+def _end_with_new_epoch(
+    state: TransactionState, transaction: Transaction, request: EndTxnRequest
+) -> Decision[EndTxnResponse]:
+    status = transaction.status
+    producer_id, epoch = transaction.client
+    # A retry of what ended with the last epoch finds another producer id.
+    is_of_last_epoch = (
+        request.producer_id == transaction.previous_producer_id and request.producer_epoch == LAST_EPOCH and epoch == 0
+    )
+    if request.producer_id != producer_id and not is_of_last_epoch:
+        raise _unmapped(transaction, request)
+    if _is_ended(status) and (is_of_last_epoch or request.producer_epoch == epoch - 1):
+        _check_outcome(transaction, request)
+        return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
+    if request.producer_epoch != epoch or status in PREPARED:
+        raise _fenced(transaction, request)
+    if request.committed and status is not TransactionStatus.ONGOING:
+        raise Refusal(ErrorCode.INVALID_TXN_STATE, f"{request.transactional_id!r} has nothing to commit")
+    # Whether there is anything to abort is more than such a client knows: its first Produce may have got lost.
+    return _prepare(state, transaction, commit=request.committed, bumps_epoch=True)
+
+
+def _is_ended(status: TransactionStatus) -> bool:
+    return status not in (TransactionStatus.EMPTY, TransactionStatus.ONGOING)
+
+
+def _check_outcome(transaction: Transaction, request: EndTxnRequest) -> None:
+    """Of a transaction that is prepared or over: a retry is to say the same."""
+    if transaction.status is TransactionStatus.EMPTY or (transaction.status in _COMMITTED) != request.committed:
+        raise Refusal(
+            ErrorCode.INVALID_TXN_STATE,
+            f"{request.transactional_id!r} is {transaction.status.label} and cannot be "
+            f"{'committed' if request.committed else 'aborted'}",
+        )
+    if transaction.status in PREPARED:
+        raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction is being completed")
+
+
+def _prepare(
+    state: TransactionState, transaction: Transaction, *, commit: bool, bumps_epoch: bool = False
+) -> Decision[EndTxnResponse]:
+    now_ms = state.clock.now_ms()
+    epoch, next_id, next_epoch = transaction.producer_epoch, NO_PRODUCER, NO_EPOCH
+    client = transaction.client
+    if bumps_epoch:
+        if client.producer_epoch >= LAST_EPOCH:
+            epoch, next_id = epoch + 1, state.new_producer_id()
+        elif client.producer_id != transaction.producer_id:
+            epoch, next_id, next_epoch = epoch + 1, client.producer_id, client.producer_epoch + 1
+        else:
+            epoch = client.producer_epoch + 1
+    elif transaction.is_taken_over:
+        epoch, next_id, next_epoch = _after_taking_over(transaction)
+    prepared = transaction.moved(
+        _PREPARED[commit],
+        now_ms,
+        producer_epoch=epoch,
+        started_ms=now_ms if transaction.status in AT_REST else transaction.started_ms,
+        client_version=EPOCH_BUMPS_SINCE if bumps_epoch else 0,
+        next_producer_id=next_id,
+        next_producer_epoch=next_epoch,
+    )
+    completed = completion_of(prepared, now_ms)
+    last_epochs, transactional_id = state.last_epochs, transaction.transactional_id
+    before = last_epochs.get(transactional_id, NO_EPOCH)
+    if bumps_epoch:
+        last_epochs[transactional_id] = client.producer_epoch
+    return Decision(
+        EndTxnResponse(producer_id=completed.producer_id, producer_epoch=completed.producer_epoch),
+        records=[record(prepared, state.level)],
+        answers=[state.announce(prepared, prepared.partitions)],
+        refused=lambda _refusal: last_epochs.update({transactional_id: before}),
+    )
+
+
+def _after_taking_over(transaction: Transaction) -> tuple[int, int, int]:
+    """Epoch, next id and next epoch of a transaction that its new owner ends, whose epoch is not to change by that."""
+    producer_id, epoch = transaction.client
+    if producer_id == transaction.producer_id:
+        return epoch, NO_PRODUCER, NO_EPOCH
+    return transaction.producer_epoch + 1, producer_id, epoch
+
+
+def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
+    """What it is once all markers are written."""
+    changes: dict[str, object] = {}
+    if prepared.next_producer_id != NO_PRODUCER:
+        changes["producer_id"] = prepared.next_producer_id
+        changes["producer_epoch"] = max(0, prepared.next_producer_epoch)
+    return prepared.moved(
+        _COMPLETED[prepared.status],
+        now_ms,
+        partitions=frozenset(),
+        next_producer_id=NO_PRODUCER,
+        next_producer_epoch=NO_EPOCH,
+        **changes,
+    )
+
+
+def complete(state: TransactionState, prepared: Transaction) -> Decision[None]:
+    """All markers are written."""
+    if state.transactions.get(prepared.transactional_id) != prepared:
+        return Decision(None)
+    return Decision(None, records=[record(completion_of(prepared, state.clock.now_ms()), state.level)])
+
+
+def fence(state: TransactionState, transaction: Transaction) -> Transaction:
+    """The open transaction, on its way to be aborted with an epoch that nobody has: whoever had it is refused from here
+    on, by the coordinator and by every partition that has the marker."""
+    now_ms = state.clock.now_ms()
+    client = transaction.client
+    epoch, next_id, next_epoch = client.producer_epoch + 1, NO_PRODUCER, NO_EPOCH
+    if client.producer_id != transaction.producer_id:
+        epoch, next_id, next_epoch = transaction.producer_epoch + 1, client.producer_id, client.producer_epoch + 1
+    assert epoch <= MAX_EPOCH
+    state.last_epochs.pop(transaction.transactional_id, None)
+    return transaction.moved(TransactionStatus.PREPARE_EPOCH_FENCE, transaction.updated_ms).moved(
+        TransactionStatus.PREPARE_ABORT,
+        now_ms,
+        producer_epoch=epoch,
+        client_version=EPOCH_BUMPS_SINCE if state.level >= EPOCH_BUMPS_SINCE else 0,
+        next_producer_id=next_id,
+        next_producer_epoch=next_epoch,
+    )
+
+
+def _unmapped(transaction: Transaction, request: EndTxnRequest) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        f"{transaction.transactional_id!r} is producer {transaction.client.producer_id}, not {request.producer_id}",
+    )
+
+
+def _fenced(transaction: Transaction, request: EndTxnRequest) -> Refusal:
+    return Refusal(
+        ErrorCode.PRODUCER_FENCED,
+        f"{transaction.transactional_id!r} has epoch {transaction.client.producer_epoch}, not {request.producer_epoch}",
+    )

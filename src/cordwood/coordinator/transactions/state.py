@@ -1,0 +1,124 @@
+"""The state of one shard of the transaction coordinator: its transactional ids.
+
+Decisions are functions of it in the modules beside this one; `replay` is the only way in which what is in the log
+comes into it, while it is loaded and while it lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from cordwood.config.broker import BrokerConfig
+from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
+from cordwood.coordinator.later import Later
+from cordwood.coordinator.timers import Timers
+from cordwood.log.refusal import Refusal
+from cordwood.runtime.clock import Clock
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.transaction_records.transaction_log import TransactionLogKey, TransactionLogValue
+
+from .housekeeping import watch_for_expiry, watch_for_timeouts
+from .records import transaction_of
+from .statuses import PREPARED, TransactionStatus
+from .transaction import TopicPartition, Transaction
+
+# Writes the markers of what is prepared, into these partitions, and has it completed.
+Prepared = Callable[[Transaction, Collection[TopicPartition]], None]
+
+
+class TransactionState:
+    def __init__(
+        self,
+        clock: Clock,
+        config: Callable[[], BrokerConfig],
+        level: Callable[[], int],
+        take_producer_id: Callable[[], int | None],
+        prepared: Prepared,
+    ) -> None:
+        self.clock = clock
+        self.timers = Timers(clock)
+        self.transactions: dict[str, Transaction] = {}
+        # Those that may time out.
+        self.ongoing: dict[str, None] = {}
+        # The epochs that clients had before their present ones, as long as they may repeat what gave them the present
+        # one (KIP-360). Not in the log, as in Kafka: after a failover such a retry is refused.
+        self.last_epochs: dict[str, int] = {}
+        self._config = config
+        self._level = level
+        self._take_producer_id = take_producer_id
+        self._prepared = prepared
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self._config()
+
+    @property
+    def level(self) -> int:
+        """The cluster's `transaction.version`."""
+        return self._level()
+
+    def new_producer_id(self) -> int:
+        producer_id = self._take_producer_id()
+        if producer_id is None:
+            raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there is no producer id at the moment")
+        return producer_id
+
+    def transaction(self, transactional_id: str) -> Transaction:
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"nobody has begun as {transactional_id!r}")
+        return transaction
+
+    # What is in the log
+
+    def replay(self, records: Sequence[CoordinatorRecord], first_offset: int, producer_id: int) -> None:
+        for key, value, _version in records:
+            assert isinstance(key, TransactionLogKey)
+            transactional_id = key.transactional_id
+            if value is None:
+                self.transactions.pop(transactional_id, None)
+                self.ongoing.pop(transactional_id, None)
+                self.last_epochs.pop(transactional_id, None)
+                continue
+            assert isinstance(value, TransactionLogValue)
+            transaction = transaction_of(transactional_id, value)
+            self.transactions[transactional_id] = transaction
+            if transaction.status is TransactionStatus.ONGOING:
+                self.ongoing[transactional_id] = None
+                watch_for_timeouts(self)
+            else:
+                self.ongoing.pop(transactional_id, None)
+
+    def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
+        """Nobody's transaction writes into this topic."""
+
+    def loaded(self) -> None:
+        """Everything is replayed: what was prepared is completed."""
+        watch_for_expiry(self)
+        for transaction in self.transactions.values():
+            if transaction.status in PREPARED:
+                self.prepare_later(transaction, transaction.partitions, 0)
+
+    # What is prepared
+
+    def announce(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> Answer:
+        """For the answers of a decision that prepares: when it is committed, the markers are written."""
+        committed: Later[Transaction] = Later()
+
+        def tell(outcome: Transaction | Refusal) -> None:
+            # If it is not to be committed, the shard is another broker's, which will complete what it finds prepared.
+            if not isinstance(outcome, Refusal):
+                self._prepared(outcome, partitions)
+
+        committed.then(tell)
+        return Answer(committed, transaction)
+
+    def prepare_later(self, transaction: Transaction, partitions: Collection[TopicPartition], delay_ms: float) -> None:
+        """The markers of these partitions are tried after a while."""
+
+        def again(state: TransactionState) -> Decision[None]:
+            if state.transactions.get(transaction.transactional_id) != transaction:
+                return Decision(None)
+            return Decision(None, answers=[state.announce(transaction, partitions)])
+
+        self.timers.after(("markers", transaction.transactional_id), delay_ms, again)

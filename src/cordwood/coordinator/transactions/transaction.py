@@ -1,0 +1,68 @@
+"""A transactional id: its producer, and the transaction that it is in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cordwood.coordinator.decision import ProducerIdAndEpoch
+
+from .statuses import TRANSITIONS, TransactionStatus
+
+NO_PRODUCER = -1
+NO_EPOCH = -1
+NEVER = -1
+MAX_EPOCH = 2**15 - 1
+# The last epoch that a client is given: one more is kept, so that whoever has it can be fenced.
+LAST_EPOCH = MAX_EPOCH - 1
+# What a transaction of two phases has: it never times out (KIP-939).
+NO_TIMEOUT_MS = 2**31 - 1
+# KIP-890: clients of this level have partitions added by Produce, and get a new epoch with each end.
+EPOCH_BUMPS_SINCE = 2
+
+TopicPartition = tuple[str, int]
+
+
+class Transaction(NamedTuple):
+    """Never changed: a decision makes the next one, the log carries it, and replaying puts it in the place of this."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: TransactionStatus
+    partitions: frozenset[TopicPartition]
+    started_ms: int
+    updated_ms: int
+    # `transaction.version` as the client has it that brought this state about.
+    client_version: int
+    previous_producer_id: int
+    # What the client has by now, where that is not what the transaction was written with: after the last epoch, and
+    # after a prepared transaction was taken over.
+    next_producer_id: int = NO_PRODUCER
+    next_producer_epoch: int = NO_EPOCH
+
+    @property
+    def client(self) -> ProducerIdAndEpoch:
+        """The id and the epoch that whoever may go on with this transaction has."""
+        if self.next_producer_epoch != NO_EPOCH and self.next_producer_id != NO_PRODUCER:
+            return ProducerIdAndEpoch(self.next_producer_id, self.next_producer_epoch)
+        return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
+
+    @property
+    def is_taken_over(self) -> bool:
+        """A new incarnation has it, which can only end it."""
+        return self.status is TransactionStatus.ONGOING and self.next_producer_epoch != NO_EPOCH
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.producer_epoch >= LAST_EPOCH
+
+    @property
+    def has_timeout(self) -> bool:
+        return self.timeout_ms != NO_TIMEOUT_MS
+
+    def moved(self, status: TransactionStatus, now_ms: int, **changes: object) -> Transaction:
+        """As it is after a transition that the table has."""
+        assert status in TRANSITIONS[self.status], f"{self.transactional_id}: {self.status.label} → {status.label}"
+        # As in Kafka, every record says which producer id the one before it had.
+        return self._replace(status=status, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
