@@ -102,7 +102,7 @@ def _values(results: Sequence[T | Later[T]]) -> list[T]:
     return [result.result() if isinstance(result, Later) else result for result in results]
 
 
-async def asked(
+async def ask_async(
     coordinator: Coordinator[S],
     key: str,
     decision: Callable[[S], Decision[R]],

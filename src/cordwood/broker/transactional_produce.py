@@ -12,6 +12,7 @@ sequence was that was tried first, so that a batch cannot overtake one before it
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from enum import Enum
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,13 +26,13 @@ from cordwood.log.refusal import Refusal
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import ProduceRequest
+from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+from .coordinator_topics import GROUP_TOPIC
 
 if TYPE_CHECKING:
     from .broker import Broker
 
-# Since when clients know TRANSACTION_ABORTABLE, and since when they have partitions added by Produce.
-_ABORTABLE_SINCE = 11
-_ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
 _PRODUCER_POSITION = 43
 _PRODUCER = Struct(">qhi")
@@ -53,6 +54,25 @@ _TRY_AGAIN = frozenset(
 )
 
 Refusals = Mapping[TopicPartition, Refusal]
+
+
+class _Generation(Enum):
+    """What a client expects of its first write."""
+
+    # It has added the partition, and does not know TRANSACTION_ABORTABLE.
+    EARLY = 1
+    # It has added the partition.
+    VERIFIED = 2
+    # The write adds the partition.
+    ADDING = 3
+
+    @classmethod
+    def of_produce(cls, version: int) -> _Generation:
+        return cls.ADDING if version >= 12 else cls.VERIFIED if version >= 11 else cls.EARLY
+
+    @classmethod
+    def of_offset_commit(cls, version: int) -> _Generation:
+        return cls.ADDING if version >= 5 else cls.VERIFIED if version >= 4 else cls.EARLY
 
 
 class Unverified(Refusal):
@@ -83,7 +103,6 @@ class TransactionalProduce:
 
     def check(self, request: ProduceRequest, version: int) -> Refusals | Later[Refusals]:
         """Which partitions of a request with a transactional id must not be written to, and why."""
-        broker = self._broker
         batches = self._first_batches(request, version)
         if not batches:
             return {}
@@ -91,19 +110,40 @@ class TransactionalProduce:
         if len(producers) > 1:
             refusal = Unverified(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "a transaction has one producer")
             return dict.fromkeys(batches, refusal)
-        if version < _ADDS_SINCE and not broker.config.flag("transaction.partition.verification.enable"):
+        assert request.transactional_id is not None
+        return self._check(request.transactional_id, producers.pop(), batches, _Generation.of_produce(version))
+
+    def check_offsets(self, request: TxnOffsetCommitRequest, index: int, version: int) -> Refusals | Later[Refusals]:
+        """The same of offsets, which lie in this partition of the group coordinator's topic."""
+        partition = self._broker.partition(GROUP_TOPIC, index)
+        if partition is None or partition.log is None:
             return {}
-        transactional_id = request.transactional_id
-        assert transactional_id is not None
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        if _is_open(partition.log, producer):
+            return {}
+        batches = {(GROUP_TOPIC, index): _Batch(producer, 0, partition.log)}
+        return self._check(request.transactional_id, producer, batches, _Generation.of_offset_commit(version))
+
+    def _check(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        batches: Mapping[TopicPartition, _Batch],
+        generation: _Generation,
+    ) -> Refusals | Later[Refusals]:
+        if generation is not _Generation.ADDING and not self._broker.config.flag(
+            "transaction.partition.verification.enable"
+        ):
+            return {}
         guards = {partition: self._guard(partition, batch) for partition, batch in batches.items()}
-        result = self._ask_coordinator(transactional_id, producers.pop(), batches, version)
-        if isinstance(result, Later):
-            checked: Later[Refusals] = Later()
-            result.then(
-                lambda outcome: checked.resolve(self._concluded(batches, guards, _errors(batches, outcome), version))
-            )
-            return checked
-        return self._concluded(batches, guards, result, version)
+        result = self._ask_coordinator(transactional_id, producer, batches, generation)
+        if not isinstance(result, Later):
+            return self._concluded(batches, guards, result, generation)
+        checked: Later[Refusals] = Later()
+        result.then(
+            lambda outcome: checked.resolve(self._concluded(batches, guards, _errors(batches, outcome), generation))
+        )
+        return checked
 
     def _first_batches(self, request: ProduceRequest, version: int) -> dict[TopicPartition, _Batch]:
         """The transactional batches whose partitions are not known to be part of the transaction."""
@@ -126,10 +166,9 @@ class TransactionalProduce:
                     # Refused for other reasons, or not part of any transaction.
                     continue
                 producer_id, epoch, base_sequence = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
-                known = partition.log.producers.by_id.get(producer_id)
-                if known is not None and known.txn_first_offset >= 0 and known.epoch == epoch:
-                    continue
-                found[name, data.index] = _Batch(ProducerIdAndEpoch(producer_id, epoch), base_sequence, partition.log)
+                producer = ProducerIdAndEpoch(producer_id, epoch)
+                if not _is_open(partition.log, producer):
+                    found[name, data.index] = _Batch(producer, base_sequence, partition.log)
         return found
 
     # Guards
@@ -157,10 +196,10 @@ class TransactionalProduce:
         transactional_id: str,
         producer: ProducerIdAndEpoch,
         partitions: Collection[TopicPartition],
-        version: int,
+        generation: _Generation,
     ) -> dict[TopicPartition, ErrorCode] | Later[dict[TopicPartition, ErrorCode]]:
         def decide(state: TransactionState) -> Decision[dict[TopicPartition, ErrorCode]]:
-            if version < _ADDS_SINCE:
+            if generation is not _Generation.ADDING:
                 return verify_partitions(state, transactional_id, producer, partitions)
             added = dict.fromkeys(partitions, ErrorCode.NONE)
             return add_partitions(state, transactional_id, producer, partitions, EPOCH_BUMPS_SINCE, added)
@@ -175,7 +214,7 @@ class TransactionalProduce:
         batches: Mapping[TopicPartition, _Batch],
         guards: Mapping[TopicPartition, _Guard],
         errors: Mapping[TopicPartition, ErrorCode],
-        version: int,
+        generation: _Generation,
     ) -> Refusals:
         """Says the last word right before the batches are written."""
         refusals: dict[TopicPartition, Refusal] = {}
@@ -184,18 +223,24 @@ class TransactionalProduce:
             error = errors.get(partition, ErrorCode.NONE)
             guard = guards[partition]
             if error:
-                refusals[partition] = _unverified(error, version)
+                refusals[partition] = _unverified(error, generation)
             elif self._guards.get(key) is not guard:
                 refusals[partition] = Refusal(
                     ErrorCode.INVALID_TXN_STATE, "the transaction has ended while its partition was asked after"
                 )
             else:
-                refusal = _out_of_order(batch, guard, version)
+                refusal = _out_of_order(batch, guard, generation)
                 if refusal is not None:
                     refusals[partition] = refusal
                 else:
                     del self._guards[key]
         return refusals
+
+
+def _is_open(log: Log, producer: ProducerIdAndEpoch) -> bool:
+    """Whether it is known to be part of the producer's transaction: it has batches of it."""
+    known = log.producers.by_id.get(producer.producer_id)
+    return known is not None and known.txn_first_offset >= 0 and known.epoch == producer.producer_epoch
 
 
 def _errors(
@@ -204,13 +249,13 @@ def _errors(
     return dict.fromkeys(partitions, outcome.error) if isinstance(outcome, Refusal) else dict(outcome)
 
 
-def _unverified(error: ErrorCode, version: int) -> Unverified:
-    """In words that clients of a version know."""
+def _unverified(error: ErrorCode, generation: _Generation) -> Unverified:
+    """In words that such a client knows."""
     if error is ErrorCode.PRODUCER_FENCED:
         return Unverified(ErrorCode.INVALID_PRODUCER_EPOCH, "the producer is fenced")
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
+    if error is ErrorCode.TRANSACTION_ABORTABLE and generation is _Generation.EARLY:
         return Unverified(ErrorCode.INVALID_TXN_STATE, "the partition was not added to the transaction")
-    if error in _TRY_AGAIN or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_SINCE):
+    if error in _TRY_AGAIN or (error is ErrorCode.CONCURRENT_TRANSACTIONS and generation is not _Generation.ADDING):
         return Unverified(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"whether the partition is part of the transaction is not known: {error.name}",
@@ -218,11 +263,11 @@ def _unverified(error: ErrorCode, version: int) -> Unverified:
     return Unverified(error, f"the partition is not part of the transaction: {error.name}")
 
 
-def _out_of_order(batch: _Batch, guard: _Guard, version: int) -> Refusal | None:
+def _out_of_order(batch: _Batch, guard: _Guard, generation: _Generation) -> Refusal | None:
     producer_id, epoch = batch.producer
     known = batch.log.producers.by_id.get(producer_id)
     first = guard.lowest_sequence
-    if version >= _ADDS_SINCE and (known is None or known.epoch != epoch):
+    if generation is _Generation.ADDING and (known is None or known.epoch != epoch):
         first = 0
     if batch.base_sequence <= first:
         return None

@@ -65,6 +65,7 @@ class TxnMarkers:
         partition = broker.hosted(topic, index)
         log = partition.leader_log()
         _check_epoch(log, marker)
+        broker.transactional_produce.ended(topic, index, marker.producer_id)
         if topic == GROUP_TOPIC:
             return self._write_to_group_coordinator(index, marker)
         now_ms = broker.clock.now_ms()
@@ -75,7 +76,6 @@ class TxnMarkers:
         except DiskError as error:
             broker.replicas.disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        broker.transactional_produce.ended(topic, index, producer_id)
         written: Later[None] = Later()
 
         def acknowledged(error: ErrorCode) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cordwood.broker.asking import ask, asked
+from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.producer_ids import NoProducerIds
 from cordwood.broker.registry import Call, Result, handles
@@ -51,4 +51,4 @@ async def _when_there_are_ids(
         await broker.producer_ids.wait_for_more()
     except NoProducerIds:
         return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there are no producer ids")
-    return await asked(broker.transactions, request.transactional_id, decide, refused)
+    return await ask_async(broker.transactions, request.transactional_id, decide, refused)

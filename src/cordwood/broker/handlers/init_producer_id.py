@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cordwood.broker.asking import ask, asked
+from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.producer_ids import NoProducerIds
 from cordwood.broker.registry import Call, Result, handles
@@ -70,7 +70,7 @@ async def _when_there_are_ids(
         await broker.producer_ids.wait_for_more()
     except NoProducerIds:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return await asked(broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+    return await ask_async(broker.transactions, transactional_id, lambda state: decide(state, request), refused)
 
 
 def _check_request(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:

@@ -6,11 +6,13 @@ Version 2 has leader epochs; version 3 says who in the group commits, so that on
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
+from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
+from cordwood.broker.transactional_produce import Refusals
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.offset_commit import Commit, commit_transactional_offsets
+from cordwood.coordinator.later import Later, settled
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -45,7 +47,34 @@ def txn_offset_commit(broker: Broker, request: TxnOffsetCommitRequest, call: Cal
         return response
     if not request.group_id:
         return _refused(response, ErrorCode.INVALID_GROUP_ID)
+    index = broker.groups.index_of(request.group_id)
+    refusals = broker.transactional_produce.check_offsets(request, index, call.version)
+    if isinstance(refusals, Later):
+        return _when_checked(broker, request, commits, response, call, refusals)
+    if refusals:
+        [refusal] = refusals.values()
+        return _refused(response, _error_for(refusal.error, call.version))
     return _commit(broker, request, commits, response, call)
+
+
+async def _when_checked(
+    broker: Broker,
+    request: TxnOffsetCommitRequest,
+    commits: list[Commit],
+    response: TxnOffsetCommitResponse,
+    call: Call,
+    checked: Later[Refusals],
+) -> TxnOffsetCommitResponse:
+    refusals: Refusals = await settled(checked)
+    for refusal in refusals.values():
+        return _refused(response, _error_for(refusal.error, call.version))
+    return await ask_async(
+        broker.groups,
+        request.group_id,
+        lambda state: commit_transactional_offsets(state, request, commits, response, call.version),
+        lambda error, _message: _refused(response, error),
+        lambda error: _error_for(error, call.version),
+    )
 
 
 def _commit(
