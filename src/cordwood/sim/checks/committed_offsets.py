@@ -83,7 +83,7 @@ def _of_former_owners(history: History) -> Iterator[Violation]:
                 (other.group, other.partition) == (mine.group, mine.partition)
                 and other.number > mine.number
                 and other.owner != mine.owner
-                and other.begun_s < commit.begun_s
+                and other.begun_s < min(commit.begun_s, other.ended_s)
             ):
                 yield Violation("only who has a partition commits for it", f"{commit}; but {other}")
                 break

@@ -100,9 +100,8 @@ class ClassicMember(Member):
             self._note_lost_membership(ErrorCode(response.error_code))
             return False
         self.hands.confirmed(asked_s, rebalancing=False)
-        self.hands.take(
-            decode_assignment(bytes(response.assignment)), self.instance_id or self.member_id, self.generation
-        )
+        generation = -1 if self.plan.has_both_protocols else self.generation
+        self.hands.take(decode_assignment(bytes(response.assignment)), self.instance_id or self.member_id, generation)
         self._heartbeat_due_s = self.run.now_s
         return True
 

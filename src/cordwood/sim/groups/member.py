@@ -43,6 +43,8 @@ class GroupPlan:
     topics: tuple[str, ...]
     session_timeout_s: float
     rebalance_timeout_s: float
+    # An empty group is made anew by who joins with the other protocol, and its generations begin again.
+    has_both_protocols: bool
 
 
 class Member(Client, ABC):

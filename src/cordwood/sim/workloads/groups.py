@@ -20,6 +20,7 @@ from .base import Workload, busy_settings
 _DURATION_S = 20.0
 _STATIC = 0.3
 _MAX_MEMBERS = 5
+_Kind = Callable[[Run, str, GroupPlan, str | None], Member]
 _KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
 
 
@@ -46,8 +47,9 @@ async def _main(run: Run, source: Random) -> None:
     members: list[Member] = []
     watchers: list[Watcher] = []
     for number in range(source.randint(1, 3)):
-        plan = _plan(run, source, f"group-{number}", topics)
-        members += _members(run, source, plan)
+        kinds: Sequence[_Kind] = source.choice(_KINDS)
+        plan = _plan(run, source, f"group-{number}", topics, has_both_protocols=len(kinds) > 1)
+        members += _members(run, source, plan, kinds)
         watchers.append(Watcher(run, f"watcher-{number}", plan.group_id))
     producers = [PlainProducer(run, f"plain-{number}") for number in range(source.randint(1, 2))]
     work = [client.work() for group in (members, watchers, producers) for client in group]
@@ -61,16 +63,15 @@ async def _main(run: Run, source: Random) -> None:
     await read_everything(judge)
 
 
-def _plan(run: Run, source: Random, group_id: str, topics: list[str]) -> GroupPlan:
+def _plan(run: Run, source: Random, group_id: str, topics: list[str], *, has_both_protocols: bool) -> GroupPlan:
     """The session timeout of consumer groups is the node's; what classic members ask for is the same here."""
     session_timeout_s = run.machine.config.integer("group.consumer.session.timeout.ms") / 1000
     rebalance_timeout_s = source.choice((0.5, 1.5, 4.0))
     wanted = tuple(source.sample(topics, source.randint(1, len(topics))))
-    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s)
+    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s, has_both_protocols)
 
 
-def _members(run: Run, source: Random, plan: GroupPlan) -> list[Member]:
-    kinds: Sequence[Callable[[Run, str, GroupPlan, str | None], Member]] = source.choice(_KINDS)
+def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) -> list[Member]:
     members: list[Member] = []
     for number in range(source.randint(1, _MAX_MEMBERS)):
         instance_id = f"instance-{number}" if source.random() < _STATIC else None

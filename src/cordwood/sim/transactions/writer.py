@@ -1,0 +1,36 @@
+"""Writes transactions over several partitions, commits most of them, and aborts the rest."""
+
+from cordwood.sim.client import Over
+
+from .producer import Died, Lost, TransactionalProducer
+
+_MAX_PAUSE_S = 0.3
+_MAX_AWAY_S = 3.0
+_ABORT = 0.2
+_MAX_SENDS = 3
+
+
+class Writer(TransactionalProducer):
+    async def work(self) -> None:
+        try:
+            while True:
+                try:
+                    await self.initialize()
+                    while True:
+                        await self._write()
+                        await self.pause(_MAX_PAUSE_S)
+                except Lost:
+                    await self.pause(_MAX_AWAY_S)
+                except Died:
+                    self.producer_id = -1
+                    await self.pause(_MAX_AWAY_S)
+        except Over:
+            return
+
+    async def _write(self) -> None:
+        transaction = self.begin()
+        for _ in range(self.source.randint(1, _MAX_SENDS)):
+            count = self.source.choice((1, 1, 2, 3))
+            await self.send(transaction, self.source.sample(self.run.partitions, min(count, len(self.run.partitions))))
+            await self.pause(_MAX_PAUSE_S)
+        await self.end(transaction, commit=not self.chance(_ABORT))
