@@ -31,8 +31,10 @@ _FINAL_EPOCH = -1
 
 
 class Consumer(Client):
-    def __init__(self, run: Run, name: str, partitions: list[Partition]) -> None:
+    def __init__(self, run: Run, name: str, partitions: list[Partition], *, is_committed: bool | None = None) -> None:
+        """`is_committed`: whether it reads what is committed only; None: now so, now so."""
         super().__init__(run, name)
+        self._is_committed = is_committed
         self._positions = dict.fromkeys(partitions, 0)
         self._session: _Session | None = None
 
@@ -92,7 +94,7 @@ class Consumer(Client):
             max_wait_ms=source.choice((0, 10, 500)),
             min_bytes=source.choice((0, 1, 1, 10_000)),
             max_bytes=source.choice((1, 1_000, 1 << 20)),
-            isolation_level=source.randrange(2),
+            isolation_level=source.randrange(2) if self._is_committed is None else int(self._is_committed),
             session_id=session.id,
             session_epoch=session.epoch,
             topics=fetch_topics(self.run, wanted, source.choice((1, 1_000, 1 << 20))),

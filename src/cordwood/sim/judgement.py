@@ -45,6 +45,7 @@ async def read_everything(judge: Admin) -> None:
         while not await _read_all(judge, partition):
             # Retention has taken what was about to be read.
             await judge.pause(1.0)
+        await _read_committed(judge, partition)
         if run.history.retention_s == float("inf"):
             await _look_up(judge, partition)
 
@@ -74,25 +75,43 @@ async def _read_all(judge: Admin, partition: Partition) -> bool:
     position = start.offset
     while True:
         begun_s = judge.run.now_s
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=1 << 24,
-            session_epoch=-1,
-            topics=fetch_topics(judge.run, {partition: position}, 1 << 24),
-        )
-        response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
+        response = await judge.ask_until_answered(_fetch(judge, partition, position), FetchRequest.stable_versions.high)
         ((_, data),) = partitions_of(judge.run, response)
         read = note_read(judge, partition, position, begun_s, data, is_alone=True)
         if read.error:
             return False
-        log.high_watermark = read.high_watermark
+        log.high_watermark, log.last_stable_offset = read.high_watermark, read.last_stable_offset
         log.read_s = judge.run.now_s
         fresh: list[Seen] = [seen for seen in read.records if seen.offset >= position]
         log.records += fresh
         if not position < read.next_offset < read.high_watermark:
             return True
         position = read.next_offset
+
+
+async def _read_committed(judge: Admin, partition: Partition) -> None:
+    log = judge.run.history.final[partition]
+    position = log.start_offset
+    while position < log.last_stable_offset:
+        begun_s = judge.run.now_s
+        request = _fetch(judge, partition, position, isolation_level=1)
+        response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
+        ((_, data),) = partitions_of(judge.run, response)
+        read = note_read(judge, partition, position, begun_s, data, is_alone=True, is_committed=True)
+        if read.next_offset == position:
+            return
+        position = read.next_offset
+
+
+def _fetch(judge: Admin, partition: Partition, position: int, isolation_level: int = 0) -> FetchRequest:
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1 << 24,
+        session_epoch=-1,
+        isolation_level=isolation_level,
+        topics=fetch_topics(judge.run, {partition: position}, 1 << 24),
+    )
 
 
 async def _look_up(judge: Admin, partition: Partition) -> None:

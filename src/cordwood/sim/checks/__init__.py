@@ -5,10 +5,14 @@ from collections.abc import Callable, Iterator
 from cordwood.sim.history import History
 
 from .agreement import offsets_keep_their_records
+from .atomicity import transactions_are_all_or_nothing
 from .committed_offsets import committed_offsets_never_go_back
 from .compaction import the_last_of_each_key_stays
 from .durability import nothing_promised_is_lost
+from .exactly_once import outputs_are_there_exactly_once
+from .fencing import zombies_are_fenced
 from .idempotence import idempotent_sends_are_appended_once_and_in_order
+from .isolation import only_what_is_committed_is_read
 from .order import sends_keep_the_order_of_time
 from .ownership import a_partition_has_one_owner
 from .reads import reads_are_whole_and_behind_the_high_watermark
@@ -33,6 +37,10 @@ CHECKS: tuple[Check, ...] = (
     what_was_set_stays_set,
     a_partition_has_one_owner,
     committed_offsets_never_go_back,
+    only_what_is_committed_is_read,
+    transactions_are_all_or_nothing,
+    zombies_are_fenced,
+    outputs_are_there_exactly_once,
 )
 
 

@@ -13,9 +13,10 @@ _BACKOFF_S = 0.3
 
 
 class Watcher(Client):
-    def __init__(self, run: Run, name: str, group_id: str) -> None:
+    def __init__(self, run: Run, name: str, group_id: str, *, resets: bool = True) -> None:
         super().__init__(run, name)
         self._group_id = group_id
+        self._resets = resets
 
     async def work(self) -> None:
         try:
@@ -24,7 +25,7 @@ class Watcher(Client):
                 await self.pause(_MAX_PAUSE_S)
                 try:
                     await self._ask(self)
-                    if self.chance(_RESET):
+                    if self._resets and self.chance(_RESET):
                         await self._reset()
                 except NetworkError:
                     continue

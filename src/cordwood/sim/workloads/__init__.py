@@ -3,7 +3,8 @@
 from .base import Workload
 from .groups import GROUPS
 from .node import NODE
+from .transactions import TRANSACTIONS
 
-WORKLOADS = {workload.name: workload for workload in (NODE, GROUPS)}
+WORKLOADS = {workload.name: workload for workload in (NODE, GROUPS, TRANSACTIONS)}
 
 __all__ = ["WORKLOADS", "Workload"]

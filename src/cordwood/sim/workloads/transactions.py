@@ -1,0 +1,89 @@
+"""Transactional producers of both generations, successors that fence them, and what read_committed shows of it all."""
+
+import asyncio
+from collections.abc import Coroutine
+from random import Random
+from typing import Any
+
+from cordwood.sim.admin import Admin
+from cordwood.sim.client import Run
+from cordwood.sim.consumer import Consumer
+from cordwood.sim.faults import Faults
+from cordwood.sim.groups.watcher import Watcher
+from cordwood.sim.history import History, Promise
+from cordwood.sim.judgement import crash_and_start, read_everything
+from cordwood.sim.producers import PlainProducer
+from cordwood.sim.transactions.producer import Generation
+from cordwood.sim.transactions.transform import Transform
+from cordwood.sim.transactions.writer import Writer
+
+from .base import Workload, busy_settings
+
+_DURATION_S = 15.0
+_TIMEOUTS_MS = (500, 2_000, 6_000)
+_CHECK_MS = 200
+# Time enough for whatever was left open to be aborted.
+_ENDING_S = 10.0
+_GROUP = "transform"
+
+
+def _settings(history: History, source: Random) -> dict[str, str]:
+    return {
+        **busy_settings(history, source),
+        "num.partitions": str(source.randint(1, 3)),
+        "offsets.topic.num.partitions": str(source.randint(1, 3)),
+        "transaction.state.log.num.partitions": str(source.randint(1, 3)),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_CHECK_MS),
+    }
+
+
+async def _main(run: Run, source: Random) -> None:
+    faults = asyncio.ensure_future(Faults(run).work())
+    await Admin(run, "admin").make_topics(["input", "output"])
+    watcher = Watcher(run, "watcher", _GROUP, resets=False)
+    work: list[Coroutine[Any, Any, None]] = [watcher.work(), PlainProducer(run, "plain").work()]
+    work += [writer.work() for writer in _writers(run, source)]
+    work += [transform.work() for transform in _transforms(run, source)]
+    partitions = run.partitions
+    work += [
+        Consumer(run, f"consumer-{number}", source.sample(partitions, source.randint(1, len(partitions)))).work()
+        for number in range(source.randint(1, 2))
+    ]
+    work.append(Consumer(run, "committed", list(partitions), is_committed=True).work())
+    clients = [asyncio.ensure_future(one) for one in work]
+    await asyncio.sleep(_DURATION_S)
+    run.is_over = True
+    await asyncio.gather(faults, *clients)
+    judge = await crash_and_start(run, source)
+    await asyncio.sleep(_ENDING_S)
+    await watcher.look(judge)
+    await read_everything(judge)
+
+
+def _writers(run: Run, source: Random) -> list[Writer]:
+    """Sometimes two that have one transactional id, and fence each other again and again."""
+    writers = []
+    for number in range(source.randint(1, 3)):
+        generation = source.choice(list(Generation))
+        for twin in range(source.choice((1, 1, 2))):
+            timeout_ms = source.choice(_TIMEOUTS_MS)
+            writers.append(Writer(run, f"writer-{number}-{twin}", f"writer-{number}", generation, timeout_ms))
+    return writers
+
+
+def _transforms(run: Run, source: Random) -> list[Transform]:
+    transforms = []
+    targets = [partition for partition in run.partitions if partition[0] == "output"]
+    inputs = [partition for partition in run.partitions if partition[0] == "input"]
+    for partition in source.sample(inputs, source.randint(1, len(inputs))):
+        generation = source.choice(list(Generation))
+        for twin in range(source.choice((1, 2))):
+            timeout_ms = source.choice(_TIMEOUTS_MS)
+            name = f"transform-{partition[1]}-{twin}"
+            transforms.append(
+                Transform(run, name, generation, timeout_ms, group=_GROUP, source=partition, targets=targets)
+            )
+    return transforms
+
+
+TRANSACTIONS = Workload("transactions", {Promise.DURABLE: 5, Promise.KILLS: 5}, _settings, _main)
