@@ -14,6 +14,7 @@ from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic_requests import join_group as decide
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -22,7 +23,7 @@ from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 @handles(JoinGroupRequest)
 def join_group(broker: Broker, request: JoinGroupRequest, call: Call) -> Result:
     def refused(error: ErrorCode, _message: str) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=error, member_id=request.member_id)
+        return refused_join(error, call.version, request.member_id)
 
     if not request.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID, "")

@@ -63,7 +63,9 @@ def leave_group(state: GroupState, group_id: str, leaving: list[MemberIdentity])
 
 
 def describe_group(state: GroupState, group_id: str) -> Decision[DescribedGroup]:
-    group = state.group(group_id)
+    group = state.groups.get(group_id)
+    if group is None:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not isinstance(group, ClassicGroup):
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
     return Decision(describe(group))

@@ -8,6 +8,10 @@ from typing import TypeVar
 from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
 from cordwood.coordinator.later import Later
 from cordwood.log.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.sync_group import SyncGroupResponse
+
+from .member import ClassicMember, refused_join
 
 T = TypeVar("T")
 
@@ -21,6 +25,15 @@ class Effects:
 
     def answer(self, later: Later[T], response: T) -> None:
         self.answers.append(Answer(later, response))
+
+    def refuse(self, member: ClassicMember, error: ErrorCode, member_id: str = "") -> None:
+        """Whatever the member waits for, it need not any more."""
+        if member.awaiting_join is not None:
+            self.answer(member.awaiting_join, refused_join(error, member.join_version, member_id))
+            member.awaiting_join = None
+        if member.awaiting_sync is not None:
+            self.answer(member.awaiting_sync, SyncGroupResponse(error_code=error))
+            member.awaiting_sync = None
 
     def decision(self, response: T | Later[T], refused: Callable[[Refusal], None] | None = None) -> Decision[T]:
         return Decision(response, self.records, self.answers, refused=refused or self._answer_all_the_same)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from cordwood.coordinator.decision import Decision
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.join_group import JoinGroupResponse
-from cordwood.wire.messages.sync_group import SyncGroupResponse
 
 from .effects import Effects
 from .group import ClassicGroup
@@ -45,12 +43,7 @@ def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember,
     """If it still waits for an answer it is told, and joins anew."""
     state.timers.clear(member)
     group.remove(member.member_id)
-    if member.awaiting_join is not None:
-        effects.answer(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        member.awaiting_join = None
-    if member.awaiting_sync is not None:
-        effects.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        member.awaiting_sync = None
+    effects.refuse(member, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 # Those who were given a member id, and are to come back with it (KIP-394)

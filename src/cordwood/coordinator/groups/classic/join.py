@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.coordinator.decision import CoordinatorRecord, Decision
-from cordwood.coordinator.later import Later
 from cordwood.log.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
@@ -69,7 +68,7 @@ def _join(state: GroupState, group: ClassicGroup, joining: Joining, effects: Eff
     request = joining.request
     member_id = request.member_id
     if not _has_room(group, member_id, state.config.integer("group.max.size")):
-        return _turn_away(state, group, member_id, effects)
+        return _turn_away(state, group, joining, effects)
     if not group.supports(request.protocol_type, joining.protocols):
         raise Refusal(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -97,14 +96,17 @@ def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     return member is not None or len(group.members) < max_size
 
 
-def _turn_away(state: GroupState, group: ClassicGroup, member_id: str, effects: Effects) -> Decision[JoinGroupResponse]:
+def _turn_away(
+    state: GroupState, group: ClassicGroup, joining: Joining, effects: Effects
+) -> Decision[JoinGroupResponse]:
+    member_id = joining.request.member_id
     member = group.members.get(member_id)
     if member is not None:
         remove_member(state, group, member, effects)
     else:
         remove_pending(state, group, member_id)
     complete_join_if_all_have(state, group, effects)
-    return effects.decision(JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED))
+    return effects.decision(joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
 
 
 # New members
@@ -120,7 +122,7 @@ def _join_new(
         return take_place(state, group, joining, old, member_id, effects)
     if instance_id is None and joining.version >= _MEMBER_ID_REQUIRED_SINCE:
         expect_join(state, group, member_id, joining.request.session_timeout_ms)
-        return effects.decision(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+        return effects.decision(joining.refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     return _add(state, group, joining, member_id, effects)
 
 
@@ -129,8 +131,7 @@ def _add(
 ) -> Decision[JoinGroupResponse]:
     member = _member(joining, member_id)
     member.is_new = True
-    later: Later[JoinGroupResponse] = Later()
-    member.awaiting_join = later
+    later = joining.begin_wait(member)
     group.has_grown = True
     if not group.members:
         group.protocol_type = joining.request.protocol_type

@@ -12,7 +12,7 @@ from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 
 from .effects import Effects
 from .group import ClassicGroup
-from .member import ClassicMember, Protocols
+from .member import ClassicMember, Protocols, refused_join
 
 
 class Joining(NamedTuple):
@@ -28,6 +28,14 @@ class Joining(NamedTuple):
     def rebalance_timeout_ms(self) -> int:
         """The first version has none."""
         return self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
+
+    def begin_wait(self, member: ClassicMember) -> Later[JoinGroupResponse]:
+        member.awaiting_join = later = Later[JoinGroupResponse]()
+        member.join_version = self.version
+        return later
+
+    def refused(self, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+        return refused_join(error, self.version, member_id)
 
     @property
     def reason(self) -> str:
@@ -48,9 +56,6 @@ def wait_to_join(
     member.session_timeout_ms = joining.request.session_timeout_ms
     if member.awaiting_join is None:
         group.waiting_to_join += 1
-    else:
-        # Its client has given up on that answer.
-        effects.answer(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-    later: Later[JoinGroupResponse] = Later()
-    member.awaiting_join = later
-    return later
+    # Its client has given up on the answer to an earlier one.
+    effects.refuse(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+    return joining.begin_wait(member)

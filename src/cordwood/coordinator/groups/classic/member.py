@@ -6,11 +6,14 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from cordwood.coordinator.later import Later
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
     from cordwood.coordinator.timers import Alarm
+
+_NO_PROTOCOL_SINCE = 7
 
 Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata), what the member likes best first. For consumers: assignors, and what they are told."""
@@ -27,6 +30,7 @@ class ClassicMember:
         "client_id",
         "instance_id",
         "is_new",
+        "join_version",
         "member_id",
         "protocols",
         "rebalance_timeout_ms",
@@ -57,6 +61,8 @@ class ClassicMember:
         # Until its first JoinGroup is answered.
         self.is_new = False
         self.awaiting_join: Later[JoinGroupResponse] | None = None
+        # Of the JoinGroup that waits.
+        self.join_version = 0
         self.awaiting_sync: Later[SyncGroupResponse] | None = None
         # Made once, as each heartbeat sets it anew.
         self.session_alarm: Alarm | None = None
@@ -83,3 +89,10 @@ class ClassicMember:
 
     def __str__(self) -> str:
         return f"member {self.member_id}"
+
+
+def refused_join(error: ErrorCode, version: int, member_id: str) -> JoinGroupResponse:
+    """Before version 7 no protocol is an empty one."""
+    return JoinGroupResponse(
+        error_code=error, protocol_name=None if version >= _NO_PROTOCOL_SINCE else "", member_id=member_id
+    )

@@ -40,7 +40,7 @@ def rebalance_or_complete_join(state: GroupState, group: ClassicGroup, effects: 
 def prepare_rebalance(state: GroupState, group: ClassicGroup, effects: Effects, reason: str) -> None:
     _log.info("%s at generation %d, %s, rebalances: %s", group, group.generation, group.state_name, reason)
     if group.state is ClassicState.COMPLETING_REBALANCE:
-        _cancel_syncs(group, effects)
+        _cancel_syncs(state, group, effects)
     end_sync_phase(state, group)
     group.move(Event.REBALANCE, state.clock.now_ms())
     if group.is_initial_rebalance:
@@ -51,12 +51,14 @@ def prepare_rebalance(state: GroupState, group: ClassicGroup, effects: Effects, 
         _wait_for_all(state, group)
 
 
-def _cancel_syncs(group: ClassicGroup, effects: Effects) -> None:
+def _cancel_syncs(state: GroupState, group: ClassicGroup, effects: Effects) -> None:
     for member in group.members.values():
         member.assignment = b""
         if member.awaiting_sync is not None:
             effects.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
             member.awaiting_sync = None
+            # While it waited its session may have been over.
+            renew_session(state, member)
 
 
 # How long members are waited for

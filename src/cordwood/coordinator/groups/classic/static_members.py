@@ -9,7 +9,6 @@ from cordwood.coordinator.decision import Decision
 from cordwood.log.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
-from cordwood.wire.messages.sync_group import SyncGroupResponse
 
 from .effects import Effects
 from .expiry import begin_session
@@ -50,7 +49,7 @@ def take_place(
             begin_session(state, group, old)
 
         return effects.decision(response, put_back)
-    _fence(old, effects)
+    effects.refuse(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
     later = wait_to_join(group, joining, member, effects)
     rebalance_or_complete_join(state, group, effects, f"{member} takes the place of {old}: {joining.reason}")
     return effects.decision(later)
@@ -77,11 +76,3 @@ def _replace(
     begin_session(state, group, member)
     _log.info("%s takes the place of %s in %s", member, old, group)
     return member
-
-
-def _fence(old: ClassicMember, effects: Effects) -> None:
-    if old.awaiting_join is not None:
-        fenced = JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old.member_id)
-        effects.answer(old.awaiting_join, fenced)
-    if old.awaiting_sync is not None:
-        effects.answer(old.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))

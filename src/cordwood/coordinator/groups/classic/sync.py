@@ -31,11 +31,9 @@ def sync(state: GroupState, group: ClassicGroup, request: SyncGroupRequest) -> D
     if group.state is ClassicState.STABLE:
         return Decision(_assigned(group, member.assignment))
     effects = Effects()
-    if member.awaiting_sync is not None:
-        # Its client has given up on that answer.
-        effects.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-    later: Later[SyncGroupResponse] = Later()
-    member.awaiting_sync = later
+    # Its client has given up on the answer to an earlier one.
+    effects.refuse(member, ErrorCode.REBALANCE_IN_PROGRESS)
+    member.awaiting_sync = later = Later[SyncGroupResponse]()
     if member.member_id != group.leader_id:
         return effects.decision(later)
     return _assign(state, group, request, later, effects)
