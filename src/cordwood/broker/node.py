@@ -45,6 +45,7 @@ from .listener_tls import server_tls
 from .log_dirs import CannotStart as CannotStart
 from .log_dirs import LogDirs, take_directories
 from .registration import broker_registration, controller_registration
+from .registry import with_unstable_versions
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +137,8 @@ class Node:
         self._directories.open()
         replicas.load(image)
 
-        dispatch = self.dispatch = Dispatch(broker, HANDLERS, self.config.listeners.controllers)
+        handlers = with_unstable_versions(HANDLERS, self.config)
+        dispatch = self.dispatch = Dispatch(broker, handlers, self.config.listeners.controllers)
         broker.served_versions = dispatch.served_versions
         self.server = Server(self._network, dispatch, limits_of(broker.config))
         broker.on_config.append(self._set_limits)

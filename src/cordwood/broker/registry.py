@@ -11,10 +11,11 @@ and docs/compatibility.md are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cordwood.config.broker import BrokerConfig
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.runtime.network import Part
 from cordwood.wire.frames import encode_response_parts
@@ -56,6 +57,8 @@ class Handler:
     handle: Callable[[Broker, Any, Call], Result]
     # Of which kinds the listeners are that serve it: "broker", "controller".
     listeners: tuple[str, ...]
+    # A setting that needs the version which Kafka does not count as stable.
+    unstable_for: str | None = None
 
     @property
     def api_key(self) -> int:
@@ -63,14 +66,37 @@ class Handler:
 
 
 def handles(
-    request: type[RequestT], *, advertised_from: int | None = None, listeners: tuple[str, ...] | None = None
+    request: type[RequestT],
+    *,
+    advertised_from: int | None = None,
+    listeners: tuple[str, ...] | None = None,
+    unstable_for: str | None = None,
 ) -> Callable[[Callable[[Broker, RequestT, Call], Result]], Handler]:
     """Serves all stable versions of the request. `advertised_from`: a lower one to be advertised all the same.
-    `listeners`: where, if not everywhere that Kafka serves it."""
+    `listeners`: where, if not everywhere that Kafka serves it. `unstable_for`: see `with_unstable_versions`."""
     stable = request.stable_versions
     advertised = stable if advertised_from is None else Versions(advertised_from, stable.high)
 
     def declare(handle: Callable[[Broker, RequestT, Call], Result]) -> Handler:
-        return Handler(request, advertised, handle, tuple(request.listeners) if listeners is None else listeners)
+        where = tuple(request.listeners) if listeners is None else listeners
+        return Handler(request, advertised, handle, where, unstable_for)
 
     return declare
+
+
+def with_unstable_versions(handlers: Iterable[Handler], config: BrokerConfig) -> list[Handler]:
+    """As they are served with a configuration: where `unstable.api.versions.enable` or a setting that is nothing
+    without it asks for that, the latest version is served also if it is not stable."""
+
+    def is_wanted(handler: Handler) -> bool:
+        return handler.request.latest_version_unstable and (
+            config.flag("unstable.api.versions.enable")
+            or (handler.unstable_for is not None and config.flag(handler.unstable_for))
+        )
+
+    return [
+        replace(handler, advertised=Versions(handler.advertised.low, handler.request.versions.high))
+        if is_wanted(handler)
+        else handler
+        for handler in handlers
+    ]

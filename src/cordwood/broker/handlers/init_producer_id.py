@@ -24,7 +24,7 @@ _NONE = -1
 _FENCED_SINCE = 4
 
 
-@handles(InitProducerIdRequest)
+@handles(InitProducerIdRequest, unstable_for="transaction.two.phase.commit.enable")
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, call: Call) -> Result:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE) or request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)

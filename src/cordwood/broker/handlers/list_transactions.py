@@ -20,6 +20,10 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
+_QUIETLY = re2.Options()
+_QUIETLY.log_errors = False
+
+
 @handles(ListTransactionsRequest)
 async def list_transactions(broker: Broker, request: ListTransactionsRequest, call: Call) -> ListTransactionsResponse:
     if broker.transactions.is_loading:
@@ -28,7 +32,7 @@ async def list_transactions(broker: Broker, request: ListTransactionsRequest, ca
     matches = None
     if request.transactional_id_pattern:
         try:
-            matches = re2.compile(request.transactional_id_pattern).fullmatch
+            matches = re2.compile(request.transactional_id_pattern, _QUIETLY).fullmatch
         except re2.error:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     response = ListTransactionsResponse(
