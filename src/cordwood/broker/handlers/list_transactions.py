@@ -19,7 +19,6 @@ from cordwood.log.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-
 _QUIETLY = re2.Options()
 _QUIETLY.log_errors = False
 
