@@ -38,17 +38,18 @@ ADMINS = ("librdkafka", "kafka-python", "aiokafka")
 INCREMENTAL_ADMINS = ("librdkafka", "kafka-python")
 
 
-_nodes: list[NodeProcess] = []
+# Of this test run, and alive as far as is known.
+watched_nodes: list[NodeProcess] = []
 
 
 @pytest.fixture(autouse=True)
 def what_the_nodes_say() -> Iterator[None]:
     """Is shown with a test that fails. An exception of a node's own is a failure in itself."""
-    before = {id(process): len(process.stderr()) for process in _nodes}
+    before = {id(process): len(process.stderr()) for process in watched_nodes}
     yield
-    said = "".join(process.stderr()[before.get(id(process), 0) :] for process in _nodes)
+    said = "".join(process.stderr()[before.get(id(process), 0) :] for process in watched_nodes)
     print(said)
-    _nodes[:] = [process for process in _nodes if process.is_running]
+    watched_nodes[:] = [process for process in watched_nodes if process.is_running]
     assert "Traceback" not in said
 
 
@@ -59,7 +60,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess | Non
         yield None
         return
     process = NodeProcess(tmp_path_factory.mktemp("node")).start()
-    _nodes.append(process)
+    watched_nodes.append(process)
     yield process
     process.kill()
 
@@ -82,7 +83,7 @@ def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
     def start(settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> NodeProcess:
         process = NodeProcess(tmp_path / f"node-{len(started)}", settings, port=port)
         started.append(process)
-        _nodes.append(process)
+        watched_nodes.append(process)
         return process.start()
 
     yield start

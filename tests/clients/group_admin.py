@@ -1,0 +1,195 @@
+"""What administrators see of groups and do to their offsets, with each library."""
+
+import asyncio
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
+from aiokafka_client import connection_settings as aiokafka_settings
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from kafka_client import PATIENCE_S, Address, Refused
+from kafka_python_client import KafkaPythonPartition, admin_client
+from librdkafka_client import connection_settings as librdkafka_settings
+from member_journal import Place
+
+with warnings.catch_warnings():
+    # It reads its schemas in a way that Python 3.11 calls deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import OffsetAndMetadata  # type: ignore[import-untyped]
+    from kafka.errors import KafkaError  # type: ignore[import-untyped]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    # In one spelling: "stable", "empty", "preparingrebalance", …
+    state: str
+    # "consumer" or "classic"; None where the library does not tell.
+    type: str | None
+    # None where the library does not decode them.
+    assignments: list[set[Place]]
+    instances: set[str | None]
+
+
+class GroupViewer(Protocol):
+    name: str
+
+    def groups(self) -> set[str]: ...
+
+    def describe(self, group: str) -> GroupDescription: ...
+
+    def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
+        """Committed offset and its metadata."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class GroupAdmin(GroupViewer, Protocol):
+    def set_offsets(self, group: str, offsets: Mapping[Place, int]) -> None: ...
+
+    def delete(self, group: str) -> None: ...
+
+
+class LibrdkafkaGroups:
+    name = "librdkafka"
+
+    def __init__(self, address: Address) -> None:
+        self._admin = AdminClient(librdkafka_settings(address))
+
+    def groups(self) -> set[str]:
+        listed = self._done(self._admin.list_consumer_groups())
+        assert listed.errors == []
+        return {group.group_id for group in listed.valid}
+
+    def describe(self, group: str) -> GroupDescription:
+        described = self._done(self._admin.describe_consumer_groups([group])[group])
+        return GroupDescription(
+            _spelled(described.state.name),
+            _spelled(described.type.name),
+            [
+                {Place(place.topic, place.partition) for place in member.assignment.topic_partitions}
+                for member in described.members
+            ],
+            {member.group_instance_id for member in described.members},
+        )
+
+    def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        answer = self._done(asked[group])
+        return {
+            Place(place.topic, place.partition): (place.offset, place.metadata or "")
+            for place in answer.topic_partitions
+            if place.offset >= 0
+        }
+
+    def set_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        wanted = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        answer = self._done(
+            self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])[group]
+        )
+        for place in answer.topic_partitions:
+            if place.error is not None:
+                raise Refused(place.error.code(), place.error.str())
+
+    def delete(self, group: str) -> None:
+        self._done(self._admin.delete_consumer_groups([group])[group])
+
+    def close(self) -> None:
+        """Its handle ends with the last reference."""
+
+    @staticmethod
+    def _done(future: Any) -> Any:
+        try:
+            return future.result(timeout=PATIENCE_S)
+        except KafkaException as error:
+            raise Refused(error.args[0].code(), error.args[0].str()) from error
+
+
+class KafkaPythonGroups:
+    name = "kafka-python"
+
+    def __init__(self, address: Address) -> None:
+        self._admin = admin_client(address)
+
+    def groups(self) -> set[str]:
+        return {group["group_id"] for group in self._asked("list_groups")}
+
+    def describe(self, group: str) -> GroupDescription:
+        described = self._asked("describe_groups", [group])[group]
+        return GroupDescription(
+            _spelled(described["group_state"]),
+            None,
+            [
+                {
+                    Place(topic, partition)
+                    for topic, partitions in (member["member_assignment"] or {"assigned_partitions": []})[
+                        "assigned_partitions"
+                    ]
+                    for partition in partitions
+                }
+                for member in described["members"]
+            ],
+            {member["group_instance_id"] for member in described["members"]},
+        )
+
+    def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
+        answer = self._asked("list_group_offsets", group)[group]
+        return {Place(*place): (found.offset, found.metadata) for place, found in answer.items()}
+
+    def set_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        wanted = {KafkaPythonPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
+        for error in self._asked("alter_group_offsets", group, wanted).values():
+            if error.errno:
+                raise Refused(error.errno)
+
+    def delete(self, group: str) -> None:
+        self._asked("delete_groups", [group])
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def _asked(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._admin, method)(*arguments)
+        except KafkaError as error:
+            raise Refused(error.errno, str(error)) from error
+
+
+class AiokafkaGroups:
+    """It cannot change anything about groups."""
+
+    name = "aiokafka"
+
+    def __init__(self, address: Address) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._admin = self._loop.run_until_complete(self._opened(address))
+
+    def groups(self) -> set[str]:
+        return {name for name, _protocol in self._loop.run_until_complete(self._admin.list_consumer_groups())}
+
+    def describe(self, group: str) -> GroupDescription:
+        (answer,) = self._loop.run_until_complete(self._admin.describe_consumer_groups([group]))
+        ((code, _group, state, _protocol_type, _protocol, members, *_),) = answer.groups
+        if code:
+            raise Refused(code)
+        return GroupDescription(_spelled(state), None, [set() for _ in members], {None})
+
+    def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
+        answer = self._loop.run_until_complete(self._admin.list_consumer_group_offsets(group))
+        return {Place(*place): (found.offset, found.metadata) for place, found in answer.items()}
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._admin.close())
+        self._loop.close()
+
+    async def _opened(self, address: Address) -> Any:
+        admin = AIOKafkaAdminClient(**aiokafka_settings(address))
+        await admin.start()
+        return admin
+
+
+def _spelled(word: str) -> str:
+    return word.replace("_", "").replace(" ", "").lower()

@@ -1,0 +1,80 @@
+"""What the members of a group did, joined from their journals, and what must hold of it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from member_journal import Event, Place, Position
+
+
+class GroupHistory:
+    """Events of all members, in the order in which they happened."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.events = sorted(events, key=lambda event: event.at_ns)
+
+    def owned(self) -> dict[str, set[Place]]:
+        """Member → what it has now."""
+        owned: dict[str, set[Place]] = defaultdict(set)
+        for event in self.events:
+            if event.kind == "assigned":
+                owned[event.member].update(event.places)
+            elif event.kind in ("revoked", "lost"):
+                owned[event.member].difference_update(event.places)
+            elif event.kind == "left":
+                owned[event.member].clear()
+        return owned
+
+    def processed(self) -> list[Position]:
+        return [record for event in self.events if event.kind == "processed" for record in event.records]
+
+    def counted(self) -> Counter[Position]:
+        """How often each record was worked on."""
+        return Counter(self.processed())
+
+    def of(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.kind in kinds]
+
+    # ---- what must hold
+
+    def check_one_owner_per_generation(self) -> None:
+        """Within a generation each partition has one worker, and each record is worked on once."""
+        workers: dict[tuple[int, Place], set[str]] = defaultdict(set)
+        times: Counter[tuple[int, Position]] = Counter()
+        for event in self.of("processed"):
+            for record in event.records:
+                workers[event.generation, record.place].add(event.member)
+                times[event.generation, record] += 1
+        assert {key: members for key, members in workers.items() if len(members) > 1} == {}
+        assert {key: count for key, count in times.items() if count > 1} == {}
+
+    def check_owned_by_one_at_a_time(self) -> None:
+        """Nobody is given a partition before its owner has given it up. Holds as long as nobody crashes or stalls."""
+        owner: dict[Place, str] = {}
+        for event in self.events:
+            for place in event.places:
+                if event.kind == "assigned":
+                    assert owner.get(place) is None, f"{place} is given to {event.member}, {owner[place]} has it"
+                    owner[place] = event.member
+                elif owner.get(place) == event.member:
+                    del owner[place]
+
+    def check_in_order(self) -> None:
+        """What a member works on from one assignment on is without gaps."""
+        last: dict[tuple[str, Place], int] = {}
+        for event in self.events:
+            if event.kind in ("assigned", "revoked", "lost"):
+                for place in event.places:
+                    last.pop((event.member, place), None)
+            for record in event.records if event.kind == "processed" else ():
+                key = (event.member, record.place)
+                assert last.get(key, record.offset - 1) == record.offset - 1, f"{key}: {last[key]}, {record.offset}"
+                last[key] = record.offset
+
+    def check_each_processed(self, ends: Mapping[Place, int], *, once: bool = True) -> None:
+        """All records before these ends; with `once` none of them again."""
+        expected = {Position(*place, offset): 1 for place, end in ends.items() for offset in range(end)}
+        found = self.counted()
+        assert sorted(expected.keys() - found.keys()) == []
+        assert sorted(found.keys() - expected.keys()) == []
+        if once:
+            assert {record: count for record, count in found.items() if count > 1} == {}

@@ -1,0 +1,108 @@
+"""A member of a group with librdkafka: the classic protocol, eager or cooperative, and KIP-848."""
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from kafka_client import Address
+from librdkafka_client import connection_settings
+from member_journal import Journal, Place, Position
+
+if TYPE_CHECKING:
+    from group_member import MemberSpec
+
+
+class LibrdkafkaMember:
+    def __init__(self, spec: "MemberSpec", journal: Journal) -> None:
+        self._journal = journal
+        self._batch = spec.max_poll_records
+        self._consumer = Consumer(member_settings(spec))
+        self._consumer.subscribe(
+            list(spec.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def poll(self, wait_s: float) -> None:
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return
+        # What was revoked while more was asked for does not come: rebalances happen before the records are taken.
+        records = [first, *self._consumer.consume(self._batch - 1, 0)]
+        self._journal.processed([_position(message) for message in records if self._is_record(message)])
+
+    def commit(self) -> None:
+        offsets = dict(self._journal.uncommitted)
+        try:
+            answers = self._consumer.commit(
+                offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=False
+            )
+        except KafkaException as error:
+            self._journal.tell("refused", str(error.args[0]))
+            return
+        assert answers is not None
+        done = {Place(answer.topic, answer.partition): answer.offset for answer in answers if answer.error is None}
+        self._journal.committed(done)
+        for answer in answers:
+            if answer.error is not None:
+                self._journal.tell("refused", str(answer.error))
+
+    def stall(self, until: Callable[[], object]) -> None:
+        until()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _is_record(self, message: Message) -> bool:
+        if (error := message.error()) is None:
+            return True
+        # Beside the group's own troubles, of which it recovers by itself, nothing should happen.
+        self._journal.tell("error", str(error))
+        return False
+
+    def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._journal.assigned(_places(partitions), generation(self._consumer))
+
+    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._journal.uncommitted:
+            self.commit()
+        self._journal.revoked(_places(partitions))
+
+    def _lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._journal.lost(_places(partitions))
+
+
+def member_settings(spec: "MemberSpec") -> dict[str, Any]:
+    settings = connection_settings(Address(spec.bootstrap)) | {
+        "group.id": spec.group,
+        "group.protocol": spec.protocol,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "max.poll.interval.ms": spec.max_poll_interval_ms,
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 20,
+        "fetch.queue.backoff.ms": 20,
+        "topic.metadata.refresh.interval.ms": 500,
+    }
+    if spec.instance_id is not None:
+        settings["group.instance.id"] = spec.instance_id
+    if spec.protocol == "consumer":
+        return settings | {"group.remote.assignor": spec.assignor}
+    return settings | {
+        "partition.assignment.strategy": spec.assignor,
+        "session.timeout.ms": spec.session_timeout_ms,
+        "heartbeat.interval.ms": spec.heartbeat_interval_ms,
+    }
+
+
+def generation(consumer: Consumer) -> int:
+    """It is told only within what producers are given: a mark of seven bytes, the generation, names."""
+    (number,) = struct.unpack_from("=i", consumer.consumer_group_metadata(), 7)
+    return cast(int, number)
+
+
+def _places(partitions: list[TopicPartition]) -> list[Place]:
+    return [Place(partition.topic, partition.partition) for partition in partitions]
+
+
+def _position(message: Message) -> Position:
+    return Position(cast(str, message.topic()), cast(int, message.partition()), cast(int, message.offset()))
