@@ -10,7 +10,7 @@ from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.metadata.controller.topics import create_topics
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.features import TRANSACTION_VERSION
-from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType
+from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType, Topics
 from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
@@ -29,6 +29,8 @@ class Coordinators:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        # As of these topics: every request wants to know.
+        self._partition_counts: dict[str, tuple[Topics, int]] = {}
         self.groups: Coordinator[GroupState] = Coordinator(
             "group",
             GROUP_TOPIC,
@@ -81,10 +83,14 @@ class Coordinators:
 
     def partition_count(self, topic: str) -> int:
         """As it was when the topic was made: the configuration may have changed since."""
-        topic_id = self._broker.image.topics.ids.get(topic)
-        if topic_id is None:
-            return partition_count(topic, self._broker.config)
-        return len(self._broker.image.topics.by_id[topic_id].partitions)
+        topics = self._broker.image.topics
+        known = self._partition_counts.get(topic)
+        if known is not None and known[0] is topics:
+            return known[1]
+        existing = topics.get(topic)
+        count = partition_count(topic, self._broker.config) if existing is None else len(existing.partitions)
+        self._partition_counts[topic] = (topics, count)
+        return count
 
     async def create_topic(self, topic: str) -> ErrorCode:
         """On first use; NONE if it is there now."""

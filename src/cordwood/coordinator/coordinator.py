@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from cordwood.log.refusal import Refusal
@@ -30,6 +31,10 @@ from .shard import Shard
 _log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=LoadedState)
+
+# Ids are hashed as Java does it, in microseconds; a client asks for the same one again and again.
+_REMEMBERED_IDS = 10_000
+_partition_for_id = lru_cache(_REMEMBERED_IDS)(partition_for_id)
 
 
 class Coordinator(Generic[S]):
@@ -64,7 +69,7 @@ class Coordinator(Generic[S]):
 
     def index_of(self, key: str) -> int:
         """Which partition a group or a transactional id belongs to."""
-        return partition_for_id(key, self.partition_count())
+        return _partition_for_id(key, self.partition_count())
 
     def shard(self, key: str) -> Shard[S]:
         return self.shard_at(self.index_of(key))

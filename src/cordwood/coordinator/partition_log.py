@@ -49,10 +49,11 @@ class PartitionLog:
         return self._log.end_offset
 
     @property
-    def high_watermark(self) -> int:
-        return self._log.high_watermark
+    def is_committed(self) -> bool:
+        log = self._log
+        return log.high_watermark >= log.end_offset
 
-    def append(self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None) -> None:
+    def append(self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None) -> int:
         now_ms = self._clock.now_ms()
         encoded = [
             (
@@ -75,7 +76,7 @@ class PartitionLog:
                 base_sequence=_BASE_SEQUENCE,
                 transactional=True,
             )
-        self._append(batch, now_ms)
+        return self._append(batch, now_ms)
 
     def append_marker(self, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool) -> None:
         """The marker that ends a producer's transaction here."""
@@ -85,12 +86,13 @@ class PartitionLog:
         )
         self._append(marker, now_ms)
 
-    def _append(self, batch: bytearray, now_ms: int) -> None:
+    def _append(self, batch: bytearray, now_ms: int) -> int:
         try:
-            self.partition.append(batch, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
+            appended = self.partition.append(batch, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
         except DiskError as error:
             self._disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return appended.first_offset
 
     def when_committed(self, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
         if self.partition.acknowledge(end_offset - 1, then):

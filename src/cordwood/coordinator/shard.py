@@ -43,11 +43,12 @@ class ShardLog(Protocol):
     def end_offset(self) -> int: ...
 
     @property
-    def high_watermark(self) -> int:
-        """What lies below is committed."""
+    def is_committed(self) -> bool:
+        """Everything that is in it."""
 
-    def append(self, records: Sequence[Any], producer: ProducerIdAndEpoch | None) -> None:
-        """Writes them as one batch; Refusal if that cannot be, and then nothing was written."""
+    def append(self, records: Sequence[Any], producer: ProducerIdAndEpoch | None) -> int:
+        """Writes them as one batch, and says where it begins; Refusal if that cannot be, and then nothing was
+        written."""
 
     def when_committed(self, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
         """Calls `then` when all below is committed, or with an error when it will not be."""
@@ -96,9 +97,8 @@ class Shard(Generic[S]):
         return result
 
     def _write(self, decided: Decision[T]) -> None:
-        first_offset = self.log.end_offset
         try:
-            self.log.append(decided.records, decided.producer)
+            first_offset = self.log.append(decided.records, decided.producer)
         except Refusal as refusal:
             if decided.refused is not None:
                 decided.refused(refusal)
@@ -127,7 +127,7 @@ class Shard(Generic[S]):
 
     def _when_committed(self, decided: Decision[T]) -> T | Later[T]:
         response = decided.response
-        if self.log.high_watermark >= self.log.end_offset:
+        if self.log.is_committed:
             for answer in decided.answers:
                 answer.later.resolve(answer.response)
             if not isinstance(response, Later):

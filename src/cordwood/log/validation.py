@@ -27,7 +27,7 @@ def accept_batch(
     if latest > MAX_INT64:
         latest = MAX_INT64
     try:
-        if config.keeps_batches and origin is AppendOrigin.CLIENT:
+        if config.keeps_batches and origin is not AppendOrigin.RAFT_LEADER:
             accepted = accept_plain(
                 data, next_offset, leader_epoch, config.max_message_bytes, config.compact, earliest, latest
             )

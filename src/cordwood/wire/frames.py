@@ -26,6 +26,7 @@ from cordwood.wire.codec import (
     refusal_of_bytes,
 )
 from cordwood.wire.decoder import Decoder, Refused
+from cordwood.wire.encoder import Encoder
 from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.messages import (
     coordinator_key_class,
@@ -217,9 +218,22 @@ def decode_metadata_record(data: Buffer, log: str = "metadata") -> tuple[Metadat
 
 
 def encode_coordinator_key(key: CoordinatorKey) -> bytes:
-    """The record type, which says how to read key and value, then the body (keys have one version)."""
+    """The record type, then the body: keys have one version."""
     cls = type(key)
-    return _INT16.pack(cls.record_type) + encode(key, cls.versions.low)
+    prefix_and_encoder = _KEY_ENCODERS.get(cls)
+    if prefix_and_encoder is None:
+        version = cls.versions.low
+        prefix_and_encoder = _KEY_ENCODERS[cls] = (_INT16.pack(cls.record_type), version, encoder_for(cls, version))
+    prefix, version, encoder = prefix_and_encoder
+    pieces: list[Any] = [prefix]
+    try:
+        encoder(key, pieces)
+        return b"".join(pieces)
+    except BAD_VALUES as error:
+        raise refusal_of(key, version, error) from error
+
+
+_KEY_ENCODERS: dict[type[CoordinatorKey], tuple[bytes, int, Encoder]] = {}
 
 
 def decode_coordinator_key(coordinator: str, data: Buffer) -> CoordinatorKey:
@@ -233,7 +247,12 @@ def decode_coordinator_key(coordinator: str, data: Buffer) -> CoordinatorKey:
 
 def encode_coordinator_value(value: CoordinatorValue, version: int) -> bytes:
     """The version, then the body."""
-    return _INT16.pack(version) + encode(value, version)
+    pieces: list[Any] = [_INT16.pack(version)]
+    try:
+        encoder_for(type(value), version)(value, pieces)
+        return b"".join(pieces)
+    except BAD_VALUES as error:
+        raise refusal_of(value, version, error) from error
 
 
 def decode_coordinator_value(coordinator: str, record_type: int, data: Buffer) -> tuple[CoordinatorValue, int]:

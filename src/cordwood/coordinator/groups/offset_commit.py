@@ -116,10 +116,9 @@ def _records(
     expire_ms: int = -1,
 ) -> list[CoordinatorRecord]:
     records = []
-    max_metadata = state.config.integer("offset.metadata.max.bytes")
     for topic, topic_id, partition, answer in commits:
         metadata = partition.committed_metadata or ""
-        if _java_length(metadata) > max_metadata:
+        if metadata and _java_length(metadata) > state.config.integer("offset.metadata.max.bytes"):
             answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
         if check is not None:
