@@ -63,6 +63,7 @@ _HIDDEN = frozenset(
         "commit_timestamp",
         "transaction_start_timestamp_ms",
         "transaction_last_update_timestamp_ms",
+        "transaction_start_time_ms",
     }
 )
 

@@ -145,7 +145,7 @@ def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
 
 def complete(state: TransactionState, prepared: Transaction) -> Decision[None]:
     """All markers are written."""
-    if state.transactions.get(prepared.transactional_id) != prepared:
+    if state.transactions.get(prepared.transactional_id) is not prepared:
         return Decision(None)
     return Decision(None, records=[record(completion_of(prepared, state.clock.now_ms()), state.level)])
 

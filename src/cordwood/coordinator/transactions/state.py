@@ -102,22 +102,23 @@ class TransactionState:
     # What is prepared
 
     def announce(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> Answer:
-        """For the answers of a decision that prepares: when it is committed, the markers are written."""
-        committed: Later[Transaction] = Later()
+        """For the answers of a decision that prepares: when that is committed, the markers are written."""
+        committed: Later[None] = Later()
 
-        def tell(outcome: Transaction | Refusal) -> None:
+        def tell(outcome: Refusal | None) -> None:
             # If it is not to be committed, the shard is another broker's, which will complete what it finds prepared.
-            if not isinstance(outcome, Refusal):
-                self._prepared(outcome, partitions)
+            found = self.transactions.get(transaction.transactional_id)
+            if outcome is None and found is not None and found.status in PREPARED:
+                self._prepared(found, partitions)
 
         committed.then(tell)
-        return Answer(committed, transaction)
+        return Answer(committed, None)
 
     def prepare_later(self, transaction: Transaction, partitions: Collection[TopicPartition], delay_ms: float) -> None:
         """The markers of these partitions are tried after a while."""
 
         def again(state: TransactionState) -> Decision[None]:
-            if state.transactions.get(transaction.transactional_id) != transaction:
+            if state.transactions.get(transaction.transactional_id) is not transaction:
                 return Decision(None)
             return Decision(None, answers=[state.announce(transaction, partitions)])
 
