@@ -21,6 +21,7 @@ from cordwood.runtime.disk import DiskError
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.hashing import partition_for_id
+from cordwood.wire.record import CorruptBatch
 
 from .decision import ProducerIdAndEpoch
 from .later import Later
@@ -130,7 +131,13 @@ class Coordinator(Generic[S]):
         if self._partitions.get(index) is not partition:
             self._drop(index, f"{self.topic}-{index} is loaded anew")
             self._partitions[index] = partition
-            self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition))
+            if partition.log.end_offset == partition.log.start_offset:
+                # Nothing to load, as after its creation: whoever asked for it need not come again.
+                state = self._new_state(index)
+                state.loaded()
+                self._begin(partition, state)
+            else:
+                self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition))
         # Elected anew without having been away, it knows everything.
         self._epochs[index] = partition.state.leader_epoch
 
@@ -145,16 +152,21 @@ class Coordinator(Generic[S]):
         except DiskError as error:
             self._replicas.disk_failed(error)
             return
-        except Refusal as refusal:
-            _log.error("%s cannot be loaded, and what it coordinates is not available: %s", name, refusal)
+        except (Refusal, CorruptBatch) as error:
+            _log.error("%s cannot be loaded, and what it coordinates is not available: %s", name, error)
+            return
+        except Exception:  # noqa: BLE001 - our bug; other shards go on
+            _log.exception("%s cannot be loaded, and what it coordinates is not available", name)
             return
         finally:
             if self._loading.get(index) is asyncio.current_task():
                 del self._loading[index]
-        if records:
-            _log.info("loaded %s: %d records in %.2f s", name, records, self._clock.monotonic() - began)
-        log_of_shard = PartitionLog(partition, self._clock, self._replicas.disk_failed, self._codec())
-        shard = self._shards[index] = Shard(state, log_of_shard, self._clock, self._timeout_ms)
+        _log.info("loaded %s: %d records in %.2f s", name, records, self._clock.monotonic() - began)
+        self._begin(partition, state)
+
+    def _begin(self, partition: Partition, state: S) -> None:
+        log = PartitionLog(partition, self._clock, self._replicas.disk_failed, self._codec())
+        shard = self._shards[partition.index] = Shard(state, log, self._clock, self._timeout_ms)
         shard.loaded()
 
     def _drop(self, index: int, why: str) -> None:
