@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from .trace import Trace
 
-# Where an exception that escaped is logged: from a handler, or from work in the background.
-_ESCAPES = ("cordwood.net.serving", "cordwood.broker.background")
+# Where an exception that escaped is logged: from a handler, from work in the background, from what a coordinator does
+# by itself.
+_ESCAPES = ("cordwood.net.serving", "cordwood.broker.background", "cordwood.coordinator.")
 
 
 @contextmanager
@@ -35,7 +36,7 @@ class _ToTrace(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._trace.remark("log", f"{record.levelname} {record.getMessage()}")
-        if record.name in _ESCAPES and record.levelno >= logging.ERROR:
+        if record.name.startswith(_ESCAPES) and record.levelno >= logging.ERROR:
             error = record.exc_info[1] if record.exc_info else None
             place = traceback.format_tb(error.__traceback__)[-1].strip() if error is not None else ""
             self._failures.append(f"{record.getMessage()}: {error!r} {place}")

@@ -1,0 +1,158 @@
+"""Ways to break the coordinators of a node. The checks have to find each."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cordwood.broker import fetch_read
+from cordwood.broker.transactional_produce import TransactionalProduce
+from cordwood.broker.txn_markers import Marker, TxnMarkers
+from cordwood.coordinator.groups.classic.group import ClassicGroup
+from cordwood.coordinator.groups.consumer.group import ConsumerGroup
+from cordwood.coordinator.groups.offsets import Offsets
+from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.later import Later
+from cordwood.coordinator.shard import Shard
+from cordwood.coordinator.timers import Timers
+from cordwood.coordinator.transactions import adding, ending
+from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.log.log import Log
+
+Patch = pytest.MonkeyPatch
+Mutant = Callable[[Patch], None]
+
+
+def answer_before_the_commit(patch: Patch) -> None:
+    def at_once(shard: Any, decided: Any) -> Any:
+        for answer in decided.answers:
+            answer.later.resolve(answer.response)
+        return decided.response
+
+    patch.setattr(Shard, "_when_committed", at_once)
+
+
+# ---- groups
+
+
+def take_commits_of_any_generation(patch: Patch) -> None:
+    patch.setattr(ClassicGroup, "check_offset_commit", lambda *_args, **_options: None)
+
+
+def take_commits_of_any_epoch(patch: Patch) -> None:
+    patch.setattr(ConsumerGroup, "check_offset_commit", lambda *_args, **_options: None)
+
+
+def give_partitions_that_are_not_free(patch: Patch) -> None:
+    patch.setattr(ConsumerGroup, "owner_epoch", lambda *_: -1)
+
+
+def wait_for_nobody_to_join(patch: Patch) -> None:
+    patch.setattr(ClassicGroup, "have_all_joined", property(lambda _: True))
+
+
+def take_members_for_dead_too_early(patch: Patch) -> None:
+    after = Timers.after
+
+    def sooner(timers: Timers, key: Any, delay_ms: float, alarm: Any) -> None:
+        after(timers, key, delay_ms * 0.3, alarm)
+
+    patch.setattr(Timers, "after", sooner)
+
+
+def forget_offsets_at_a_start(patch: Patch) -> None:
+    patch.setattr(GroupState, "loaded", lambda state: state.offsets.by_group.clear())
+
+
+# ---- transactions
+
+
+def lose_pending_offsets(patch: Patch) -> None:
+    end = Offsets.replay_end_txn
+    patch.setattr(Offsets, "replay_end_txn", lambda offsets, producer, commit: end(offsets, producer, commit=False))
+
+
+def count_pending_offsets_at_once(patch: Patch) -> None:
+    add = Offsets._add
+    patch.setattr(Offsets, "_add", lambda offsets, key, committed, _producer: add(offsets, key, committed, -1))
+
+
+def write_no_abort_markers(patch: Patch) -> None:
+    write = TxnMarkers.write
+
+    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Later[None] | None:
+        return write(markers, topic, index, marker) if marker.commit else None
+
+    patch.setattr(TxnMarkers, "write", written)
+
+
+def commit_the_first_partition_and_abort_the_rest(patch: Patch) -> None:
+    write = TxnMarkers.write
+
+    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Later[None] | None:
+        return write(markers, topic, index, marker._replace(commit=marker.commit and index == 0))
+
+    patch.setattr(TxnMarkers, "write", written)
+
+
+def forget_what_is_prepared_at_a_start(patch: Patch) -> None:
+    patch.setattr(TransactionState, "loaded", lambda _: None)
+
+
+def let_zombies_go_on(patch: Patch) -> None:
+    """The coordinator takes any epoch for the present one."""
+    transaction_of = adding._transaction_of
+    end = ending.end_transaction
+
+    def any_epoch(state: TransactionState, transactional_id: str, producer: Any) -> Any:
+        return transaction_of(state, transactional_id, state.transaction(transactional_id).client)
+
+    def ended(state: TransactionState, request: Any, *, bumps_epoch: bool) -> Any:
+        request.producer_epoch = state.transaction(request.transactional_id).client.producer_epoch
+        return end(state, request, bumps_epoch=bumps_epoch)
+
+    patch.setattr(adding, "_transaction_of", any_epoch)
+    patch.setattr(ending, "end_transaction", ended)
+
+
+def write_outside_of_transactions(patch: Patch) -> None:
+    patch.setattr(TransactionalProduce, "check", lambda *_: {})
+
+
+def show_what_is_not_decided(patch: Patch) -> None:
+    patch.setattr(Log, "last_stable_offset", property(lambda log: log.high_watermark))
+
+
+def do_not_tell_what_is_aborted(patch: Patch) -> None:
+    read = fetch_read.FetchRead._read
+
+    def silent(self: Any, *args: Any) -> Any:
+        answer = read(self, *args)
+        answer.aborted_transactions = []
+        return answer
+
+    patch.setattr(fetch_read.FetchRead, "_read", silent)
+
+
+GROUP_MUTANTS: list[Mutant] = [
+    answer_before_the_commit,
+    take_commits_of_any_generation,
+    take_commits_of_any_epoch,
+    give_partitions_that_are_not_free,
+    wait_for_nobody_to_join,
+    take_members_for_dead_too_early,
+    forget_offsets_at_a_start,
+]
+
+TRANSACTION_MUTANTS: list[Mutant] = [
+    answer_before_the_commit,
+    lose_pending_offsets,
+    count_pending_offsets_at_once,
+    write_no_abort_markers,
+    commit_the_first_partition_and_abort_the_rest,
+    forget_what_is_prepared_at_a_start,
+    let_zombies_go_on,
+    write_outside_of_transactions,
+    show_what_is_not_decided,
+    do_not_tell_what_is_aborted,
+]
