@@ -54,10 +54,11 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        # It goes up whenever there is something new to assign; the target is of the epoch `assignment_epoch`.
-        self.epoch = 0
+        # It goes up whenever there is something new to assign; the target is of the epoch `assignment_epoch`. Both begin
+        # at 1, so that a member has an epoch even before there is anything to assign.
+        self.epoch = 1
         self.metadata_hash = 0
-        self.assignment_epoch = 0
+        self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0
         self.members: dict[str, Member] = {}
         # Instance id → member id.
