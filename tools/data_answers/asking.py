@@ -132,7 +132,7 @@ class Asking:
             return list(_batches_told(b64decode(value)))
         if key == "port" and value == self.broker.port:
             return "port"
-        if key in ("sessionId", "producerId", "topicId"):
+        if key in ("sessionId", "producerId", "previousProducerId", "topicId"):
             return self._names.get(value, "new" if key == "producerId" and value >= 0 else value)
         return value
 

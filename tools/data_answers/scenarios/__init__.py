@@ -12,6 +12,14 @@ from .fetching import fetching
 from .offsets import leader_epochs, listing_offsets
 from .producers import idempotence, producer_ids
 from .producing import produce_configs, producing
+from .transactional_ids import (
+    internal_topics,
+    transaction_markers,
+    transactional_ids,
+    transactions_found,
+    transactions_of_version_1,
+    transactions_of_version_2,
+)
 from .transactions import read_committed
 
 SCENARIOS: dict[str, Callable[[Asking], Awaitable[None]]] = {
@@ -21,11 +29,17 @@ SCENARIOS: dict[str, Callable[[Asking], Awaitable[None]]] = {
         fetch_sessions,
         fetching,
         idempotence,
+        internal_topics,
         leader_epochs,
         listing_offsets,
         produce_configs,
         producer_ids,
         producing,
         read_committed,
+        transaction_markers,
+        transactional_ids,
+        transactions_found,
+        transactions_of_version_1,
+        transactions_of_version_2,
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
@@ -21,6 +22,12 @@ from cordwood.wire.messages.end_txn import EndTxnRequest
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.list_transactions import ListTransactionsRequest
+from cordwood.wire.messages.offset_fetch import OffsetFetchRequest
+from cordwood.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from cordwood.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -31,7 +38,7 @@ from data_answers.asking import Asking
 from data_answers.batches import batch
 from data_answers.requests import fetch, produce, produce_all
 
-_TRANSACTION_KEY = 1
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _PARTITIONS = 50
 _PAUSE_S = 0.05
 _NOT_YET = (
@@ -56,6 +63,8 @@ class _Producer:
     async def begin(self, timeout_ms: int = 60_000) -> None:
         """Waits until its coordinator is there and what was before is over."""
         await self._ask.quietly(FindCoordinatorRequest(key=self.transactional_id, key_type=_TRANSACTION_KEY), 3)
+        # So that no transactional id has 0, which is also what is said where there is none.
+        await self._ask.quietly(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 5)
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms)
         while (response := await self._ask.quietly(request, 5)).error_code in _NOT_YET:
             await asyncio.sleep(_PAUSE_S)
@@ -105,6 +114,22 @@ class _Producer:
             group_id=group_id,
         )
 
+    def commit(
+        self, group_id: str, *, producer_id: int | None = None, epoch: int | None = None
+    ) -> TxnOffsetCommitRequest:
+        return TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group_id,
+            producer_id=self.producer_id if producer_id is None else producer_id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            generation_id=-1,
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    name="t", partitions=[TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=3)]
+                )
+            ],
+        )
+
     def end(self, *, commit: bool, producer_id: int | None = None, epoch: int | None = None) -> EndTxnRequest:
         return EndTxnRequest(
             transactional_id=self.transactional_id,
@@ -132,7 +157,9 @@ class _Producer:
         """Keeps what the coordinator has written about it."""
         index = partition_for_id(self.transactional_id, _PARTITIONS)
         response = await self._ask.quietly(fetch({("__transaction_state", index): 0}), 12)
-        data = bytes(response.responses[0].partitions[0].records or b"")
+        records = response.responses[0].partitions[0].records
+        assert isinstance(records, memoryview)
+        data = bytes(records)
         told = []
         for position, _ in batch_headers(data):
             for record in decode_batch(data, position):
@@ -142,22 +169,46 @@ class _Producer:
                     continue
                 value, version = decode_coordinator_value("transaction", 0, record.value)
                 told.append({"version": version, **message_to_json(value, version)})
-        self._ask.keep(f"{words}: records", 0, [_without_times(value) for value in told])
+        self._ask.keep(f"{words}: records", 0, [_comparable(value) for value in told])
 
     async def described(self, words: str) -> None:
         response = await self._ask.quietly(DescribeTransactionsRequest(transactional_ids=[self.transactional_id]), 0)
         told = message_to_json(response, 0)
-        self._ask.keep(f"{words}: described", 0, [_without_times(state) for state in told["transactionStates"]])
+        self._ask.keep(f"{words}: described", 0, [_comparable(state) for state in told["transactionStates"]])
 
 
-def _without_times(value: dict[str, object]) -> dict[str, object]:
+def _comparable(value: dict[str, Any]) -> dict[str, Any]:
     for name in _TIMES:
         if name in value:
             value[name] = "never" if value[name] == -1 else "then"
+    # Kafka has them in the order of a hash map.
+    for topic in value.get("topics") or value.get("transactionPartitions") or ():
+        for name in ("partitions", "partitionIds"):
+            if name in topic:
+                topic[name].sort()
     return value
 
 
-def _markers(producer: _Producer, *partitions: int, commit: bool, epoch: int, coordinator_epoch: int = 0, level: int = 0):  # type: ignore[no-untyped-def]
+async def _offsets(ask: Asking, producer: _Producer) -> None:
+    """TxnOffsetCommit, by whoever may and may not."""
+    await _group_coordinator(ask)
+    for version in range(6):
+        await ask("offsets are committed", producer.commit("g"), version)
+        await ask("by another epoch", producer.commit("g", epoch=producer.epoch + 1), version)
+        await ask("by another id", producer.commit("g", producer_id=producer.producer_id + 1000), version)
+        await ask("by nobody", _Producer(ask, "nobody").commit("g"), version)
+
+
+async def _group_coordinator(ask: Asking) -> None:
+    """Waits until it is there."""
+    await ask.quietly(FindCoordinatorRequest(key="g", key_type=_GROUP_KEY), 3)
+    while (await ask.quietly(OffsetFetchRequest(group_id="g", topics=[]), 7)).error_code in _NOT_YET:
+        await asyncio.sleep(_PAUSE_S)
+
+
+def _markers(
+    producer: _Producer, *partitions: int, commit: bool, epoch: int, coordinator_epoch: int = 0, level: int = 0
+) -> WriteTxnMarkersRequest:
     return WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(
@@ -190,18 +241,20 @@ async def transactional_ids(ask: Asking) -> None:
     await ask("another id is expected", producer.init(producer_id=producer.producer_id + 1000, epoch=6), 5)
     await producer.described("after that")
     unknown = _Producer(ask, "not-yet-there")
-    await ask("unknown with an id", unknown.init(producer_id=producer.producer_id, epoch=3), 5)
+    response = await ask("unknown with an id", unknown.init(producer_id=producer.producer_id, epoch=3), 5)
+    ask.name(response.producer_id, "id:unknown")
     await producer.records("ids")
     await unknown.records("unknown")
     await producer.begin()
     await ask.quietly(producer.add(0), 3)
-    await ask("while one is open", producer.init(), 5)
-    await producer.is_over()
+    # While one is open: Kafka has the client ask again until that is aborted.
+    epoch = producer.epoch
+    await producer.begin()
     await producer.described("fenced")
-    await ask("the old one adds", producer.add(0), 3)
-    await ask("the old one adds, long ago", producer.add(0), 0)
-    await ask("the old one ends", producer.end(commit=True), 3)
-    await ask("the old one ends, long ago", producer.end(commit=True), 0)
+    await ask("the old one adds", producer.add(0, epoch=epoch), 3)
+    await ask("the old one adds, long ago", producer.add(0, epoch=epoch), 0)
+    await ask("the old one ends", producer.end(commit=True, epoch=epoch), 3)
+    await ask("the old one ends, long ago", producer.end(commit=True, epoch=epoch), 0)
     await ask("after it", producer.init(), 5)
     await producer.records("fenced")
 
@@ -236,16 +289,21 @@ async def transactions_of_version_1(ask: Asking) -> None:
     await ask("data", produce("t", producer.batch("a", "b", sequence=0), transactional_id="one"), 10)
     await ask("data again", produce("t", producer.batch("a", "b", sequence=0), transactional_id="one"), 10)
     await ask("a gap", produce("t", producer.batch("c", sequence=7), transactional_id="one"), 10)
-    await ask(
-        "an older epoch", produce("t", producer.batch("c", sequence=2, epoch=-1), transactional_id="one"), 10
-    )
+    await ask("an older epoch", produce("t", producer.batch("c", sequence=2, epoch=-1), transactional_id="one"), 10)
     await ask("outside of it", produce("t", batch("x", producer_id=producer.producer_id, epoch=0, sequence=2)), 10)
     await ask(
-        "a later epoch's data", produce("t", producer.batch("c", sequence=0, epoch=9), partition=1, transactional_id="one"), 10
+        "a later epoch's data",
+        produce("t", producer.batch("c", sequence=0, epoch=9), partition=1, transactional_id="one"),
+        10,
     )
-    await ask("two at once", produce_all(
-        {("t", 0): producer.batch("c", sequence=2), ("t", 1): producer.batch("d", sequence=0)}, transactional_id="one"
-    ), 9)
+    await ask(
+        "two at once",
+        produce_all(
+            {("t", 0): producer.batch("c", sequence=2), ("t", 1): producer.batch("d", sequence=0)},
+            transactional_id="one",
+        ),
+        9,
+    )
     for level in (0, 1):
         await ask(f"level {level} sees", fetch({("t", 0): 0}, isolation_level=level), 12)
     await ask("commits", producer.end(commit=True), 3)
@@ -258,7 +316,9 @@ async def transactions_of_version_1(ask: Asking) -> None:
     for level in (0, 1):
         await ask(f"level {level} sees", fetch({("t", 0): 0}, isolation_level=level), 12)
     await ask("adds for the next", producer.add(1), 3)
-    await ask("data of the next", produce("t", producer.batch("e", sequence=1), partition=1, transactional_id="one"), 10)
+    await ask(
+        "data of the next", produce("t", producer.batch("e", sequence=1), partition=1, transactional_id="one"), 10
+    )
     await ask("aborts", producer.end(commit=False), 3)
     await producer.is_over()
     await ask("aborts again", producer.end(commit=False), 3)
@@ -269,6 +329,7 @@ async def transactions_of_version_1(ask: Asking) -> None:
     await ask("offsets of a later epoch", producer.offsets("g", epoch=8), 3)
     await ask("offsets of a later epoch, long ago", producer.offsets("g", epoch=8), 1)
     await producer.described("with offsets")
+    await _offsets(ask, producer)
     await ask("aborts the offsets", producer.end(commit=False), 3)
     await producer.is_over()
     await producer.records("one")
@@ -290,8 +351,14 @@ async def transactions_of_version_2(ask: Asking) -> None:
     await ask("data again", produce("t", producer.batch("a", "b", sequence=0), transactional_id="two"), 12)
     await ask("more", produce("t", producer.batch("c", sequence=2), transactional_id="two"), 12)
     await ask("a gap first", produce("t", producer.batch("c", sequence=2), partition=1, transactional_id="two"), 12)
-    await ask("an older epoch", produce("t", producer.batch("c", sequence=0, epoch=0), partition=2, transactional_id="two"), 12)
-    await ask("a later epoch", produce("t", producer.batch("c", sequence=0, epoch=9), partition=2, transactional_id="two"), 12)
+    await ask(
+        "an older epoch",
+        produce("t", producer.batch("c", sequence=0, epoch=0), partition=2, transactional_id="two"),
+        12,
+    )
+    await ask(
+        "a later epoch", produce("t", producer.batch("c", sequence=0, epoch=9), partition=2, transactional_id="two"), 12
+    )
     await ask("another name", produce("t", producer.batch("c", sequence=0), partition=2, transactional_id="three"), 12)
     for verify in (True, False):
         for version in (4, 5):
@@ -309,7 +376,9 @@ async def transactions_of_version_2(ask: Asking) -> None:
     await ask("data of the old epoch again", produce("t", producer.batch("c", sequence=2), transactional_id="two"), 12)
     producer.epoch += 1
     await ask("commit of nothing at the new epoch", producer.end(commit=True), 5)
-    await ask("data of the new epoch, not from 0", produce("t", producer.batch("d", sequence=3), transactional_id="two"), 12)
+    await ask(
+        "data of the new epoch, not from 0", produce("t", producer.batch("d", sequence=3), transactional_id="two"), 12
+    )
     await ask("data of the new epoch", produce("t", producer.batch("d", sequence=0), transactional_id="two"), 12)
     await ask("aborts", producer.end(commit=False), 5)
     await producer.is_over()
@@ -320,11 +389,11 @@ async def transactions_of_version_2(ask: Asking) -> None:
     await producer.is_over()
     producer.epoch += 1
     await ask("data", produce("t", producer.batch("a", sequence=0), transactional_id="two"), 12)
-    await ask("another begins", producer.init(), 5)
-    await producer.is_over()
-    await ask("another begins again", producer.init(), 5)
+    epoch = producer.epoch
+    await producer.begin()
     await producer.described("fenced")
-    await ask("ends with version 4", producer.end(commit=False), 4)
+    await ask("ends with version 4", producer.end(commit=False, epoch=epoch), 4)
+    await _offsets(ask, producer)
     await producer.records("two")
     for level in (0, 1):
         await ask(f"level {level} sees", fetch({("t", 0): 0}, isolation_level=level), 12)
@@ -369,24 +438,32 @@ async def transactions_found(ask: Asking) -> None:
     await ask("unknown", DescribeTransactionsRequest(transactional_ids=["nobody", ""]), 0)
     await open_one.described("open")
     await ended.described("ended")
+    ours = "found-.*"
     for words, request in (
-        ("states", ListTransactionsRequest(state_filters=["Ongoing", "Strange"])),
+        (
+            "states",
+            ListTransactionsRequest(state_filters=["Ongoing", "Strange"], transactional_id_pattern=ours),
+        ),
         ("producers", ListTransactionsRequest(producer_id_filters=[ended.producer_id])),
         ("both", ListTransactionsRequest(state_filters=["Ongoing"], producer_id_filters=[ended.producer_id])),
-        ("patterns", ListTransactionsRequest(transactional_id_pattern="found-.*")),
+        ("patterns", ListTransactionsRequest(transactional_id_pattern=ours)),
         ("whole patterns", ListTransactionsRequest(transactional_id_pattern="found")),
-        ("empty pattern", ListTransactionsRequest(transactional_id_pattern="")),
+        (
+            "empty pattern",
+            ListTransactionsRequest(transactional_id_pattern="", producer_id_filters=[ended.producer_id]),
+        ),
         ("no pattern", ListTransactionsRequest(transactional_id_pattern="found-(")),
-        ("long", ListTransactionsRequest(duration_filter=1_000_000, transactional_id_pattern="found-.*")),
-        ("short", ListTransactionsRequest(duration_filter=0, transactional_id_pattern="found-.*")),
+        ("long", ListTransactionsRequest(duration_filter=1_000_000, transactional_id_pattern=ours)),
     ):
         await ask(words, request, 2)
-    await ask("states", ListTransactionsRequest(state_filters=["CompleteCommit"], producer_id_filters=[ended.producer_id]), 0)
+    committed = ListTransactionsRequest(state_filters=["CompleteCommit"], producer_id_filters=[ended.producer_id])
+    await ask("states", committed, 0)
 
 
 async def internal_topics(ask: Asking) -> None:
     producer = _Producer(ask, "inside")
     await producer.begin()
+    await _group_coordinator(ask)
     for version in (3, 9, 12):
         await ask("clients do not write here", produce("__transaction_state", batch("a", keys=["k"])), version)
         await ask("nor there", produce("__consumer_offsets", batch("a", keys=["k"])), version)
