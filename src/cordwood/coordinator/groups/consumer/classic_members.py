@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.coordinator.decision import CoordinatorRecord, Decision
 from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic.records import group_record
 from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import new_uuid
@@ -56,7 +57,7 @@ def join(state: GroupState, group: ConsumerGroup, joining: Joining) -> Decision[
     if not group.supports_protocols(request.protocol_type, (name for name, _ in joining.protocols)):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocols of {member_id} are not supported")
     if not request.member_id and instance_id is None and joining.version >= _MEMBER_ID_REQUIRED_SINCE:
-        return Decision(JoinGroupResponse(member_id=member_id, error_code=ErrorCode.MEMBER_ID_REQUIRED))
+        return Decision(refused_join(ErrorCode.MEMBER_ID_REQUIRED, joining.version, member_id))
     written: list[CoordinatorRecord] = []
     before = _member(group, joining, member_id, written)
     subscription = _subscription(joining)

@@ -16,7 +16,7 @@ from cordwood.coordinator.groups.assignors.spec import MemberPartitions
 from cordwood.coordinator.groups.classic.effects import Effects
 from cordwood.coordinator.groups.classic.expiry import begin_session
 from cordwood.coordinator.groups.classic.group import ClassicGroup
-from cordwood.coordinator.groups.classic.member import ClassicMember
+from cordwood.coordinator.groups.classic.member import ClassicMember, refused_join
 from cordwood.coordinator.groups.classic.rebalance import prepare_rebalance
 from cordwood.coordinator.groups.classic.records import group_record
 from cordwood.coordinator.groups.group import Group
@@ -25,7 +25,6 @@ from cordwood.metadata.image import Topics
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.messages.group_records.consumer_group_member_metadata import ClassicMemberMetadata, ClassicProtocol
-from cordwood.wire.messages.join_group import JoinGroupResponse
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 from cordwood.wire.primitives import Uuid
 
@@ -150,7 +149,7 @@ def _told_to_join_again(group: ClassicGroup) -> list[Answer]:
     answers = []
     for member in group.members.values():
         if member.awaiting_join is not None:
-            joined = JoinGroupResponse(member_id=member.member_id, error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+            joined = refused_join(ErrorCode.REBALANCE_IN_PROGRESS, member.join_version, member.member_id)
             answers.append(Answer(member.awaiting_join, joined))
         if member.awaiting_sync is not None:
             synced = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
