@@ -54,8 +54,8 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        # It goes up whenever there is something new to assign; the target is of the epoch `assignment_epoch`. Both begin
-        # at 1, so that a member has an epoch even before there is anything to assign.
+        # It goes up whenever there is something new to assign; the target is of the epoch `assignment_epoch`. Both
+        # begin at 1, so that a member has an epoch even before there is anything to assign.
         self.epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1
