@@ -1,9 +1,8 @@
 """Ways to break the coordinators of a node. The checks have to find each."""
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
+from mutants import Mutant, Patch
 
 from cordwood.broker import fetch_read
 from cordwood.broker.transactional_produce import TransactionalProduce
@@ -15,12 +14,9 @@ from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.later import Later
 from cordwood.coordinator.shard import Shard
 from cordwood.coordinator.timers import Timers
-from cordwood.coordinator.transactions import adding, ending
+from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Log
-
-Patch = pytest.MonkeyPatch
-Mutant = Callable[[Patch], None]
 
 
 def answer_before_the_commit(patch: Patch) -> None:
@@ -123,6 +119,31 @@ def show_what_is_not_decided(patch: Patch) -> None:
     patch.setattr(Log, "last_stable_offset", property(lambda log: log.high_watermark))
 
 
+def show_offsets_that_are_pending_over(patch: Patch) -> None:
+    """To those who asked to wait for them as well."""
+    patch.setattr(Offsets, "is_pending", lambda *_: False)
+
+
+def complete_before_the_markers_are_acknowledged(patch: Patch) -> None:
+    write = TxnMarkers.write
+
+    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> None:
+        write(markers, topic, index, marker)
+
+    patch.setattr(TxnMarkers, "write", written)
+
+
+def abort_without_a_new_epoch(patch: Patch) -> None:
+    """So that who is fenced may go on."""
+    fence = ending.fence
+
+    def fenced(state: TransactionState, transaction: Any) -> Any:
+        return fence(state, transaction)._replace(producer_epoch=transaction.producer_epoch)
+
+    for module in (ending, initializing, housekeeping):
+        patch.setattr(module, "fence", fenced)
+
+
 def do_not_tell_what_is_aborted(patch: Patch) -> None:
     read = fetch_read.FetchRead._read
 
@@ -155,4 +176,7 @@ TRANSACTION_MUTANTS: list[Mutant] = [
     write_outside_of_transactions,
     show_what_is_not_decided,
     do_not_tell_what_is_aborted,
+    show_offsets_that_are_pending_over,
+    complete_before_the_markers_are_acknowledged,
+    abort_without_a_new_epoch,
 ]

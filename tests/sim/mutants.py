@@ -21,6 +21,7 @@ from cordwood.wire.errors import ErrorCode
 delete_records = importlib.import_module("cordwood.broker.handlers.delete_records")
 
 Patch = pytest.MonkeyPatch
+Mutant = Callable[[Patch], None]
 
 
 def acknowledge_before_the_sync(patch: Patch) -> None:
@@ -150,7 +151,7 @@ def tell_a_high_watermark_that_is_ahead(patch: Patch) -> None:
     patch.setattr(fetch_read.FetchRead, "_read", ahead)
 
 
-MUTANTS: list[Callable[[Patch], None]] = [
+MUTANTS: list[Mutant] = [
     acknowledge_before_the_sync,
     sync_nothing,
     forget_what_producers_sent,

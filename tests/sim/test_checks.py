@@ -1,26 +1,10 @@
-"""The checks: each finds what it is for, in a history made by hand and in a node that is broken on purpose."""
-
-from collections.abc import Callable
-
-import pytest
-from mutants import MUTANTS
+"""The checks of a node's logs: each finds what it is for in a history made by hand."""
 
 from cordwood.sim.checks import violations
 from cordwood.sim.history import Deletion, FinalLog, History, Listed, Outcome, Promise, Read, Seen, Send
-from cordwood.sim.workload import run_seed
 from cordwood.wire.errors import ErrorCode
 
 PARTITION = ("topic", 0)
-# Each mutant is found by one seed in fifteen at least.
-PATIENCE_SEEDS = 100
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_a_node_that_is_broken_is_found_out(
-    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mutant(monkeypatch)
-    assert any(run_seed(seed).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))
 
 
 class Story:

@@ -1,0 +1,23 @@
+"""The checks find nodes that are broken on purpose."""
+
+import pytest
+from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
+from mutants import MUTANTS, Mutant
+
+from cordwood.sim.workload import run_seed
+
+BROKEN = [
+    *(("node", mutant) for mutant in MUTANTS),
+    *(("groups", mutant) for mutant in GROUP_MUTANTS),
+    *(("transactions", mutant) for mutant in TRANSACTION_MUTANTS),
+]
+# Each mutant is found by one seed in fifteen at least.
+PATIENCE_SEEDS = 100
+
+
+@pytest.mark.parametrize(
+    ("workload", "mutant"), BROKEN, ids=[f"{workload}-{mutant.__name__}" for workload, mutant in BROKEN]
+)
+def test_a_node_that_is_broken_is_found_out(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    assert any(run_seed(seed, workload).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))
