@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from cordwood.cli.assignments import parse_changes, parse_pairs
 from cordwood.cli.line_records import BadLine, LineOptions, json_parser, line_parser
 from cordwood.cli.lines import LineSplitter
+from cordwood.cli.name_choice import choose_names
+from cordwood.cli.partition_choice import PartitionChoice, parse_partition_choices
 from cordwood.cli.record_format import BadFormat, json_format, parse_format, unescape
 from cordwood.cli.record_json import BadJson, parse_record
 from cordwood.cli.spots import AtOffset, AtTime, BadSpot, BeforeEnd, Earliest, Latest, Spot, parse_spot, parse_spots
+from cordwood.cli.times import duration_text, parse_duration_ms, time_text
 from cordwood.client.admin.configs import AlterOperation, ConfigChange
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import BadSetting
+from cordwood.client.errors import BadSetting, ClientError
 from cordwood.wire.record import Record
 
 P = TopicPartition("orders", 2)
@@ -250,3 +253,64 @@ def test_changes_set_add_and_take_away() -> None:
 def test_what_is_no_change_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not NAME=VALUE"):
         parse_changes([text], "--set")
+
+
+# ---- lengths of time
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_ms"),
+    [
+        ("0ms", 0),
+        ("500ms", 500),
+        ("90s", 90_000),
+        ("15m", 900_000),
+        ("2h", 7_200_000),
+        ("7d", 604_800_000),
+        ("PT1H30M", 5_400_000),
+        ("P1DT2H3M4.5S", 93_784_500),
+        ("P7D", 604_800_000),
+    ],
+)
+def test_a_length_of_time_is_read(text: str, duration_ms: int) -> None:
+    assert parse_duration_ms(text) == duration_ms
+
+
+@pytest.mark.parametrize("text", ["", "5", "-5m", "5 m", "1.5h", "h", "P", "PT", "P1DT", "P1H", "٣s"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no length of time; there are 500ms, 90s"):
+        parse_duration_ms(text)
+
+
+def test_times_are_told_as_people_read_them() -> None:
+    told = [duration_text(duration_ms) for duration_ms in (0, 999, 1_000, 61_000, 7_500_000, 90_061_000)]
+    assert told == ["0ms", "999ms", "1s", "1m 1s", "2h 5m", "1d 1h"]
+    assert time_text(1_700_000_000_123) == "2023-11-14T22:13:20.123+00:00"
+
+
+# ---- names and partitions
+
+
+def test_partitions_are_chosen_by_topic_and_number() -> None:
+    whole, some = parse_partition_choices(["orders", "bills:0,12"], "--topic")
+    assert (whole, some) == (PartitionChoice("orders", ()), PartitionChoice("bills", (0, 12)))
+    assert whole.has(TopicPartition("orders", 7))
+    assert not whole.has(TopicPartition("bills", 7))
+    assert some.has(TopicPartition("bills", 12))
+    assert not some.has(TopicPartition("bills", 1))
+
+
+@pytest.mark.parametrize("text", ["", ":0", "orders:", "orders:0,", "orders:-1", "orders:0:1", "orders:x"])
+def test_what_names_no_partitions_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not TOPIC or TOPIC:PARTITION,PARTITION"):
+        parse_partition_choices([text], "--topic")
+
+
+def test_names_are_chosen_by_themselves_and_by_patterns() -> None:
+    known = ["a", "a[1]", "b"]
+    assert choose_names("group", known, []) == known
+    assert choose_names("group", known, ["a*"]) == ["a", "a[1]"]
+    assert choose_names("group", known, ["a[1]"]) == ["a[1]"], "a name that looks like a pattern is a name"
+    assert choose_names("group", known, ["c", "d*"], missing_ok=True) == []
+    with pytest.raises(ClientError, match="no group matches 'c\\*'"):
+        choose_names("group", known, ["c*"])

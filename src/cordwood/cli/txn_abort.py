@@ -28,7 +28,7 @@ def abort(
     transactional_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]",
+            metavar="ID",
             help="A transactional id: its coordinator aborts what is open, and its producer is fenced.",
             show_default=False,
             autocompletion=complete_transaction,
@@ -52,11 +52,9 @@ def abort(
 ) -> None:
     """Abort a transaction: one that is open, by its ID; one that hangs, by its partition.
 
-    By ID, the transactional id is taken over from its producer (InitProducerId), as a restart of it would: the
-    coordinator aborts the transaction in all its partitions, and the old producer gets an error when it goes on.
+    By ID, the transactional id is taken over (InitProducerId): all its partitions abort, its producer is fenced.
 
-    With --topic, an abort marker is written into that one partition (WriteTxnMarkers), past any coordinator. That is
-    refused while a coordinator knows of the transaction.
+    With --topic, an abort marker is written there alone (WriteTxnMarkers); refused while a coordinator knows of it.
     """
     if (transactional_id is None) == (topic is None):
         raise typer.BadParameter("give either a transactional id or --topic", param_hint="ID")
