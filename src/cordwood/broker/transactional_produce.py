@@ -219,22 +219,28 @@ class TransactionalProduce:
         """Says the last word right before the batches are written."""
         refusals: dict[TopicPartition, Refusal] = {}
         for partition, batch in batches.items():
-            key = (*partition, batch.producer.producer_id)
             error = errors.get(partition, ErrorCode.NONE)
-            guard = guards[partition]
             if error:
                 refusals[partition] = _unverified(error, generation)
-            elif self._guards.get(key) is not guard:
-                refusals[partition] = Refusal(
-                    ErrorCode.INVALID_TXN_STATE, "the transaction has ended while its partition was asked after"
-                )
-            else:
-                refusal = _out_of_order(batch, guard, generation)
+            elif not _is_open(batch.log, batch.producer):
+                # Otherwise a batch that was sent before this one has begun it.
+                refusal = self._let_in(partition, batch, guards[partition], generation)
                 if refusal is not None:
                     refusals[partition] = refusal
-                else:
-                    del self._guards[key]
         return refusals
+
+    def _let_in(
+        self, partition: TopicPartition, batch: _Batch, guard: _Guard, generation: _Generation
+    ) -> Refusal | None:
+        key = (*partition, batch.producer.producer_id)
+        if self._guards.get(key) is not guard:
+            return Refusal(
+                ErrorCode.INVALID_TXN_STATE, "the transaction has ended while its coordinator was asked about it"
+            )
+        refusal = _out_of_order(batch, guard, generation)
+        if refusal is None:
+            del self._guards[key]
+        return refusal
 
 
 def _is_open(log: Log, producer: ProducerIdAndEpoch) -> bool:
