@@ -23,8 +23,13 @@ _log = logging.getLogger(__name__)
 
 
 def begin_session(state: GroupState, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-    member.session_alarm = partial(_session_over, group, member)
+    watch(group, member)
     renew_session(state, member, timeout_ms)
+
+
+def watch(group: ClassicGroup, member: ClassicMember) -> None:
+    """What happens when its session is over; the session is another matter."""
+    member.session_alarm = partial(_session_over, group, member)
 
 
 def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState) -> Decision[None]:

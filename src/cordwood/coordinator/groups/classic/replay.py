@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 from .effects import Effects
-from .expiry import begin_session
+from .expiry import begin_session, watch
 from .group import ClassicGroup
 from .member import ClassicMember
 from .rebalance import end_timers, prepare_rebalance
@@ -53,7 +53,9 @@ def _take_in(group: ClassicGroup, value: GroupMetadataValue) -> None:
     for member_id, metadata in said.items():
         member = group.members.get(member_id)
         if member is None:
-            group.add(_member(metadata, value.protocol))
+            member = _member(metadata, value.protocol)
+            watch(group, member)
+            group.add(member)
         else:
             _update(group, member, metadata, value.protocol)
     group.generation = value.generation
