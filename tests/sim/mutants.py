@@ -9,7 +9,7 @@ import pytest
 
 from cordwood.broker import fetch_read
 from cordwood.broker.background import Background
-from cordwood.broker.controller import Controller
+from cordwood.broker.controller import CommittedLog
 from cordwood.log import compaction, directory, recovery, retention
 from cordwood.log.log import FlushJob, Log
 from cordwood.log.offset_map import OffsetMap
@@ -116,16 +116,13 @@ def compact_the_last_of_a_key_away(patch: Patch) -> None:
 
 
 def publish_before_the_commit(patch: Patch) -> None:
-    write = Controller._write
+    def publish_all(log: CommittedLog) -> bool:
+        while log._state.unpublished:
+            delta, log.image = log._state.unpublished.popleft()
+            log._publish(delta, log.image)
+        return True
 
-    def write_and_publish(controller: Controller, decided: Any) -> None:
-        write(controller, decided)
-        while controller._unpublished:
-            delta, image = controller._unpublished.popleft()
-            controller.committed = image
-            controller._publish(delta, image)
-
-    patch.setattr(Controller, "_write", write_and_publish)
+    patch.setattr(CommittedLog, "is_committed", property(publish_all))
 
 
 def answer_a_duplicate_with_the_next_offset(patch: Patch) -> None:

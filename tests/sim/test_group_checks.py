@@ -48,6 +48,7 @@ class Story:
                 ended_s,
                 outcome,
                 transaction=transaction,
+                asked_s=begun_s,
             )
         )
         return str(number)

@@ -48,7 +48,8 @@ class Commit:
     """An offset of one partition that was to be committed. Its number goes with it as metadata, so whoever is told of
     the offset knows which commit it was.
 
-    One that is part of a transaction begins and ends with the request that commits that.
+    One that is part of a transaction begins and ends with the request that commits that, some time after it was asked
+    for.
     """
 
     number: int
@@ -63,6 +64,7 @@ class Commit:
     outcome: CommitOutcome = CommitOutcome.UNKNOWN
     error: int = 0
     transaction: int = -1
+    asked_s: float = 0.0
 
     @property
     def is_transactional(self) -> bool:

@@ -8,7 +8,7 @@ time, until then.
 
 from collections.abc import Iterator
 
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
+from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead, Tenure
 from cordwood.sim.history import History, Promise
 from cordwood.sim.partition import Partition
 
@@ -73,17 +73,20 @@ def _precedes(one: Commit, other: Commit) -> bool:
 
 def _of_former_owners(history: History) -> Iterator[Violation]:
     """A member that goes on with what it had once is told so."""
-    tenures = {tenure.number: tenure for tenure in history.groups.tenures}
+    tenures: dict[tuple[str, Partition], list[Tenure]] = {}
+    for tenure in history.groups.tenures:
+        tenures.setdefault((tenure.group, tenure.partition), []).append(tenure)
     for commit in history.groups.commits:
-        if commit.outcome is not CommitOutcome.ACKNOWLEDGED or commit.tenure not in tenures:
+        if commit.outcome is not CommitOutcome.ACKNOWLEDGED:
             continue
-        mine = tenures[commit.tenure]
-        for other in history.groups.tenures:
+        here = tenures.get((commit.group, commit.partition), [])
+        mine = next((tenure for tenure in here if tenure.number == commit.tenure), None)
+        for other in here:
             if (
-                (other.group, other.partition) == (mine.group, mine.partition)
+                mine is not None
                 and other.number > mine.number
                 and other.owner != mine.owner
-                and other.begun_s < min(commit.begun_s, other.ended_s)
+                and other.begun_s < min(commit.asked_s, other.ended_s)
             ):
                 yield Violation("only who has a partition commits for it", f"{commit}; but {other}")
                 break

@@ -107,20 +107,21 @@ class Member(Client, ABC):
                 # It does nothing for so long that it may be taken for dead, and then goes on as if nothing was.
                 await asyncio.sleep(self.plan.session_timeout_s * self.source.uniform(0.5, 2.0))
             elif self.chance(_DEATH):
-                await self._die()
+                await self.die()
                 return
             elif self.chance(_LEAVING):
                 await self._depart()
                 return
             try:
-                await self._consume()
+                await self.consume()
                 await self.heartbeat()
             except NetworkError:
                 await self.pause(_BACKOFF_S)
                 await find_coordinator(self, self.plan.group_id)
             await self.pause(_MAX_PAUSE_S)
 
-    async def _die(self) -> None:
+    async def die(self) -> None:
+        """And be started again after a while."""
         self.hands.let_go_of_all()
         self.disconnect()
         self.forget_identity()
@@ -139,17 +140,18 @@ class Member(Client, ABC):
 
     # ---- reading and committing
 
-    async def _consume(self) -> None:
+    async def consume(self) -> None:
+        """A turn of its life. Raises `Fenced`, `Rebalancing`, `NetworkError`."""
         if self.hands.unknown:
-            await self._look_up_positions()
+            await self.look_up_positions(require_stable=self.chance(_STABLE))
         if self.hands.positions:
             await self._poll()
         if self.hands.positions and self.chance(_COMMIT):
             await self.commit()
 
-    async def _look_up_positions(self) -> None:
+    async def look_up_positions(self, *, require_stable: bool) -> None:
         told = await committed_offsets(
-            self, self.plan.group_id, self.hands.unknown, self.identity, require_stable=self.chance(_STABLE)
+            self, self.plan.group_id, self.hands.unknown, self.identity, require_stable=require_stable
         )
         if isinstance(told, ErrorCode):
             self.note_error(told)

@@ -73,8 +73,16 @@ class Position:
 
 def new_commit(client: Client, group: str, partition: Partition, position: Position) -> Commit:
     run = client.run
+    now_s = run.now_s
     commit = Commit(
-        run.next_number(), client.name, group, partition, position.offset, position.tenure, begun_s=run.now_s
+        run.next_number(),
+        client.name,
+        group,
+        partition,
+        position.offset,
+        position.tenure,
+        begun_s=now_s,
+        asked_s=now_s,
     )
     run.history.groups.commits.append(commit)
     return commit

@@ -14,7 +14,7 @@ from cordwood.sim.batches import encode, new_send
 from cordwood.sim.client import Client, Run, by_topic
 from cordwood.sim.group_history import Commit, CommitOutcome
 from cordwood.sim.groups.coordinator import TRANSACTION, UNAVAILABLE, find_coordinator
-from cordwood.sim.groups.offsets import Position, new_commit
+from cordwood.sim.groups.offsets import NOBODY, Identity, Position, new_commit
 from cordwood.sim.history import Outcome, Send
 from cordwood.sim.partition import Partition
 from cordwood.sim.producers import answers_of, note_answer, produce_request
@@ -38,6 +38,7 @@ _STALL = 0.02
 _ZSTD_SINCE = 7
 _PRODUCE_V2, _END_V2, _OFFSETS_V2 = 12, 5, 5
 _CLIENT_ADDS_UNTIL = 3
+_MEMBERS_SINCE = 3
 _RECOVERY_SINCE = 3
 _RECOVERS = 0.3
 
@@ -196,8 +197,13 @@ class TransactionalProducer(Client):
         self._added.update(partitions)
 
     async def commit_offsets(
-        self, transaction: Transaction, group: str, positions: Mapping[Partition, Position]
+        self,
+        transaction: Transaction,
+        group: str,
+        positions: Mapping[Partition, Position],
+        identity: Identity = NOBODY,
     ) -> None:
+        """As a member of the group, or as somebody who assigns itself what it reads."""
         if self.generation is Generation.V1:
             added = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,
@@ -217,6 +223,9 @@ class TransactionalProducer(Client):
             group_id=group,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
+            generation_id=identity.generation,
+            member_id=identity.member_id,
+            group_instance_id=identity.instance_id,
             topics=[
                 TxnOffsetCommitRequestTopic(
                     name=topic,
@@ -237,7 +246,7 @@ class TransactionalProducer(Client):
             topics = response.topics  # type: ignore[attr-defined]
             return {ErrorCode(one.error_code) for topic in topics for one in topic.partitions}
 
-        version = self._version(request, 0, _OFFSETS_V2)
+        version = self._version(request, 0 if identity is NOBODY else _MEMBERS_SINCE, _OFFSETS_V2)
         await self._ask_until_done(request, errors_of, version, again=self.generation is Generation.V2)
 
     async def end(self, transaction: Transaction, *, commit: bool) -> None:

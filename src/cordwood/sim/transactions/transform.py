@@ -6,20 +6,16 @@ and fences whoever had it before.
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Over, Run
-from cordwood.sim.consumer import fetch_topics, note_read, partitions_of
 from cordwood.sim.groups.coordinator import find_coordinator
 from cordwood.sim.groups.offsets import Position, committed_offsets
-from cordwood.sim.history import Seen
 from cordwood.sim.partition import Partition
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.fetch import FetchRequest
 
 from .producer import Died, Generation, Lost, TransactionalProducer
+from .transformation import read_committed, transformed
 
-_FETCH_SINCE = 10
 _MAX_PAUSE_S = 0.2
 _MAX_AWAY_S = 2.0
-_ABORT = 0.1
 
 
 class Transform(TransactionalProducer):
@@ -73,34 +69,11 @@ class Transform(TransactionalProducer):
 
     async def _step(self) -> None:
         try:
-            records, position = await self._poll()
+            read = await read_committed(self, self._from, self._position)
         except NetworkError:
             return
-        if position == self._position:
+        if read.next_offset == self._position:
             return
-        transaction = self.begin()
-        for record in records:
-            sends = await self.send(transaction, [self.source.choice(self._targets)])
-            place = (self._group, *self._from, record.offset)
-            for send in sends:
-                self.run.history.transactions.inputs[send.values[0]] = place
-        await self.commit_offsets(transaction, self._group, {self._from: Position(position, self.tenure)})
-        commit = not self.chance(_ABORT)
-        await self.end(transaction, commit=commit)
-        if commit:
-            self._position = position
-
-    async def _poll(self) -> tuple[list[Seen], int]:
-        request = FetchRequest(
-            max_wait_ms=200,
-            min_bytes=1,
-            max_bytes=1_000,
-            isolation_level=1,
-            session_epoch=-1,
-            topics=fetch_topics(self.run, {self._from: self._position}, 1_000),
-        )
-        begun_s = self.run.now_s
-        response = await self.ask(request, self.source.randint(_FETCH_SINCE, FetchRequest.stable_versions.high))
-        ((partition, data),) = partitions_of(self.run, response)
-        read = note_read(self, partition, self._position, begun_s, data, is_alone=True, is_committed=True)
-        return list(read.visible()), read.next_offset
+        position = Position(read.next_offset, self.tenure)
+        if await transformed(self, self._group, read, self._targets, position):
+            self._position = read.next_offset

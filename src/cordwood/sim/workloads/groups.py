@@ -24,19 +24,33 @@ _Kind = Callable[[Run, str, GroupPlan, str | None], Member]
 _KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
 
 
-def _settings(history: History, source: Random) -> dict[str, str]:
-    session_timeout_ms = str(source.choice((500, 1_000, 2_000)))
+def group_settings(source: Random) -> dict[str, str]:
+    """Sessions that are over soon."""
     return {
-        **busy_settings(history, source),
-        "num.partitions": str(source.randint(1, 4)),
         "offsets.topic.num.partitions": str(source.randint(1, 3)),
         "group.initial.rebalance.delay.ms": source.choice(("0", "0", "700")),
         "group.min.session.timeout.ms": "100",
         "group.consumer.min.session.timeout.ms": "100",
         "group.consumer.min.heartbeat.interval.ms": "50",
         "group.consumer.heartbeat.interval.ms": "100",
-        "group.consumer.session.timeout.ms": session_timeout_ms,
+        "group.consumer.session.timeout.ms": str(source.choice((500, 1_000, 2_000))),
         "group.consumer.migration.policy": source.choice(("bidirectional", "bidirectional", "disabled")),
+    }
+
+
+def new_plan(run: Run, source: Random, group_id: str, topics: list[str], *, has_both_protocols: bool) -> GroupPlan:
+    """The session timeout of consumer groups is the node's; what classic members ask for is the same here."""
+    session_timeout_s = run.machine.config.integer("group.consumer.session.timeout.ms") / 1000
+    rebalance_timeout_s = source.choice((0.5, 1.5, 4.0))
+    wanted = tuple(source.sample(topics, source.randint(1, len(topics))))
+    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s, has_both_protocols)
+
+
+def _settings(history: History, source: Random) -> dict[str, str]:
+    return {
+        **busy_settings(history, source),
+        **group_settings(source),
+        "num.partitions": str(source.randint(1, 4)),
     }
 
 
@@ -48,7 +62,7 @@ async def _main(run: Run, source: Random) -> None:
     watchers: list[Watcher] = []
     for number in range(source.randint(1, 3)):
         kinds: Sequence[_Kind] = source.choice(_KINDS)
-        plan = _plan(run, source, f"group-{number}", topics, has_both_protocols=len(kinds) > 1)
+        plan = new_plan(run, source, f"group-{number}", topics, has_both_protocols=len(kinds) > 1)
         members += _members(run, source, plan, kinds)
         watchers.append(Watcher(run, f"watcher-{number}", plan.group_id))
     producers = [PlainProducer(run, f"plain-{number}") for number in range(source.randint(1, 2))]
@@ -61,14 +75,6 @@ async def _main(run: Run, source: Random) -> None:
     for watcher in watchers:
         await watcher.look(judge)
     await read_everything(judge)
-
-
-def _plan(run: Run, source: Random, group_id: str, topics: list[str], *, has_both_protocols: bool) -> GroupPlan:
-    """The session timeout of consumer groups is the node's; what classic members ask for is the same here."""
-    session_timeout_s = run.machine.config.integer("group.consumer.session.timeout.ms") / 1000
-    rebalance_timeout_s = source.choice((0.5, 1.5, 4.0))
-    wanted = tuple(source.sample(topics, source.randint(1, len(topics))))
-    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s, has_both_protocols)
 
 
 def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) -> list[Member]:

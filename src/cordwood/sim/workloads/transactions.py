@@ -9,29 +9,32 @@ from cordwood.sim.admin import Admin
 from cordwood.sim.client import Run
 from cordwood.sim.consumer import Consumer
 from cordwood.sim.faults import Faults
+from cordwood.sim.groups.member import Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
 from cordwood.sim.producers import PlainProducer
+from cordwood.sim.transactions.group_transform import ClassicTransform, ConsumerTransform
 from cordwood.sim.transactions.producer import Generation
 from cordwood.sim.transactions.transform import Transform
 from cordwood.sim.transactions.writer import Writer
 
 from .base import Workload, busy_settings
+from .groups import group_settings, new_plan
 
 _DURATION_S = 15.0
 _TIMEOUTS_MS = (500, 2_000, 6_000)
 _CHECK_MS = 200
 # Time enough for whatever was left open to be aborted.
 _ENDING_S = 10.0
-_GROUP = "transform"
+_GROUP, _MEMBERS = "transform", "members"
 
 
 def _settings(history: History, source: Random) -> dict[str, str]:
     return {
         **busy_settings(history, source),
         "num.partitions": str(source.randint(1, 3)),
-        "offsets.topic.num.partitions": str(source.randint(1, 3)),
+        **group_settings(source),
         "transaction.state.log.num.partitions": str(source.randint(1, 3)),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_CHECK_MS),
     }
@@ -40,10 +43,12 @@ def _settings(history: History, source: Random) -> dict[str, str]:
 async def _main(run: Run, source: Random) -> None:
     faults = asyncio.ensure_future(Faults(run).work())
     await Admin(run, "admin").make_topics(["input", "output"])
-    watcher = Watcher(run, "watcher", _GROUP, resets=False)
-    work: list[Coroutine[Any, Any, None]] = [watcher.work(), PlainProducer(run, "plain").work()]
+    watchers = [Watcher(run, f"watcher of {group}", group, resets=False) for group in (_GROUP, _MEMBERS)]
+    work: list[Coroutine[Any, Any, None]] = [PlainProducer(run, "plain").work()]
+    work += [watcher.work() for watcher in watchers]
     work += [writer.work() for writer in _writers(run, source)]
     work += [transform.work() for transform in _transforms(run, source)]
+    work += [member.work() for member in _members(run, source)]
     partitions = run.partitions
     work += [
         Consumer(run, f"consumer-{number}", source.sample(partitions, source.randint(1, len(partitions)))).work()
@@ -56,7 +61,8 @@ async def _main(run: Run, source: Random) -> None:
     await asyncio.gather(faults, *clients)
     judge = await crash_and_start(run, source)
     await asyncio.sleep(_ENDING_S)
-    await watcher.look(judge)
+    for watcher in watchers:
+        await watcher.look(judge)
     await read_everything(judge)
 
 
@@ -84,6 +90,18 @@ def _transforms(run: Run, source: Random) -> list[Transform]:
                 Transform(run, name, generation, timeout_ms, group=_GROUP, source=partition, targets=targets)
             )
     return transforms
+
+
+def _members(run: Run, source: Random) -> list[Member]:
+    """Of one group, which share the input, each with a transactional id of its own."""
+    kinds = source.choice(((ClassicTransform,), (ConsumerTransform,), (ClassicTransform, ConsumerTransform)))
+    plan = new_plan(run, source, _MEMBERS, ["input"], has_both_protocols=len(kinds) > 1)
+    targets = [partition for partition in run.partitions if partition[0] == "output"]
+    generation, timeout_ms = source.choice(list(Generation)), max(_TIMEOUTS_MS)
+    return [
+        source.choice(kinds)(run, f"member-{number}", plan, generation, timeout_ms, targets)
+        for number in range(source.choice((0, 1, 2, 3)))
+    ]
 
 
 TRANSACTIONS = Workload("transactions", {Promise.DURABLE: 5, Promise.KILLS: 5}, _settings, _main)
