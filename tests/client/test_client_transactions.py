@@ -93,7 +93,7 @@ def test_a_transaction_belongs_to_an_id_that_has_its_producer_and_its_partition(
                 topics=[TopicData(topic="t", partitions=[0])],
             ),
             "wrong": TransactionState(
-                transactional_id="wrong", producer_id=6, topics=[TopicData(topic="t", partitions=[7])]
+                transactional_id="wrong", producer_id=6, topics=[TopicData(topic="t", partitions=[1])]
             ),
         }
         async with scripted_brokers() as brokers:
