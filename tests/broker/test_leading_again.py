@@ -6,6 +6,8 @@ import pytest
 from simulated import SimulatedNode, simulate
 
 from cordwood.metadata.image import LeaderRecovery
+from data_answers.batches import batch
+from data_answers.requests import produce
 
 
 @pytest.mark.parametrize("ending", ["kill", "lose_power", "stop"])
@@ -20,5 +22,10 @@ def test_after_any_end_its_partitions_are_led_and_recovered(ending: str) -> None
         state = SimulatedNode(node.world, node.machine).broker.image.topics.partition("t", 0)
         assert state is not None
         assert (state.leader, state.isr, state.leader_recovery) == (1, (1,), LeaderRecovery.RECOVERED)
+        # Nobody wrote to it before, so there was nothing of it on the disk.
+        channel = await SimulatedNode(node.world, node.machine).connect()
+        response = await channel.request(produce("t", batch("a"), acks=-1), 9)
+        (answer,) = response.responses[0].partition_responses
+        assert (answer.error_code, answer.base_offset) == (0, 0)
 
     simulate(test)

@@ -133,6 +133,7 @@ def test_partitions_that_were_moved_while_the_node_was_down_are_found_and_told_o
         await node.create("t", 2)
         await settled(node)
         (index,) = in_directory(node, ONE)
+        assert await send(node, index, "a") == ErrorCode.NONE
         await host.node.stop()
         for path, data in host.disks[ONE].files().items():
             if path.startswith(f"t-{index}/"):
@@ -269,10 +270,11 @@ def test_a_disk_that_fails_in_the_background_takes_its_partitions_only(
 
 def test_an_empty_directory_that_fails_is_told_of_too(caplog: pytest.LogCaptureFixture) -> None:
     async def test(host: Host, node: InProcessNode) -> None:
-        host.disks[ONE].fail_next("create", errno.ENOSPC)
-        await node.create("t", 1)
+        host.disks[ONE].fail_next("stat", errno.EIO)
+        channel = await node.connect()
+        with contextlib.suppress(ConnectionLost):
+            await channel.request(DescribeLogDirsRequest(topics=None), 4)
         await settled(node)
-        assert state(node, 0).leader == BROKER or in_directory(node, TWO) == []
         assert len(node.broker.image.brokers[BROKER].log_dirs) == 1
 
     with_disks(test)

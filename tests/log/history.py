@@ -388,7 +388,9 @@ class History:
         self.flushing = self.writing_epochs = self.checkpointing = None
         self.directory = self._open_directory()
         self.directory.open()
-        self.log = self.directory.logs[TOPIC, PARTITION]
+        # A new one has no files until its first batch: its broker makes it again.
+        found = self.directory.logs.get((TOPIC, PARTITION))
+        self.log = found or self.directory.create(TOPIC, PARTITION, TOPIC_ID, self.clock.ms)
 
     def _open_directory(self) -> LogDirectory:
         return LogDirectory(

@@ -18,9 +18,9 @@ from .checkpoint import (
     decode_clean_shutdown,
     decode_partition_metadata,
     encode_clean_shutdown,
-    encode_partition_metadata,
 )
 from .config import MAX_INT64, LogConfig
+from .creation import new_log
 from .files import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
@@ -34,6 +34,7 @@ from .log import Log
 from .metrics import LogMetrics
 from .offset_checkpoint import OffsetCheckpoint
 from .offset_checkpoint import TopicPartition as TopicPartition
+from .place import Place
 from .recovery import DEFAULT_PRODUCER_EXPIRATION_MS, OpenOptions, open_log
 from .recovery_progress import RecoveryProgress
 from .removals import Removals
@@ -228,12 +229,18 @@ class LogDirectory:
         return log
 
     def _create_log(self, topic: str, path: str, topic_id: Uuid, now_ms: int) -> Log:
-        self.disk.make_directory(path, sync=False)
-        metadata = self.disk.create(f"{path}/{PARTITION_METADATA}")
-        metadata.append(encode_partition_metadata(topic_id))
-        metadata.close()
-        options = OpenOptions(clean=True, is_new=True, producer_expiration_ms=self._producer_expiration_ms)
-        return self._open(topic, path, options, now_ms)
+        if self.disk.failure is not None:
+            raise self.disk.failure.with_traceback(None)
+        config = self._config_of(topic)
+        return new_log(
+            Place(self.disk, path, self._cache, config.index_interval_bytes),
+            topic_id,
+            config,
+            self._random,
+            now_ms=now_ms,
+            producer_expiration_ms=self._producer_expiration_ms,
+            removals=self.removals,
+        )
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
         """The partition is gone at once; its files go in the second step, `purge`."""
@@ -243,7 +250,8 @@ class LogDirectory:
         log.discard()
         # Not synced: until it is, a crash may bring the partition back, and the cluster's metadata knows that it is
         # gone. A new partition of the name becomes durable together with this: its first flush syncs the same names.
-        self._doom((topic, partition), log.directory, now_ms + log.config.file_delete_delay_ms)
+        if log.has_files:
+            self._doom((topic, partition), log.directory, now_ms + log.config.file_delete_delay_ms)
         self._forget((topic, partition))
 
     def _doom(self, partition: TopicPartition, path: str, due_ms: int) -> None:
@@ -269,7 +277,8 @@ class LogDirectory:
     def drop_future(self, topic: str, partition: int, now_ms: int) -> None:
         log = self.futures.pop((topic, partition))
         log.discard()
-        self._doom((topic, partition), log.directory, now_ms)
+        if log.has_files:
+            self._doom((topic, partition), log.directory, now_ms)
 
     def note_future(self, topic: str, partition: int, cleaned_to: int) -> None:
         """Makes durable what the checkpoints are to say of it once it is adopted. Its log is flushed; it is the only
@@ -372,7 +381,7 @@ class LogDirectory:
         if checkpoint is self.cleaner_checkpoint:
             return dict(self.cleaner_offsets)
         offset_of = self._offset_of(checkpoint)
-        offsets = ((partition, offset_of(log)) for partition, log in self.logs.items())
+        offsets = ((partition, offset_of(log)) for partition, log in self.logs.items() if log.has_files)
         return {partition: offset for partition, offset in offsets if offset is not None}
 
     def _offset_of(self, checkpoint: OffsetCheckpoint) -> Callable[[Log], int | None]:
@@ -396,7 +405,7 @@ class LogDirectory:
         ]
         if walked:
             for number, (partition, log) in enumerate(list(self.logs.items()), start=1):
-                if self.logs.get(partition) is log:
+                if log.has_files and self.logs.get(partition) is log:
                     for offsets, offset_of in walked:
                         offset = offset_of(log)
                         if offset is not None:

@@ -80,7 +80,7 @@ class Log:
         recovery_point: int,
         now_ms: int,
         removals: Removals | None = None,
-        is_new: bool = False,
+        make_files: Callable[[], None] | None = None,
         is_clean: bool = False,
     ) -> None:
         self.place = place
@@ -100,8 +100,10 @@ class Log:
         self.high_watermark = start_offset
         self.last_flush_ms = now_ms
         self._random = random
-        # Its directory was made by this process; its first flush makes that durable too.
-        self._is_new = is_new
+        # Of a log that has no files yet: called before something is written, or somebody asks for them.
+        self._make_files = make_files
+        # Its directory is made by this process; its first flush makes that durable too.
+        self._is_new = make_files is not None
         # Whether there may be anything that a clean stop has to write.
         self._is_touched = not is_clean
         # Sealed since the last flush, or not known to be synced since the log was opened.
@@ -121,6 +123,16 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({self.directory}, {self.start_offset}..{self.end_offset})"
+
+    @property
+    def has_files(self) -> bool:
+        """A new log has none until its first batch (see `creation`)."""
+        return self._make_files is None
+
+    def make_files(self) -> None:
+        if self._make_files is not None:
+            self._make_files()
+            self._make_files = None
 
     @property
     def active(self) -> Segment:
@@ -228,6 +240,7 @@ class Log:
             and config is room.config
         ):
             return segment
+        self.make_files()
         if should_roll(segment, config, more_bytes, max_timestamp, last_offset, now_ms):
             return self._roll_for(last_offset, first_offset, now_ms)
         if segment.file.size > 0:
@@ -266,6 +279,7 @@ class Log:
         return self.roll(now_ms, first_offset)
 
     def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
+        self.make_files()
         self._names_changed += 1
         return Segment.create(self.place, base_offset, now_ms, self._roll_jitter_ms())
 
@@ -300,6 +314,7 @@ class Log:
         Everything that opening the log trusts below the recovery point goes along: indexes, snapshots, leader epochs.
         The active segment's indexes do not, since it is walked from its start after a crash.
         """
+        self.make_files()
         sealed = self._unsynced[:_SEGMENTS_PER_FLUSH]
         is_whole = len(sealed) == len(self._unsynced)
         end_offset = self.end_offset if is_whole else self._unsynced[len(sealed)].base_offset
@@ -563,6 +578,7 @@ class Log:
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Empties the log and goes on at `offset`: the leader does not have what lies between any more."""
         self._is_touched = True
+        self.make_files()
         logger.info("emptying %s, which goes on at offset %d", self.directory, offset)
         # The new segment is there before the last old one goes, so that a crash never takes the log back to offset 0.
         before = self.segments.between(0, offset)

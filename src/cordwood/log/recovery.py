@@ -48,8 +48,6 @@ class OpenOptions:
     """What the directory's checkpoints say of the partition, and whom to tell."""
 
     clean: bool = False
-    # The directory was just made: its first flush makes it durable with its `partition.metadata`.
-    is_new: bool = False
     recovery_point: int = 0
     start_offset: int = 0
     high_watermark: int = 0
@@ -151,8 +149,7 @@ class _Opening:
             recovery_point=end_offset if self.options.clean else min(self.options.recovery_point, end_offset),
             now_ms=self.now_ms,
             removals=removals,
-            is_new=self.options.is_new,
-            is_clean=self.options.clean and not self.options.is_new and not incomplete,
+            is_clean=self.options.clean and not incomplete,
         )
         log.advance_high_watermark(max(self.options.high_watermark, start_offset))
         return log

@@ -42,6 +42,7 @@ class Segment:
         "base_offset",
         "created_ms",
         "file",
+        "has_file",
         "has_index_files",
         "offset_index",
         "place",
@@ -71,6 +72,8 @@ class Segment:
         self.offset_index = OffsetIndex(place, base_offset, sizes.get(OFFSET_INDEX, 0), stage)
         self.time_index = TimeIndex(place, base_offset, sizes.get(TIME_INDEX, 0), stage)
         self.txn_index = TxnIndex(place, base_offset, sizes.get(TXN_INDEX, 0), stage)
+        # The first one of a new log gets its file with its first batch (see `creation`).
+        self.has_file = True
         # An empty segment may do without them. Creating a file is the dearest part of creating a partition.
         self.has_index_files = OFFSET_INDEX in sizes and TIME_INDEX in sizes
         self._bytes_since_index = 0
@@ -114,7 +117,9 @@ class Segment:
     def largest_timestamp(self) -> int:
         """What retention goes by: the youngest record, or the file's age when no record has a timestamp."""
         timestamp = self.max_timestamp
-        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.file.path)
+        if timestamp >= 0:
+            return timestamp
+        return self._disk.modified_ms(self.file.path) if self.has_file else self.created_ms
 
     def path(self, kind: str) -> str:
         return f"{self.place.directory}/{file_name(self.base_offset, kind, self.stage)}"
