@@ -12,7 +12,7 @@ from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets
 from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.later import Later
-from cordwood.coordinator.shard import Shard
+from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.timers import Timers
 from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
 from cordwood.coordinator.transactions.state import TransactionState
@@ -20,12 +20,7 @@ from cordwood.log.log import Log
 
 
 def answer_before_the_commit(patch: Patch) -> None:
-    def at_once(shard: Any, decided: Any) -> Any:
-        for answer in decided.answers:
-            answer.later.resolve(answer.response)
-        return decided.response
-
-    patch.setattr(Shard, "_when_committed", at_once)
+    patch.setattr(PartitionLog, "is_committed", property(lambda _: True))
 
 
 # ---- groups

@@ -116,13 +116,16 @@ def compact_the_last_of_a_key_away(patch: Patch) -> None:
 
 
 def publish_before_the_commit(patch: Patch) -> None:
-    def publish_all(log: CommittedLog) -> bool:
+    when_committed = CommittedLog.when_committed
+
+    def at_once(log: CommittedLog, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
+        when_committed(log, end_offset, lambda _: None)
         while log._state.unpublished:
             delta, log.image = log._state.unpublished.popleft()
             log._publish(delta, log.image)
-        return True
+        then(ErrorCode.NONE)
 
-    patch.setattr(CommittedLog, "is_committed", property(publish_all))
+    patch.setattr(CommittedLog, "when_committed", at_once)
 
 
 def answer_a_duplicate_with_the_next_offset(patch: Patch) -> None:
