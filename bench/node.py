@@ -13,12 +13,12 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.nodes import disk_rows, life_rows, load_rows
+from bench.nodes import disk_rows, life_rows, load_rows, transaction_rows
 from bench.nodes.brokers import Broker, Cordwood, Kafka, Running
 from bench.nodes.table import HEADER, Bench, Row, lines
 
 WARM_UP_RUNS = 10
-ROWS = (*load_rows.ROWS, *disk_rows.ROWS, *life_rows.ROWS)
+ROWS = (*load_rows.ROWS, *disk_rows.ROWS, *transaction_rows.ROWS, *life_rows.ROWS)
 
 
 def main(arguments: list[str] | None = None) -> None:
