@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiokafka import (  # type: ignore[import-untyped]
     AIOKafkaConsumer,
@@ -19,13 +19,11 @@ from aiokafka.errors import CommitFailedError, KafkaError  # type: ignore[import
 from aiokafka_client import connection_settings
 from kafka_client import Address
 from member_journal import Journal, Place, Position
-
-if TYPE_CHECKING:
-    from group_member import MemberSpec
+from member_spec import MemberSpec
 
 
 class AiokafkaMember:
-    def __init__(self, spec: "MemberSpec", journal: Journal) -> None:
+    def __init__(self, spec: MemberSpec, journal: Journal) -> None:
         self._journal = journal
         self._loop = asyncio.new_event_loop()
         self._consumer = self._loop.run_until_complete(self._joined(spec))
@@ -45,7 +43,7 @@ class AiokafkaMember:
         self._journal.revoked(self._journal.owned)
         self._loop.run_until_complete(self._consumer.stop())
 
-    async def _joined(self, spec: "MemberSpec") -> Any:
+    async def _joined(self, spec: MemberSpec) -> Any:
         consumer = AIOKafkaConsumer(**member_settings(spec))
         listener = self._listener = _Listener(self._journal, consumer, self._commit)
         self._consumer = consumer
@@ -97,7 +95,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         self._journal.revoked(Place(*place) for place in revoked)
 
 
-def member_settings(spec: "MemberSpec") -> dict[str, Any]:
+def member_settings(spec: MemberSpec) -> dict[str, Any]:
     assert spec.protocol == "classic"
     return connection_settings(Address(spec.bootstrap)) | {
         "group_id": spec.group,

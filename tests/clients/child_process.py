@@ -12,7 +12,7 @@ from typing import Any
 
 from kafka_client import PATIENCE_S
 
-_PROGRAMS = ["group_member"]
+_PROGRAMS = ["group_member", "transformer"]
 
 
 class ChildProcess:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from aiokafka_client import connection_settings as aiokafka_settings
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from kafka_client import PATIENCE_S, Address, Refused
 from kafka_python_client import KafkaPythonPartition, admin_client
 from librdkafka_client import connection_settings as librdkafka_settings
@@ -36,7 +36,9 @@ class GroupDescription:
 class GroupViewer(Protocol):
     name: str
 
-    def groups(self) -> set[str]: ...
+    def groups(self) -> dict[str, str]:
+        """Each group's name and state, the latter as in a description."""
+        ...
 
     def describe(self, group: str) -> GroupDescription: ...
 
@@ -59,10 +61,10 @@ class LibrdkafkaGroups:
     def __init__(self, address: Address) -> None:
         self._admin = AdminClient(librdkafka_settings(address))
 
-    def groups(self) -> set[str]:
+    def groups(self) -> dict[str, str]:
         listed = self._done(self._admin.list_consumer_groups())
         assert listed.errors == []
-        return {group.group_id for group in listed.valid}
+        return {group.group_id: _spelled(group.state.name) for group in listed.valid}
 
     def describe(self, group: str) -> GroupDescription:
         described = self._done(self._admin.describe_consumer_groups([group])[group])
@@ -114,8 +116,8 @@ class KafkaPythonGroups:
     def __init__(self, address: Address) -> None:
         self._admin = admin_client(address)
 
-    def groups(self) -> set[str]:
-        return {group["group_id"] for group in self._asked("list_groups")}
+    def groups(self) -> dict[str, str]:
+        return {group["group_id"]: _spelled(group["group_state"]) for group in self._asked("list_groups")}
 
     def describe(self, group: str) -> GroupDescription:
         described = self._asked("describe_groups", [group])[group]
@@ -167,8 +169,10 @@ class AiokafkaGroups:
         self._loop = asyncio.new_event_loop()
         self._admin = self._loop.run_until_complete(self._opened(address))
 
-    def groups(self) -> set[str]:
-        return {name for name, _protocol in self._loop.run_until_complete(self._admin.list_consumer_groups())}
+    def groups(self) -> dict[str, str]:
+        """It does not tell their states."""
+        listed = self._loop.run_until_complete(self._admin.list_consumer_groups())
+        return dict.fromkeys((name for name, _protocol in listed), "")
 
     def describe(self, group: str) -> GroupDescription:
         (answer,) = self._loop.run_until_complete(self._admin.describe_consumer_groups([group]))
@@ -192,4 +196,4 @@ class AiokafkaGroups:
 
 
 def _spelled(word: str) -> str:
-    return word.replace("_", "").replace(" ", "").lower()
+    return word.replace("_", "").replace("REBALANCING", "REBALANCE").lower()

@@ -15,7 +15,7 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
     "group.consumer.min.session.timeout.ms": "500",
-    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.session.timeout.ms": "30000",
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",

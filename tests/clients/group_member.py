@@ -6,15 +6,14 @@ It works on each record (that is: writes it down), commits what it has done, and
 import os
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Protocol
 
 import aiokafka_member
 import kafka_python_member
 import librdkafka_member
 from member_journal import Journal
+from member_spec import MemberSpec
 
 # How long a member that has nothing to do takes to hear what it is told.
 POLL_S = 0.05
@@ -22,24 +21,6 @@ POLL_S = 0.05
 LEAVE = "leave"
 STALL = "stall"
 GO_ON = "go on"
-
-
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
-    name: str
-    library: str  # "librdkafka", "kafka-python" or "aiokafka"
-    bootstrap: str
-    group: str
-    # One that begins with ^ is a regular expression.
-    topics: tuple[str, ...]
-    journal: Path
-    protocol: str = "classic"  # or "consumer": KIP-848
-    assignor: str = "range"
-    instance_id: str | None = None
-    session_timeout_ms: int = 30_000
-    max_poll_interval_ms: int = 60_000
-    heartbeat_interval_ms: int = 50
-    max_poll_records: int = 100
 
 
 class GroupConsumer(Protocol):

@@ -8,10 +8,11 @@ from typing import Any
 from child_process import ChildProcess
 from confluent_kafka import KafkaError, Message, Producer
 from group_history import GroupHistory
-from group_member import GO_ON, LEAVE, STALL, MemberSpec, run
+from group_member import GO_ON, LEAVE, STALL, run
 from kafka_client import PATIENCE_S, Address, eventually
 from librdkafka_client import connection_settings
 from member_journal import Event, Place, Position, read_journal
+from member_spec import MemberSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_client import Address
 from kafka_python_client import connection_settings
 from member_journal import Journal, Place, Position
+from member_spec import MemberSpec
 
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python 3.11 calls deprecated.
@@ -24,12 +25,9 @@ with warnings.catch_warnings():
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor  # type: ignore[import-untyped]
     from kafka.errors import CommitFailedError, KafkaError  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from group_member import MemberSpec
-
 
 class KafkaPythonMember:
-    def __init__(self, spec: "MemberSpec", journal: Journal) -> None:
+    def __init__(self, spec: MemberSpec, journal: Journal) -> None:
         self._journal = journal
         self._consumer = KafkaConsumer(**member_settings(spec))
         listener = _Listener(journal, self._consumer)
@@ -83,7 +81,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         self._journal.lost(Place(*place) for place in lost)
 
 
-def member_settings(spec: "MemberSpec") -> dict[str, Any]:
+def member_settings(spec: MemberSpec) -> dict[str, Any]:
     assert spec.protocol == "classic"
     return connection_settings(Address(spec.bootstrap)) | {
         "group_id": spec.group,

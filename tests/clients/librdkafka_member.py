@@ -2,22 +2,21 @@
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from kafka_client import Address
 from librdkafka_client import connection_settings
 from member_journal import Journal, Place, Position
-
-if TYPE_CHECKING:
-    from group_member import MemberSpec
+from member_spec import MemberSpec
 
 
 class LibrdkafkaMember:
-    def __init__(self, spec: "MemberSpec", journal: Journal) -> None:
+    def __init__(self, spec: MemberSpec, journal: Journal) -> None:
         self._journal = journal
         self._batch = spec.max_poll_records
-        self._consumer = Consumer(member_settings(spec))
+        self._commits_async = spec.commits_async
+        self._consumer = Consumer(member_settings(spec) | {"on_commit": self._committed})
         self._consumer.subscribe(
             list(spec.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -31,26 +30,35 @@ class LibrdkafkaMember:
         self._journal.processed([_position(message) for message in records if self._is_record(message)])
 
     def commit(self) -> None:
-        offsets = dict(self._journal.uncommitted)
-        try:
-            answers = self._consumer.commit(
-                offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=False
-            )
-        except KafkaException as error:
-            self._journal.tell("refused", str(error.args[0]))
-            return
-        assert answers is not None
-        done = {Place(answer.topic, answer.partition): answer.offset for answer in answers if answer.error is None}
-        self._journal.committed(done)
-        for answer in answers:
-            if answer.error is not None:
-                self._journal.tell("refused", str(answer.error))
+        offsets = [TopicPartition(*place, offset) for place, offset in self._journal.uncommitted.items()]
+        if self._commits_async:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        else:
+            self._commit(offsets)
 
     def stall(self, until: Callable[[], object]) -> None:
         until()
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _commit(self, offsets: list[TopicPartition]) -> None:
+        try:
+            answers = self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            self._committed(error.args[0], [])
+        else:
+            assert answers is not None
+            self._committed(None, answers)
+
+    def _committed(self, error: KafkaError | None, answers: list[TopicPartition]) -> None:
+        if error is not None:
+            self._journal.tell("refused", str(error))
+            return
+        self._journal.committed({_place(answer): answer.offset for answer in answers if answer.error is None})
+        for answer in answers:
+            if answer.error is not None:
+                self._journal.tell("refused", str(answer.error))
 
     def _is_record(self, message: Message) -> bool:
         if (error := message.error()) is None:
@@ -63,15 +71,17 @@ class LibrdkafkaMember:
         self._journal.assigned(_places(partitions), generation(self._consumer))
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._journal.uncommitted:
-            self.commit()
-        self._journal.revoked(_places(partitions))
+        places = _places(partitions)
+        uncommitted = self._journal.uncommitted
+        if offsets := [TopicPartition(*place, uncommitted[place]) for place in places if place in uncommitted]:
+            self._commit(offsets)
+        self._journal.revoked(places)
 
     def _lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._journal.lost(_places(partitions))
 
 
-def member_settings(spec: "MemberSpec") -> dict[str, Any]:
+def member_settings(spec: MemberSpec) -> dict[str, Any]:
     settings = connection_settings(Address(spec.bootstrap)) | {
         "group.id": spec.group,
         "group.protocol": spec.protocol,
@@ -101,7 +111,11 @@ def generation(consumer: Consumer) -> int:
 
 
 def _places(partitions: list[TopicPartition]) -> list[Place]:
-    return [Place(partition.topic, partition.partition) for partition in partitions]
+    return [_place(partition) for partition in partitions]
+
+
+def _place(partition: TopicPartition) -> Place:
+    return Place(partition.topic, partition.partition)
 
 
 def _position(message: Message) -> Position:

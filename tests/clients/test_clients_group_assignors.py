@@ -1,9 +1,9 @@
 """Which member gets what: clients of several libraries in one group, and who is left in peace by a rebalance."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from group_admin import LibrdkafkaGroups
+from group_admin import KafkaPythonGroups
 from group_under_test import (
     CONSUMER,
     COOPERATIVE,
@@ -21,8 +21,10 @@ CreateFeed = Callable[[int], Feed]
 
 
 @pytest.fixture
-def viewer(groups_address: Address) -> LibrdkafkaGroups:
-    return LibrdkafkaGroups(groups_address)
+def viewer(groups_address: Address) -> Iterator[KafkaPythonGroups]:
+    viewer = KafkaPythonGroups(groups_address)
+    yield viewer
+    viewer.close()
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
@@ -49,19 +51,19 @@ def test_clients_of_three_libraries_share_a_group(assignor: str, group: Group, f
 
 @pytest.mark.parametrize("kinds", [(COOPERATIVE, COOPERATIVE), (COOPERATIVE, KAFKA_PYTHON_COOPERATIVE)])
 def test_partitions_that_stay_are_worked_on_during_a_cooperative_rebalance(
-    kinds: tuple[Kind, Kind], group: Group, feed: CreateFeed, viewer: LibrdkafkaGroups
+    kinds: tuple[Kind, Kind], group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
     """One member does not answer, so that the rebalance cannot come to its end before it is let go on."""
     records = feed(PARTITIONS)
-    working, frozen = group.start(kinds[0]), group.start(kinds[1])
+    working, frozen = group.start(kinds[0], commits_async=True), group.start(kinds[1])
     group.await_owners([working, frozen], PARTITIONS)
     group.await_processed(records.add(10))
     frozen.process.freeze()
     newcomer = group.start(kinds[0])
-    eventually(lambda: viewer.describe(group.name).state, lambda state: state == "preparingrebalance")
+    eventually(lambda: viewer.groups()[group.name], lambda state: state == "preparingrebalance")
 
     assert_works_on(group, records, working)
-    assert viewer.describe(group.name).state == "preparingrebalance"
+    assert viewer.groups()[group.name] == "preparingrebalance"
 
     frozen.process.thaw()
     group.await_owners([working, frozen, newcomer], PARTITIONS)
@@ -70,7 +72,7 @@ def test_partitions_that_stay_are_worked_on_during_a_cooperative_rebalance(
 
 
 def test_partitions_that_stay_are_worked_on_while_others_are_moved(
-    group: Group, feed: CreateFeed, viewer: LibrdkafkaGroups
+    group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
     """KIP-848: one member does not give up what it has to, the others are not held up by it."""
     records = feed(PARTITIONS)
@@ -79,10 +81,10 @@ def test_partitions_that_stay_are_worked_on_while_others_are_moved(
     group.await_processed(records.add(10))
     frozen.process.freeze()
     newcomer = group.start(CONSUMER)
-    eventually(lambda: viewer.describe(group.name).state, lambda state: state == "reconciling")
+    eventually(lambda: viewer.groups()[group.name], lambda state: state == "reconciling")
 
     assert_works_on(group, records, working)
-    assert viewer.describe(group.name).state == "reconciling"
+    assert viewer.groups()[group.name] == "reconciling"
 
     frozen.process.thaw()
     group.await_owners([working, frozen, newcomer], PARTITIONS)
