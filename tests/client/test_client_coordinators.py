@@ -57,6 +57,19 @@ def test_coordinators_are_asked_for_all_at_once_and_each_for_its_own() -> None:
     run(main())
 
 
+def test_many_groups_are_asked_for_in_portions() -> None:
+    async def main() -> None:
+        async with scripted_brokers() as brokers:
+            answers_deletes(brokers[0], Coordinators(brokers))
+            names = [f"g{number}" for number in range(250)]
+            async with await client_of(brokers[0].address) as client:
+                assert list(await delete_groups(client, names)) == names
+            sizes = [len(request.groups_names) for request in brokers[0].seen_of(DeleteGroupsRequest)]
+            assert sizes == [100, 100, 50]
+
+    run(main())
+
+
 def test_an_older_broker_is_asked_for_one_coordinator_at_a_time() -> None:
     async def main() -> None:
         async with scripted_brokers() as brokers:

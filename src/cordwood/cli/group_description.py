@@ -32,7 +32,7 @@ def print_groups(described: Sequence[dict[str, Any]], *, members: bool, offsets:
         if position:
             print()
         print_facts(_facts(group))
-        if members:
+        if members and group["members"]:
             print_table(
                 ("member", "instance", "client", "host", "epoch", "assignment"),
                 [
@@ -49,7 +49,7 @@ def print_groups(described: Sequence[dict[str, Any]], *, members: bool, offsets:
                 title="Members",
                 kind="member",
             )
-        if offsets:
+        if offsets and group["offsets"]:
             print_table(
                 ("topic", "partition", "committed", "end", "lag", "member", "client"),
                 [
@@ -76,7 +76,7 @@ def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
         ("type", group["type"]),
         ("protocol", group["protocolType"] or None),
         ("assignor", group["assignor"] or None),
-        ("coordinator", f"{group['coordinator']['id']} {group['coordinator']['host']}:{group['coordinator']['port']}"),
+        ("coordinator", f"{group['coordinator']} {group['coordinatorAddress'] or ''}".rstrip()),
     ]
     if group["groupEpoch"] is not None:
         facts += [("epoch", group["groupEpoch"]), ("assignment epoch", group["assignmentEpoch"])]
@@ -106,7 +106,7 @@ def _described(
                 "clientId": None if owner is None else owner.client_id,
             }
         )
-    address = client.cluster.brokers[group.coordinator].address
+    coordinator = client.cluster.brokers.get(group.coordinator)
     lags = [offset["lag"] for offset in offsets if offset["lag"] is not None]
     return {
         "groupId": group.id,
@@ -114,7 +114,8 @@ def _described(
         "state": group.state,
         "protocolType": group.protocol_type,
         "assignor": group.assignor,
-        "coordinator": {"id": group.coordinator, "host": address.host, "port": address.port},
+        "coordinator": group.coordinator,
+        "coordinatorAddress": None if coordinator is None else str(coordinator.address),
         "groupEpoch": group.epoch,
         "assignmentEpoch": group.assignment_epoch,
         "lag": sum(lags) if lags else None,

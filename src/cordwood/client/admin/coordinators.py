@@ -19,6 +19,8 @@ Ask = Callable[[int, BrokerConnection, Mapping[str, Q]], Awaitable[Mapping[str, 
 
 # The first version that asks for several keys at once (Kafka 3.0).
 _BATCHED = 4
+# A group's description has all its members, and its offsets all their partitions: an answer is to stay bounded.
+_KEYS_PER_REQUEST = 100
 
 
 class CoordinatorKind(IntEnum):
@@ -36,42 +38,12 @@ async def ask_coordinators(
     `ask` puts some of the questions to a broker (its id, the connection) and returns an answer for each of them.
     Raises `GaveUp` when the time is over.
     """
+    keys = list(questions)
     answers: dict[str, A | BrokerError] = {}
-    left = dict(questions)
-
-    def settle(results: Mapping[str, A | BrokerError]) -> ClientError | None:
-        """The first that may pass."""
-        again: ClientError | None = None
-        for key, answer in results.items():
-            if isinstance(answer, BrokerError) and answer.retriable:
-                again = again or answer
-            else:
-                answers[key] = answer
-                del left[key]
-        return again
-
-    async def attempt() -> None:
-        found = await find_coordinators(client, kind, left)
-        failures = [settle({key: error for key, error in found.items() if isinstance(error, BrokerError)})]
-        rounds = [
-            _ask_one(client, broker, {key: left[key] for key in left if found[key] == broker}, ask)
-            for broker in sorted({broker for broker in found.values() if isinstance(broker, int)})
-        ]
-        for results in await asyncio.gather(*rounds, return_exceptions=True):
-            if isinstance(results, ClientError):
-                failures.append(results)
-            elif isinstance(results, BaseException):
-                raise results
-            else:
-                failures.append(settle(results))
-        # One that will not pass ends it; the others are tried again.
-        for failure in sorted(
-            (failure for failure in failures if failure is not None), key=lambda error: error.retriable
-        ):
-            raise failure
-
-    await client.retrying(attempt)
-    return {key: answers[key] for key in questions}
+    for start in range(0, len(keys), _KEYS_PER_REQUEST):
+        some = keys[start : start + _KEYS_PER_REQUEST]
+        answers |= await _ask_for_some(client, kind, {key: questions[key] for key in some}, ask)
+    return answers
 
 
 async def ask_coordinator(
@@ -129,6 +101,47 @@ async def ask_every_broker(
 
     brokers = sorted(client.cluster.brokers)
     return dict(zip(brokers, await asyncio.gather(*(ask(broker) for broker in brokers)), strict=True))
+
+
+async def _ask_for_some(
+    client: Client, kind: CoordinatorKind, questions: Mapping[str, Q], ask: Ask[Q, A]
+) -> dict[str, A | BrokerError]:
+    answers: dict[str, A | BrokerError] = {}
+    left = dict(questions)
+
+    def settle(results: Mapping[str, A | BrokerError]) -> ClientError | None:
+        """The first that may pass."""
+        again: ClientError | None = None
+        for key, answer in results.items():
+            if isinstance(answer, BrokerError) and answer.retriable:
+                again = again or answer
+            else:
+                answers[key] = answer
+                del left[key]
+        return again
+
+    async def attempt() -> None:
+        found = await find_coordinators(client, kind, left)
+        failures = [settle({key: error for key, error in found.items() if isinstance(error, BrokerError)})]
+        rounds = [
+            _ask_one(client, broker, {key: left[key] for key in left if found[key] == broker}, ask)
+            for broker in sorted({broker for broker in found.values() if isinstance(broker, int)})
+        ]
+        for results in await asyncio.gather(*rounds, return_exceptions=True):
+            if isinstance(results, ClientError):
+                failures.append(results)
+            elif isinstance(results, BaseException):
+                raise results
+            else:
+                failures.append(settle(results))
+        # One that will not pass ends it; the others are tried again.
+        for failure in sorted(
+            (failure for failure in failures if failure is not None), key=lambda error: error.retriable
+        ):
+            raise failure
+
+    await client.retrying(attempt)
+    return {key: answers[key] for key in questions}
 
 
 def _coordinator(told: Coordinator) -> int | BrokerError:

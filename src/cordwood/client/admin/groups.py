@@ -4,7 +4,7 @@ A group is of the classic kind (JoinGroup and SyncGroup) or of the consumer kind
 groups of other kinds, which are told by their names.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from struct import Struct as Layout
 
@@ -28,8 +28,6 @@ CLASSIC = "classic"
 CONSUMER = "consumer"
 """The protocol of groups that share partitions of topics, and the kind of KIP-848's groups."""
 
-# Members come with their assignments: the answers to more groups than this would be large.
-_GROUPS_PER_REQUEST = 100
 _VERSION = Layout(">h")
 
 
@@ -104,10 +102,7 @@ async def list_groups(
 
 async def describe_groups(client: Client, group_ids: Collection[str]) -> dict[str, GroupDescription | BrokerError]:
     """Of either kind; GROUP_ID_NOT_FOUND for one that is not there, or is of neither."""
-    described: dict[str, GroupDescription | BrokerError] = {}
-    for some in _portions(list(group_ids)):
-        described |= await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(some), _describe)
-    return described
+    return await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(group_ids), _describe)
 
 
 async def delete_groups(client: Client, group_ids: Collection[str]) -> dict[str, BrokerError | None]:
@@ -243,11 +238,6 @@ def _assignment(told: consumer_group_describe.Assignment) -> tuple[TopicPartitio
 def _listing(told: ListedGroup, coordinator: int) -> GroupListing:
     kind = told.group_type.lower() or CLASSIC
     return GroupListing(told.group_id, kind, told.group_state or None, told.protocol_type, coordinator)
-
-
-def _portions(group_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(group_ids), _GROUPS_PER_REQUEST):
-        yield group_ids[start : start + _GROUPS_PER_REQUEST]
 
 
 def _failure(code: int, message: str | None, group_id: str) -> BrokerError | None:
