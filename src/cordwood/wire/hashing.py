@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cordwood.wire.record import Buffer
 
 _MASK = 0xFFFFFFFF
@@ -37,6 +39,7 @@ def murmur2(data: Buffer) -> int:
     return _signed(hashed ^ hashed >> 15)
 
 
+@lru_cache(maxsize=10_000)
 def string_hash(text: str) -> int:
     """Java's String.hashCode, signed: over UTF-16 units, so a character outside the basic plane counts as two."""
     units = text.encode("utf-16-le", "surrogatepass")

@@ -45,10 +45,10 @@ _EXPIRED = "transactional.id.expiration.ms"
 TRANSITIONS: Mapping[TransactionStatus, Mapping[TransactionStatus, str]] = {
     _EMPTY: {_EMPTY: _BEGUN_ANEW, _ONGOING: _ADDED, _PREPARE_ABORT: _NOTHING_TO_ABORT, _DEAD: _EXPIRED},
     _ONGOING: {
-        _ONGOING: f"{_ADDED}; a prepared one is taken over",
+        _ONGOING: f"{_ADDED}, or a prepared one is taken over",
         _PREPARE_COMMIT: "EndTxn commits",
         _PREPARE_ABORT: "EndTxn aborts",
-        _FENCE: "InitProducerId; the timeout",
+        _FENCE: "InitProducerId, or the timeout",
     },
     _FENCE: {_PREPARE_ABORT: "at once, with the next epoch"},
     _PREPARE_COMMIT: {_COMPLETE_COMMIT: "all markers are written"},

@@ -1,0 +1,57 @@
+"""Draws the diagrams of states in docs/ from the tables that the code runs on: `python tools/state_diagrams.py`.
+
+A page has its diagram between two comment lines, `<!-- states: NAME -->` and `<!-- end of states -->`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from cordwood.coordinator.transactions.statuses import TRANSITIONS as TRANSACTION_TRANSITIONS
+from cordwood.coordinator.transactions.statuses import TransactionStatus
+
+DOCS = Path(__file__).parent.parent / "docs"
+_PLACE = re.compile(r"(<!-- states: (\w+) -->\n).*?(<!-- end of states -->)", re.DOTALL)
+
+# (from, to, by what)
+Arrow = tuple[str, str, str]
+
+
+def transactions() -> list[Arrow]:
+    start = [("[*]", TransactionStatus.EMPTY.label, "InitProducerId")]
+    end = [(TransactionStatus.DEAD.label, "[*]", "")]
+    arrows = [
+        (before.label, after.label, why)
+        for before, ways in TRANSACTION_TRANSITIONS.items()
+        for after, why in ways.items()
+    ]
+    return start + arrows + end
+
+
+DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {"transactions": transactions}
+
+
+def drawn(page: str) -> str:
+    """The page with its diagrams as they should be."""
+    return _PLACE.sub(lambda found: f"{found[1]}{_mermaid(DIAGRAMS[found[2]]())}{found[3]}", page)
+
+
+def _mermaid(arrows: Iterable[Arrow]) -> str:
+    lines = [f"    {before} --> {after}" + (f": {why}" if why else "") for before, after, why in arrows]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *lines, "```", ""])
+
+
+def pages() -> list[Path]:
+    return [path for path in sorted(DOCS.glob("*.md")) if _PLACE.search(path.read_text())]
+
+
+def main() -> None:
+    for path in pages():
+        path.write_text(drawn(path.read_text()))
+        print(f"drew {path.name}")
+
+
+if __name__ == "__main__":
+    main()
