@@ -1,5 +1,6 @@
 """Ways to break the coordinators of a node. The checks have to find each."""
 
+import importlib
 from typing import Any
 
 from mutants import Mutant, Patch
@@ -17,6 +18,9 @@ from cordwood.coordinator.timers import Timers
 from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Log
+
+# Its package has a name for the handler, and not for the module.
+init_producer_id = importlib.import_module("cordwood.broker.handlers.init_producer_id")
 
 
 def answer_before_the_commit(patch: Patch) -> None:
@@ -110,6 +114,21 @@ def write_outside_of_transactions(patch: Patch) -> None:
     patch.setattr(TransactionalProduce, "check", lambda *_: {})
 
 
+def abort_what_is_prepared_in_time(patch: Patch) -> None:
+    """As if it were not an outside coordinator's."""
+    patch.setattr(initializing, "NO_TIMEOUT_MS", 500)
+
+
+def keep_nothing_that_is_prepared(patch: Patch) -> None:
+    decide = initializing.init_producer_id
+
+    def without_keeping(state: TransactionState, request: Any) -> Any:
+        request.keep_prepared_txn = False
+        return decide(state, request)
+
+    patch.setattr(init_producer_id, "decide", without_keeping)
+
+
 def show_what_is_not_decided(patch: Patch) -> None:
     patch.setattr(Log, "last_stable_offset", property(lambda log: log.high_watermark))
 
@@ -174,4 +193,6 @@ TRANSACTION_MUTANTS: list[Mutant] = [
     show_offsets_that_are_pending_over,
     complete_before_the_markers_are_acknowledged,
     abort_without_a_new_epoch,
+    abort_what_is_prepared_in_time,
+    keep_nothing_that_is_prepared,
 ]

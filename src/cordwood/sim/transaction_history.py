@@ -26,6 +26,8 @@ class Transaction:
     # When it was asked for to be committed, and when that was answered.
     commit_begun_s: float = float("inf")
     commit_ended_s: float = float("inf")
+    # An outside coordinator has it down as committed: whoever has the transactional id sees to it (KIP-939).
+    is_in_ledger: bool = False
 
     def __str__(self) -> str:
         return (
@@ -44,8 +46,6 @@ class Incarnation:
     producer_id: int
     producer_epoch: int
     given_s: float
-    # What was prepared by its predecessor and is left to it to end; -1 if nothing is.
-    kept_producer_id: int = -1
 
     def __str__(self) -> str:
         return (

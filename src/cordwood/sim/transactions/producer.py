@@ -23,7 +23,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from cordwood.wire.messages.end_txn import EndTxnRequest
-from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
+from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -85,19 +85,22 @@ class TransactionalProducer(Client):
 
     async def initialize(self) -> None:
         """Fences whoever had the transactional id, and ends what it had begun."""
-        await find_coordinator(self, self.transactional_id, TRANSACTION)
         versions = InitProducerIdRequest.stable_versions
-        recovers = self.producer_id >= 0 and self.chance(_RECOVERS)
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
-        if recovers:
+        low = versions.low
+        if self.producer_id >= 0 and self.chance(_RECOVERS):
             # KIP-360: only if nobody has fenced it.
             request.producer_id, request.producer_epoch = self.producer_id, self.producer_epoch
+            low = _RECOVERY_SINCE
+        await self.take_id(request, self.source.randint(low, versions.high))
+
+    async def take_id(self, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
+        """Until it is given; raises `Lost` if it is not."""
+        await find_coordinator(self, self.transactional_id, TRANSACTION)
         self.producer_id = -1
         while True:
             try:
-                response = await self.ask(
-                    request, self.source.randint(_RECOVERY_SINCE if recovers else versions.low, versions.high)
-                )
+                response = await self.ask(request, version)
             except NetworkError:
                 await self.pause(_BACKOFF_S)
                 continue
@@ -111,6 +114,7 @@ class TransactionalProducer(Client):
         self.run.history.transactions.incarnations.append(
             Incarnation(self.name, self.transactional_id, self.producer_id, self.producer_epoch, self.run.now_s)
         )
+        return response
 
     def _become(self, producer_id: int, producer_epoch: int) -> None:
         if (producer_id, producer_epoch) != (self.producer_id, self.producer_epoch):
@@ -250,7 +254,8 @@ class TransactionalProducer(Client):
         await self._ask_until_done(request, errors_of, version, again=self.generation is Generation.V2)
 
     async def end(self, transaction: Transaction, *, commit: bool) -> None:
-        """Raises `Lost` also where nobody knows whether it has."""
+        """Raises `Lost` also where nobody knows whether it has. The transaction may be a predecessor's that was left to
+        this producer."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -261,7 +266,7 @@ class TransactionalProducer(Client):
         commits = [one for one in self.run.history.groups.commits if one.transaction == transaction.number]
         if commit:
             transaction.fate = Fate.UNKNOWN
-            transaction.commit_begun_s = self.run.now_s
+            transaction.commit_begun_s = min(self.run.now_s, transaction.commit_begun_s)
             for one in commits:
                 one.begun_s = self.run.now_s
         response = await self._ask_until_done(

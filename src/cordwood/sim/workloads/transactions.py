@@ -15,8 +15,9 @@ from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
 from cordwood.sim.producers import PlainProducer
 from cordwood.sim.transactions.group_transform import ClassicTransform, ConsumerTransform
-from cordwood.sim.transactions.producer import Generation
+from cordwood.sim.transactions.producer import Died, Generation, Lost
 from cordwood.sim.transactions.transform import Transform
+from cordwood.sim.transactions.two_phases import PreparingWriter
 from cordwood.sim.transactions.writer import Writer
 
 from .base import Workload, busy_settings
@@ -37,6 +38,7 @@ def _settings(history: History, source: Random) -> dict[str, str]:
         **group_settings(source),
         "transaction.state.log.num.partitions": str(source.randint(1, 3)),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_CHECK_MS),
+        "transaction.two.phase.commit.enable": "true",
     }
 
 
@@ -47,6 +49,8 @@ async def _main(run: Run, source: Random) -> None:
     work: list[Coroutine[Any, Any, None]] = [PlainProducer(run, "plain").work()]
     work += [watcher.work() for watcher in watchers]
     work += [writer.work() for writer in _writers(run, source)]
+    preparing = [_preparing_writer(run, source, f"preparing-{number}") for number in range(source.choice((0, 0, 1, 2)))]
+    work += [writer.work() for writer in preparing]
     work += [transform.work() for transform in _transforms(run, source)]
     work += [member.work() for member in _members(run, source)]
     partitions = run.partitions
@@ -60,6 +64,8 @@ async def _main(run: Run, source: Random) -> None:
     run.is_over = True
     await asyncio.gather(faults, *clients)
     judge = await crash_and_start(run, source)
+    for writer in preparing:
+        await _carry_out(PreparingWriter(run, f"{writer.name}-end", writer.transactional_id, writer.generation, 1_000))
     await asyncio.sleep(_ENDING_S)
     for watcher in watchers:
         await watcher.look(judge)
@@ -75,6 +81,20 @@ def _writers(run: Run, source: Random) -> list[Writer]:
             timeout_ms = source.choice(_TIMEOUTS_MS)
             writers.append(Writer(run, f"writer-{number}-{twin}", f"writer-{number}", generation, timeout_ms))
     return writers
+
+
+def _preparing_writer(run: Run, source: Random, name: str) -> PreparingWriter:
+    return PreparingWriter(run, name, name, source.choice(list(Generation)), source.choice(_TIMEOUTS_MS))
+
+
+async def _carry_out(writer: PreparingWriter) -> None:
+    """What the last one has prepared and not ended."""
+    while True:
+        try:
+            await writer.recover()
+        except (Lost, Died):
+            continue
+        return
 
 
 def _transforms(run: Run, source: Random) -> list[Transform]:
