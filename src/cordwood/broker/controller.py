@@ -1,25 +1,31 @@
 """The controller of this node: takes decisions, has their records committed, and publishes what they change.
 
-Decisions see everything that was decided before them; the broker sees what is committed. One commit serves all that was
-decided while the one before it was under way.
+It is a shard as those of coordinators are: decisions see everything that was decided before them, the broker sees what
+is committed, and whoever asked is answered then. One commit serves all that was decided while the one before it was
+under way.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from cordwood.coordinator.decision import Decision as ShardDecision
+from cordwood.coordinator.decision import ProducerIdAndEpoch
+from cordwood.coordinator.later import settled
+from cordwood.coordinator.shard import Shard
+from cordwood.coordinator.timers import Timers
+from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import Decision
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, OffsetAndEpoch
 from cordwood.metadata.log import SingleNodeLog
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
-
-_log = logging.getLogger(__name__)
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.schema import MetadataRecord
 
 R = TypeVar("R")
 Publish = Callable[[MetadataDelta, MetadataImage], None]
@@ -38,18 +44,21 @@ class Controller:
         failed: Callable[[DiskError], None],
     ) -> None:
         self.log = log
-        # As of the last record that was written.
-        self.image = image
-        self._clock = clock
-        self._publish = publish
         self._failed = failed
         self._failure: DiskError | None = None
-        # Written and not committed, oldest first.
-        self._unpublished: deque[tuple[MetadataDelta, MetadataImage]] = deque()
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._commits: asyncio.Task[None] | None = None
-        # As of the last record that was committed.
-        self.committed = image
+        self._state = ControllerState(log, image, clock)
+        self._commits = CommittedLog(log, self._state, clock, publish, self.fail)
+        self._shard = Shard(self._state, self._commits, clock)
+
+    @property
+    def image(self) -> MetadataImage:
+        """As of the last record that was written."""
+        return self._state.image
+
+    @property
+    def committed(self) -> MetadataImage:
+        """As of the last record that was committed."""
+        return self._commits.image
 
     @property
     def is_active(self) -> bool:
@@ -59,75 +68,118 @@ class Controller:
     async def decide(self, decision: Callable[[MetadataImage], Decision[R]]) -> R:
         """What was decided, once it is committed and published. Of what a decision saw, nothing can be taken back when
         this returns, also where it changed nothing itself."""
-        decided = decision(self.image)
-        if decided.records:
-            self._write(decided)
-        await self._committed(self.log.end_offset)
-        return decided.response
 
-    def _write(self, decided: Decision[R]) -> None:
-        if self._failure is not None:
-            raise self._failure
-        now_ms = self._clock.now_ms()
+        def decide(state: ControllerState) -> ShardDecision[R]:
+            decided = decision(state.image)
+            return ShardDecision(decided.response, decided.records)
+
         try:
-            self.log.append(decided.records, self.image.metadata_version, now_ms)
+            return await settled(self._shard.decide(decide))
+        except Refusal:
+            # The log takes what is decided, or the node is at its end.
+            assert self._failure is not None
+            raise self._failure from None
+
+    def fail(self, error: DiskError) -> None:
+        """The disk of the metadata log has failed: nothing can be decided any more."""
+        if self._failure is None:
+            self._failure = error
+            self._shard.close(_storage_error(error))
+            self._failed(error)
+
+    async def finish(self) -> None:
+        """Returns when nothing is under way."""
+        await self._commits.finish()
+
+
+class ControllerState:
+    """The newest image, and what has made it of the one that is committed."""
+
+    def __init__(self, log: SingleNodeLog, image: MetadataImage, clock: Clock) -> None:
+        self.image = image
+        # Of changes that are written and not committed, oldest first.
+        self.unpublished: deque[tuple[MetadataDelta, MetadataImage]] = deque()
+        # The time of the last append.
+        self.written_ms = 0
+        self.timers = Timers(clock)
+        self._log = log
+
+    def replay(self, records: Sequence[MetadataRecord], first_offset: int, producer_id: int) -> None:
+        delta = MetadataDelta(self.image).replay_all(list(records))
+        covers = OffsetAndEpoch(first_offset + len(records), self._log.epoch)
+        self.image = delta.apply(covers, self.written_ms)
+        self.unpublished.append((delta, self.image))
+
+
+class CommittedLog:
+    """The metadata log as a shard needs it: flushes in a thread commit what is appended, which is published then."""
+
+    def __init__(
+        self,
+        log: SingleNodeLog,
+        state: ControllerState,
+        clock: Clock,
+        publish: Publish,
+        failed: Callable[[DiskError], None],
+    ) -> None:
+        # As of the last record that was committed.
+        self.image = state.image
+        self._log = log
+        self._state = state
+        self._clock = clock
+        self._publish = publish
+        self._failed = failed
+        self._waiting: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
+        self._commits: asyncio.Task[None] | None = None
+
+    @property
+    def end_offset(self) -> int:
+        return self._log.end_offset
+
+    @property
+    def is_committed(self) -> bool:
+        return not self._state.unpublished
+
+    def append(self, records: Sequence[MetadataRecord], producer: ProducerIdAndEpoch | None) -> int:
+        first_offset, now_ms = self._log.end_offset, self._clock.now_ms()
+        try:
+            self._log.append(records, self._state.image.metadata_version, now_ms)
         except DiskError as error:
-            self.fail(error)
-            raise
-        delta = MetadataDelta(self.image).replay_all(decided.records)
-        self.image = delta.apply(OffsetAndEpoch(self.log.end_offset, self.log.epoch), now_ms)
-        self._unpublished.append((delta, self.image))
+            self._failed(error)
+            raise _storage_error(error) from error
+        self._state.written_ms = now_ms
+        return first_offset
 
-    # Committing
-
-    async def _committed(self, offset: int) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self.committed.covers.offset >= offset or not self._unpublished:
-            return
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((offset, future))
+    def when_committed(self, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
+        self._waiting.append((end_offset, then))
         if self._commits is None:
-            self._commits = loop.create_task(self._commit_all())
-        await future
+            self._commits = asyncio.get_running_loop().create_task(self._commit_all())
 
     async def _commit_all(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while self._unpublished:
-                job = self.log.begin_commit(self._clock.now_ms())
+            while self._state.unpublished:
+                job = self._log.begin_commit(self._clock.now_ms())
                 await loop.run_in_executor(None, job.run)
-                self.log.end_commit(job)
+                self._log.end_commit(job)
                 self._publish_committed()
         except DiskError as error:
-            self.fail(error)
+            self._failed(error)
         finally:
             self._commits = None
 
     def _publish_committed(self) -> None:
-        high_watermark = self.log.high_watermark
-        while self._unpublished and self._unpublished[0][1].covers.offset <= high_watermark:
-            delta, image = self._unpublished.popleft()
-            self.committed = image
-            self._publish(delta, image)
+        high_watermark, unpublished = self._log.high_watermark, self._state.unpublished
+        while unpublished and unpublished[0][1].covers.offset <= high_watermark:
+            delta, self.image = unpublished.popleft()
+            self._publish(delta, self.image)
         while self._waiting and self._waiting[0][0] <= high_watermark:
-            future = self._waiting.popleft()[1]
-            if not future.done():
-                future.set_result(None)
-
-    def fail(self, error: DiskError) -> None:
-        """The disk of the metadata log has failed: nothing can be decided any more."""
-        if self._failure is not None:
-            return
-        self._failure = error
-        while self._waiting:
-            future = self._waiting.popleft()[1]
-            if not future.done():
-                future.set_exception(error)
-        self._failed(error)
+            self._waiting.popleft()[1](ErrorCode.NONE)
 
     async def finish(self) -> None:
-        """Returns when nothing is under way."""
         while self._commits is not None:
             await asyncio.shield(self._commits)
+
+
+def _storage_error(error: DiskError) -> Refusal:
+    return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))

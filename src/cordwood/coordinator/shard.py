@@ -59,11 +59,11 @@ T = TypeVar("T")
 
 
 class Shard(Generic[S]):
-    def __init__(self, state: S, log: ShardLog, clock: Clock, timeout_ms: Callable[[], int]) -> None:
+    def __init__(self, state: S, log: ShardLog, clock: Clock, timeout_ms: Callable[[], int] | None = None) -> None:
         self.state = state
         self.log = log
         self._clock = clock
-        # How long what was written may take to be committed.
+        # How long what was written may take to be committed; None: as long as it takes.
         self._timeout_ms = timeout_ms
         self._is_deciding = False
         # Told while a decision is being written: they wait until it is in the state.
@@ -152,9 +152,9 @@ class Shard(Generic[S]):
                 committed(error)
 
         self.log.when_committed(self.log.end_offset, tell)
-        if later is not response:
+        if later is not response and self._timeout_ms is not None:
             # One that waits for others waits for as long as its own timers say.
-            self._expire(later)
+            self._expire(later, self._timeout_ms())
         return self._unless_done(later)
 
     def _unless_done(self, later: Later[T]) -> T | Later[T]:
@@ -164,10 +164,10 @@ class Shard(Generic[S]):
         later.then(lambda _outcome: self._open.pop(later, None))
         return later
 
-    def _expire(self, later: Later[T]) -> None:
+    def _expire(self, later: Later[T], timeout_ms: int) -> None:
         """What is not committed in time is answered so; it may still be committed."""
         refusal = Refusal(ErrorCode.REQUEST_TIMED_OUT, "what was decided is not committed in time")
-        timer = asyncio.get_running_loop().call_later(self._timeout_ms() / 1000, later.resolve, refusal)
+        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, later.resolve, refusal)
         later.then(lambda _outcome: timer.cancel())
 
     # Time
