@@ -19,8 +19,9 @@ from cordwood.coordinator.transactions import adding, ending, housekeeping, init
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Log
 
-# Its package has a name for the handler, and not for the module.
+# Their package has names for the handlers, and not for the modules.
 init_producer_id = importlib.import_module("cordwood.broker.handlers.init_producer_id")
+end_txn = importlib.import_module("cordwood.broker.handlers.end_txn")
 
 
 def answer_before_the_commit(patch: Patch) -> None:
@@ -107,7 +108,7 @@ def let_zombies_go_on(patch: Patch) -> None:
         return end(state, request, bumps_epoch=bumps_epoch)
 
     patch.setattr(adding, "_transaction_of", any_epoch)
-    patch.setattr(ending, "end_transaction", ended)
+    patch.setattr(end_txn, "end_transaction", ended)
 
 
 def write_outside_of_transactions(patch: Patch) -> None:
