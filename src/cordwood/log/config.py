@@ -41,11 +41,12 @@ class LogConfig:
     segment_index_bytes: int = 10_485_760
     segment_jitter_ms: int = 0
     segment_ms: int = 7 * DAY_MS
-    # Whether batches are stored as producers send them, but for offsets: derived, since every append asks for it.
+    # Whether batches without compression are stored as sent, but for offsets: derived, since every append asks for it.
     keeps_batches: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        keeps = self.compression_type is None and self.message_timestamp_type is TimestampType.CREATE_TIME
+        keeps_codec = self.compression_type in (None, Codec.NONE)
+        keeps = keeps_codec and self.message_timestamp_type is TimestampType.CREATE_TIME
         object.__setattr__(self, "keeps_batches", keeps)
 
     @property
