@@ -55,6 +55,8 @@ class Marker(NamedTuple):
 class TxnMarkers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        # The batch of a marker at a time, as it was made last.
+        self._made: tuple[Marker, int, bytes] | None = None
 
     # One partition
 
@@ -69,10 +71,8 @@ class TxnMarkers:
         if topic == GROUP_TOPIC:
             return self._write_to_group_coordinator(index, marker)
         now_ms = broker.clock.now_ms()
-        producer_id, epoch, coordinator_epoch, commit, _ = marker
-        batch = end_txn_marker(0, now_ms, producer_id, epoch, commit, coordinator_epoch, leader_epoch=-1)
         try:
-            appended = partition.append(batch, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
+            appended = partition.append(self._batch(marker, now_ms), ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
         except DiskError as error:
             broker.replicas.disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -82,6 +82,15 @@ class TxnMarkers:
             written.resolve(Refusal(error, f"the marker in {partition} is not acknowledged") if error else None)
 
         return None if partition.acknowledge(appended.last_offset, acknowledged) else written
+
+    def _batch(self, marker: Marker, now_ms: int) -> bytearray:
+        """The partitions of a transaction get the same one, and make it their own."""
+        made = self._made
+        if made is None or made[0] is not marker or made[1] != now_ms:
+            producer_id, epoch, coordinator_epoch, commit, _ = marker
+            batch = end_txn_marker(0, now_ms, producer_id, epoch, commit, coordinator_epoch, leader_epoch=-1)
+            made = self._made = (marker, now_ms, bytes(batch))
+        return bytearray(made[2])
 
     def _write_to_group_coordinator(self, index: int, marker: Marker) -> Later[None] | None:
         """Offsets count from then on, so it is the coordinator of their groups that writes the marker."""

@@ -98,7 +98,7 @@ def _check(broker: Broker, partition: TopicPartition, *, is_clients: bool) -> Er
     topic, index = partition
     if is_clients and topic in INTERNAL_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if broker.image.topics.partition(topic, index) is None:
+    if broker.partition(topic, index) is None and broker.image.topics.partition(topic, index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE
 
