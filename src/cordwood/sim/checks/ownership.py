@@ -1,15 +1,20 @@
-"""A partition is in the hands of one member of a group at a time, and of one in a generation."""
+"""A partition is in the hands of one member of a group at a time, and of one in a generation.
+
+Where a power loss may take the end of a log, it may take a group back to what it was.
+"""
 
 from collections.abc import Iterator
 
 from cordwood.sim.group_history import Tenure
-from cordwood.sim.history import History
+from cordwood.sim.history import History, Promise
 from cordwood.sim.partition import Partition
 
 from .violation import Violation
 
 
 def a_partition_has_one_owner(history: History) -> Iterator[Violation]:
+    if history.promise is Promise.PREFIX:
+        return
     tenures: dict[tuple[str, Partition], list[Tenure]] = {}
     assigned: dict[tuple[str, Partition, int], Tenure] = {}
     for tenure in history.groups.tenures:

@@ -1,7 +1,11 @@
-"""A member of a group in the classic protocol: join, sync, heartbeats, and all partitions back before joining again."""
+"""A member of a group in the classic protocol: join, sync, heartbeats, and all partitions back before joining again.
+
+Or, in a cooperative group (KIP-429), only those that it is not to keep: what changes hands is nobody's for a while.
+"""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Run
+from cordwood.sim.partition import Partition
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -9,7 +13,7 @@ from cordwood.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .coordinator import UNAVAILABLE
-from .leading import assign, decode_assignment, encode_assignment, encode_subscription
+from .leading import assign, decode_assignment, encode_assignment, encode_subscription, without_what_others_have
 from .member import Fenced, GroupPlan, Member, Rebalancing
 from .offsets import Identity
 
@@ -18,7 +22,10 @@ _JOIN_STATIC_SINCE = 5
 _SYNC_STATIC_SINCE = 3
 _HEARTBEAT_STATIC_SINCE = 3
 _LEAVE_BATCHES_SINCE = 3
-_PROTOCOL_NAMES = ("range", "roundrobin")
+_EAGER, _COOPERATIVE = ("range", "roundrobin"), ("cooperative-sticky",)
+_SUBSCRIPTION_VERSIONS = 4
+# With what a member has, and since which generation.
+_COOPERATIVE_SUBSCRIPTION_SINCE = 2
 _BACKOFF_S = 0.3
 # Without rebalance_timeout_ms in the request, the session's is taken.
 _REBALANCE_TIMEOUT_SINCE = 1
@@ -28,14 +35,20 @@ class ClassicMember(Member):
     def __init__(self, run: Run, name: str, plan: GroupPlan, instance_id: str | None) -> None:
         super().__init__(run, name, plan, instance_id)
         self._heartbeat_due_s = 0.0
-        self._subscription_version = self.source.randrange(4)
+        low = _COOPERATIVE_SUBSCRIPTION_SINCE if plan.is_cooperative else 0
+        self._subscription_version = self.source.randrange(low, _SUBSCRIPTION_VERSIONS)
+        # How many there were when it assigned them, if it leads.
+        self._partition_count: int | None = None
+        # What it let go of waits for its next owner.
+        self._has_let_go = False
 
     @property
     def identity(self) -> Identity:
         return Identity(self.member_id, self.instance_id, self.generation)
 
     async def join(self) -> None:
-        self.hands.let_go_of_all()
+        if not self.plan.is_cooperative:
+            self.hands.let_go_of_all()
         while True:
             joined = await self._join_group()
             if joined is not None and await self._sync_group(joined):
@@ -46,7 +59,9 @@ class ClassicMember(Member):
         """None: it has to be tried again."""
         low = _REBALANCE_TIMEOUT_SINCE if self.instance_id is None else _JOIN_STATIC_SINCE
         version = self.source.randint(low, JoinGroupRequest.stable_versions.high)
-        subscription = encode_subscription(self.plan.topics, self._subscription_version)
+        owned = self.hands.held if self.plan.is_cooperative else []
+        subscription = encode_subscription(self.plan.topics, owned, self.generation, self._subscription_version)
+        names = _COOPERATIVE if self.plan.is_cooperative else _EAGER
         request = JoinGroupRequest(
             group_id=self.plan.group_id,
             session_timeout_ms=int(self.plan.session_timeout_s * 1000),
@@ -54,17 +69,20 @@ class ClassicMember(Member):
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type=_PROTOCOL_TYPE,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in _PROTOCOL_NAMES],
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in names],
         )
         response = await self.ask(request, version)
         match response.error_code:
             case ErrorCode.NONE:
+                if self._has_missed(response.generation_id):
+                    self.hands.let_go_of_all()
                 self.member_id, self.generation = response.member_id, response.generation_id
                 return response
             case ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = response.member_id
             case ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
+                self.hands.let_go_of_all()
             case ErrorCode.FENCED_INSTANCE_ID:
                 self.member_id = ""
                 raise Fenced("another has this instance's place")
@@ -72,15 +90,21 @@ class ClassicMember(Member):
                 raise NetworkError(f"no coordinator: {error}")
         return None
 
+    def _has_missed(self, generation: int) -> bool:
+        """A static member stays in the group if it does not join in time, and then its leader does not know what the
+        member was given last: another may have had it meanwhile."""
+        return not self.plan.has_both_protocols and generation not in (self.generation, self.generation + 1)
+
     async def _sync_group(self, joined: JoinGroupResponse) -> bool:
         """Whether it is a member now."""
-        assignments: dict[str, bytes] = {}
-        if joined.leader == self.member_id and not joined.skip_assignment:
+        leads = joined.leader == self.member_id
+        self._partition_count = len(self.run.partitions) if leads else None
+        assignments: dict[str, list[Partition]] = {}
+        if leads and not joined.skip_assignment:
             subscriptions = {member.member_id: member.metadata for member in joined.members}
-            assignments = {
-                member: encode_assignment(partitions)
-                for member, partitions in assign(subscriptions, self.run.partitions).items()
-            }
+            assignments = assign(subscriptions, self.run.partitions)
+            if self.plan.is_cooperative:
+                assignments = without_what_others_have(subscriptions, assignments)
         low = 0 if self.instance_id is None else _SYNC_STATIC_SINCE
         request = SyncGroupRequest(
             group_id=self.plan.group_id,
@@ -90,8 +114,8 @@ class ClassicMember(Member):
             protocol_type=_PROTOCOL_TYPE,
             protocol_name=joined.protocol_name,
             assignments=[
-                SyncGroupRequestAssignment(member_id=member, assignment=assignment)
-                for member, assignment in assignments.items()
+                SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(partitions))
+                for member, partitions in assignments.items()
             ],
         )
         asked_s = self.run.now_s
@@ -100,12 +124,21 @@ class ClassicMember(Member):
             self._note_lost_membership(ErrorCode(response.error_code))
             return False
         self.hands.confirmed(asked_s, rebalancing=False)
-        generation = -1 if self.plan.has_both_protocols else self.generation
-        self.hands.take(decode_assignment(bytes(response.assignment)), self.instance_id or self.member_id, generation)
+        self._take(decode_assignment(bytes(response.assignment)))
         self._heartbeat_due_s = self.run.now_s
         return True
 
+    def _take(self, assigned: list[Partition]) -> None:
+        gone = [partition for partition in self.hands.held if partition not in assigned]
+        self.hands.let_go(gone)
+        self._has_let_go = bool(gone)
+        generation = -1 if self.plan.has_both_protocols else self.generation
+        fresh = [partition for partition in assigned if partition not in self.hands]
+        self.hands.take(fresh, self.instance_id or self.member_id, generation)
+
     async def heartbeat(self) -> None:
+        if self._has_let_go or self._partition_count not in (None, len(self.run.partitions)):
+            raise Rebalancing("there is something to be assigned")
         if self.run.now_s < self._heartbeat_due_s:
             return
         low = 0 if self.instance_id is None else _HEARTBEAT_STATIC_SINCE
@@ -133,6 +166,13 @@ class ClassicMember(Member):
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             self.member_id = ""
             raise Fenced(error.name)
+        if error == ErrorCode.ILLEGAL_GENERATION:
+            # The group has gone on without it.
+            self.hands.let_go_of_all()
+
+    def note_error(self, error: ErrorCode) -> None:
+        self._note_lost_membership(error)
+        super().note_error(error)
 
     async def leave(self) -> None:
         if self.instance_id is None:

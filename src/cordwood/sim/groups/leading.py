@@ -8,13 +8,19 @@ from cordwood.sim.partition import Partition
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
+from cordwood.wire.messages.data.consumer_protocol_subscription import TopicPartition as OwnedPartitions
 
 # Both begin with the version that the rest is in.
 _VERSION = struct.Struct(">h")
 
 
-def encode_subscription(topics: Sequence[str], version: int) -> bytes:
-    return _VERSION.pack(version) + encode(ConsumerProtocolSubscription(topics=list(topics)), version)
+def encode_subscription(topics: Sequence[str], owned: list[Partition], generation: int, version: int) -> bytes:
+    subscription = ConsumerProtocolSubscription(
+        topics=list(topics),
+        owned_partitions=[OwnedPartitions(topic=topic, partitions=indexes) for topic, indexes in by_topic(owned)],
+        generation_id=generation,
+    )
+    return _VERSION.pack(version) + encode(subscription, version)
 
 
 def encode_assignment(partitions: list[Partition], version: int = 0) -> bytes:
@@ -32,7 +38,7 @@ def decode_assignment(data: bytes) -> list[Partition]:
 
 def assign(subscriptions: dict[str, bytes], partitions: list[Partition]) -> dict[str, list[Partition]]:
     """In turns, to those who want the topic."""
-    topics_of = {member: set(_topics(subscription)) for member, subscription in subscriptions.items()}
+    topics_of = {member: set(_decode(subscription).topics) for member, subscription in subscriptions.items()}
     assigned: dict[str, list[Partition]] = {member: [] for member in sorted(subscriptions)}
     for partition in sorted(partitions):
         wanting = [member for member in assigned if partition[0] in topics_of[member]]
@@ -41,6 +47,23 @@ def assign(subscriptions: dict[str, bytes], partitions: list[Partition]) -> dict
     return assigned
 
 
-def _topics(subscription: bytes) -> list[str]:
+def without_what_others_have(
+    subscriptions: dict[str, bytes], assigned: dict[str, list[Partition]]
+) -> dict[str, list[Partition]]:
+    """They let go of it first. Of two who claim the same, the one of the later generation has it."""
+    owners: dict[Partition, tuple[int, str]] = {}
+    for member, encoded in subscriptions.items():
+        subscription = _decode(encoded)
+        for topic in subscription.owned_partitions:
+            for index in topic.partitions:
+                claim = (subscription.generation_id, member)
+                owners[topic.topic, index] = max(claim, owners.get((topic.topic, index), claim))
+    return {
+        member: [partition for partition in some if owners.get(partition, (0, member))[1] == member]
+        for member, some in assigned.items()
+    }
+
+
+def _decode(subscription: bytes) -> ConsumerProtocolSubscription:
     (version,) = _VERSION.unpack_from(subscription)
-    return decode(ConsumerProtocolSubscription, version, subscription[_VERSION.size :], strict=False).topics
+    return decode(ConsumerProtocolSubscription, version, subscription[_VERSION.size :], strict=False)

@@ -45,6 +45,8 @@ class GroupPlan:
     rebalance_timeout_s: float
     # An empty group is made anew by who joins with the other protocol, and its generations begin again.
     has_both_protocols: bool
+    # Of classic members: they keep what they have while the group is rebalanced (KIP-429).
+    is_cooperative: bool
 
 
 class Member(Client, ABC):

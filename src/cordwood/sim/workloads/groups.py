@@ -9,6 +9,7 @@ from cordwood.sim.client import Run
 from cordwood.sim.faults import Faults
 from cordwood.sim.groups.classic import ClassicMember
 from cordwood.sim.groups.consumer import ConsumerMember
+from cordwood.sim.groups.grower import Grower
 from cordwood.sim.groups.member import GroupPlan, Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
@@ -19,6 +20,8 @@ from .base import Workload, busy_settings
 
 _DURATION_S = 20.0
 _STATIC = 0.3
+_COOPERATIVE = 0.5
+_GROWTH = 0.5
 _MAX_MEMBERS = 5
 _Kind = Callable[[Run, str, GroupPlan, str | None], Member]
 _KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
@@ -43,7 +46,8 @@ def new_plan(run: Run, source: Random, group_id: str, topics: list[str], *, has_
     session_timeout_s = run.machine.config.integer("group.consumer.session.timeout.ms") / 1000
     rebalance_timeout_s = source.choice((0.5, 1.5, 4.0))
     wanted = tuple(source.sample(topics, source.randint(1, len(topics))))
-    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s, has_both_protocols)
+    is_cooperative = source.random() < _COOPERATIVE
+    return GroupPlan(group_id, wanted, session_timeout_s, rebalance_timeout_s, has_both_protocols, is_cooperative)
 
 
 def _settings(history: History, source: Random) -> dict[str, str]:
@@ -67,6 +71,8 @@ async def _main(run: Run, source: Random) -> None:
         watchers.append(Watcher(run, f"watcher-{number}", plan.group_id))
     producers = [PlainProducer(run, f"plain-{number}") for number in range(source.randint(1, 2))]
     work = [client.work() for group in (members, watchers, producers) for client in group]
+    if source.random() < _GROWTH:
+        work.append(Grower(run, "grower").work())
     clients = [asyncio.ensure_future(one) for one in work]
     await asyncio.sleep(_DURATION_S)
     run.is_over = True
@@ -85,4 +91,4 @@ def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) 
     return members
 
 
-GROUPS = Workload("groups", {Promise.DURABLE: 5, Promise.KILLS: 5}, _settings, _main)
+GROUPS = Workload("groups", {Promise.DURABLE: 5, Promise.KILLS: 4, Promise.PREFIX: 1}, _settings, _main)
