@@ -213,3 +213,15 @@ def test_markers_of_a_coordinator_come_once_however_often_the_end_is_repeated() 
         assert markers_in(log_of(node)) == 1
 
     simulate(test)
+
+
+def test_every_partition_of_a_large_transaction_gets_one_marker() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC, 250)
+        producer = await Producer.begin(node)
+        assert not await producer.add(*range(250))
+        assert not (await producer.end(version=3)).error_code
+        await until(node, TransactionStatus.COMPLETE_COMMIT)
+        assert [markers_in(log_of(node, index)) for index in range(250)] == [1] * 250
+
+    simulate(test)

@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 # How long it takes until a partition that could not take its marker is asked again.
 _RETRY_MS = 100
+# Of some 50 µs each: others have their turn before the next.
+_AT_ONCE = 100
 _NOT_READY = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -120,8 +122,10 @@ class TxnMarkers:
             prepared.status is TransactionStatus.PREPARE_COMMIT,
             prepared.client_version,
         )
-        completion = _Completion(shard, prepared, len(partitions))
-        for topic, index in sorted(partitions):
+        waiting = sorted(partitions)
+        first, rest = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
+        completion = _Completion(shard, prepared, len(first), rest)
+        for topic, index in first:
             try:
                 written = self.write(topic, index, marker)
             except Refusal as refusal:
@@ -151,13 +155,17 @@ def _check_epoch(log: Log, marker: Marker) -> None:
 class _Completion:
     """What is still missing until a prepared transaction is complete."""
 
-    __slots__ = ("_again", "_fenced", "_is_begun", "_missing", "_prepared", "_shard")
+    __slots__ = ("_again", "_delay_ms", "_fenced", "_is_begun", "_missing", "_prepared", "_shard")
 
-    def __init__(self, shard: Shard[TransactionState], prepared: Transaction, missing: int) -> None:
+    def __init__(
+        self, shard: Shard[TransactionState], prepared: Transaction, missing: int, rest: list[TopicPartition]
+    ) -> None:
         self._shard = shard
         self._prepared = prepared
         self._missing = missing
-        self._again: list[TopicPartition] = []
+        # What is asked next, and how much later.
+        self._again = rest
+        self._delay_ms = 0
         self._fenced = False
         # All partitions have been asked.
         self._is_begun = False
@@ -176,6 +184,7 @@ class _Completion:
         else:
             _log.info("the marker of %s in %s-%d is tried again: %s", name, *partition, refusal)
             self._again.append(partition)
+            self._delay_ms = _RETRY_MS
 
     def listener(self, partition: TopicPartition) -> Callable[[Refusal | None], None]:
         def heard(outcome: Refusal | None) -> None:
@@ -192,12 +201,12 @@ class _Completion:
         self._is_begun = True
         if self._missing or self._fenced:
             return
-        prepared, again = self._prepared, self._again
+        prepared, again, delay_ms = self._prepared, self._again, self._delay_ms
 
         def decide(state: TransactionState) -> Decision[None]:
             if not again:
                 return complete(state, prepared)
-            state.prepare_later(prepared, again, _RETRY_MS)
+            state.prepare_later(prepared, again, delay_ms)
             return Decision(None)
 
         try:
