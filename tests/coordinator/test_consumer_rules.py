@@ -246,6 +246,21 @@ def _map(values: dict[Any, Any], hash_of: Any) -> PersistentMap[Any, Any]:
     return finished
 
 
+def test_topics_that_came_while_nobody_looked_are_found_by_regular_expressions() -> None:
+    async def test(stage: Stage) -> None:
+        stage.create("orders", 1)
+        stage.join("a", subscribed_topic_regex="o.*")
+        await stage.wait(11)
+        stage.create("others", 1)
+        stage.load_again()
+        stage.heartbeat("a", 1)
+        await stage.wait(1)
+        expected = _owned(stage, 0) | _owned(stage, 0, topic="others")
+        assert assigned(stage.heartbeat("a", 2)) == expected
+
+    play(test)
+
+
 # Committing
 
 _TOPIC: Uuid = b"t" * 16

@@ -9,9 +9,9 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.consumer.describe import describe
+from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
 from cordwood.coordinator.later import settled
 from cordwood.log.refusal import Refusal
-from cordwood.metadata.features import GROUP_VERSION
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -27,7 +27,7 @@ _ALL_ON_GROUP = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 async def consumer_group_describe(
     broker: Broker, request: ConsumerGroupDescribeRequest, call: Call
 ) -> ConsumerGroupDescribeResponse:
-    if not broker.image.features.get(GROUP_VERSION):
+    if not is_protocol_enabled(broker.config, broker.image):
         unsupported = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
             groups=[DescribedGroup(group_id=group_id, error_code=unsupported) for group_id in request.group_ids]

@@ -12,8 +12,8 @@ from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.consumer.heartbeat import check_request, heartbeat
+from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
 from cordwood.log.refusal import Refusal
-from cordwood.metadata.features import GROUP_VERSION
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -23,7 +23,7 @@ from cordwood.wire.messages.consumer_group_heartbeat import (
 
 @handles(ConsumerGroupHeartbeatRequest)
 def consumer_group_heartbeat(broker: Broker, request: ConsumerGroupHeartbeatRequest, call: Call) -> Result:
-    if not broker.image.features.get(GROUP_VERSION):
+    if not is_protocol_enabled(broker.config, broker.image):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
         check_request(request, call.version, broker.config)

@@ -48,6 +48,7 @@ from .group import NOT_CHECKED, ConsumerGroup
 from .member import LEAVING_EPOCH, NO_PARTITIONS, Member
 from .subscriptions import ResolvedRegex
 from .timeouts import begin_all, end_timers
+from .topics import version_of
 
 if TYPE_CHECKING:
     from cordwood.coordinator.groups.state import GroupState, Replay
@@ -56,6 +57,8 @@ _log = logging.getLogger(__name__)
 
 
 def groups_loaded(state: GroupState) -> None:
+    # There may be new topics since their regular expressions were resolved.
+    state.subscribed_topics.version_with_new_topics = version_of(state.image)
     begin_all(state)
 
 

@@ -1,4 +1,4 @@
-"""A group's times: what was set for it, over what the broker says for all groups."""
+"""Whether there are consumer groups, and a group's times: what was set for it, over what the broker says for all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.group import group_values
+from cordwood.metadata.features import GROUP_VERSION
+from cordwood.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
     from cordwood.coordinator.groups.state import GroupState
+
+
+def is_protocol_enabled(config: BrokerConfig, image: MetadataImage) -> bool:
+    """By the broker's configuration and the cluster's feature level."""
+    return "consumer" in config.items("group.coordinator.rebalance.protocols") and bool(
+        image.features.get(GROUP_VERSION)
+    )
 
 
 class Timing(NamedTuple):

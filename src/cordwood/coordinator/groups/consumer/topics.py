@@ -36,7 +36,7 @@ class SubscribedTopics:
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> set[str]:
         """The groups that are subscribed to a topic that was made, deleted or changed."""
-        if delta.topics.created or self.version_with_new_topics == -1:
+        if delta.topics.created:
             self.version_with_new_topics = version_of(image)
         concerned: set[str] = set()
         changed = (change.before.name for change in delta.topics.changed.values())
