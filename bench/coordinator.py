@@ -1,10 +1,15 @@
-"""Coordinators: how long it takes to assign a large group's partitions."""
+"""Coordinators: what requests, groups and loading cost, and how long it takes to assign a large group's partitions.
 
+python -m bench.coordinator [ROW ...]
+"""
+
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
+from bench.coordinators import groups, loading, requests
 from cordwood.coordinator.groups.assignors import ASSIGNORS, Assignment, Assignor, GroupSpec, MemberSubscription
 from cordwood.wire.primitives import Uuid, uuid_text
 
@@ -19,8 +24,17 @@ SMALL_GROUP_MEMBERS = 5
 _MEMBER_NUMBERS = count(1)
 
 
-def main() -> None:
-    assign()
+def main(rows: Sequence[str] = ()) -> None:
+    known = {
+        "assign": assign,
+        "commits": requests.commits,
+        "heartbeats": groups.heartbeats,
+        "idle-groups": groups.idle_groups,
+        "rebalance": groups.rebalance,
+        "load": loading.main,
+    }
+    for name in rows or known:
+        known[name]()
 
 
 def assign() -> None:
@@ -79,8 +93,8 @@ def assignment_times(
 def small_groups_ms(assignor: Assignor) -> float:
     topics = Topics(1, 2 * SMALL_GROUP_MEMBERS)
     everything = frozenset(topics.ids)
-    groups = [{new_member_id(): member(everything) for _ in range(SMALL_GROUP_MEMBERS)} for _ in range(SMALL_GROUPS)]
-    return sum(timed(assignor, group, topics)[1] for group in groups)
+    specs = [{new_member_id(): member(everything) for _ in range(SMALL_GROUP_MEMBERS)} for _ in range(SMALL_GROUPS)]
+    return sum(timed(assignor, spec, topics)[1] for spec in specs)
 
 
 def member(topic_ids: frozenset[Uuid]) -> MemberSubscription:
@@ -100,4 +114,4 @@ def timed(assignor: Assignor, members: Mapping[str, MemberSubscription], topics:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

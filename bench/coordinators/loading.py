@@ -74,7 +74,3 @@ def commit(number: int) -> tuple[bytes, bytes]:
     key = OffsetCommitKey(group=f"group-{number % GROUPS}", topic="orders", partition=number // GROUPS % PARTITIONS)
     value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=NOW_MS, topic_id=bytes(range(16)))
     return encode_coordinator_key(key), encode_coordinator_value(value, 4)
-
-
-if __name__ == "__main__":
-    main()

@@ -53,9 +53,9 @@ def _check_commit(answer: bytes) -> None:
 
 
 @contextmanager
-def node() -> Iterator[Cordwood]:
+def node(settings: dict[str, str] | None = None) -> Iterator[Cordwood]:
     folder = Path(tempfile.mkdtemp(prefix="cordwood-bench-"))
-    broker = Cordwood(folder)
+    broker = Cordwood(folder, settings)
     broker.start()
     try:
         yield broker
@@ -100,7 +100,3 @@ def load(broker: Cordwood, frames: Sequence[bytes], check: Callable[[bytes], Non
     for connection in connections:
         connection.close()
     return figures
-
-
-if __name__ == "__main__":
-    commits()

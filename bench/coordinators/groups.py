@@ -1,0 +1,181 @@
+"""Groups: heartbeats, many that are idle, and a large one that rebalances."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from bench.coordinators.members import (
+    CONSUMER_VERSION,
+    HEARTBEAT_VERSION,
+    TOPIC,
+    ClassicMember,
+    Connections,
+    ConsumerMember,
+    classic_generation,
+    until_reconciled,
+)
+from bench.coordinators.requests import CONNECTIONS, find_coordinator, load, node
+from bench.nodes.brokers import Cordwood
+from bench.nodes.processes import cpu_s
+from bench.nodes.wire_client import CLIENT_ID
+from cordwood.wire.frames import decode_response, encode_request
+from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from cordwood.wire.messages.heartbeat import HeartbeatResponse
+
+IDLE_GROUPS = 1_000
+IDLE_MEMBERS = 5
+IDLE_SECONDS = 15
+# Of clients of the classic protocol; with the consumer protocol the broker says it.
+CLASSIC_INTERVAL_S = 3.0
+
+LARGE_MEMBERS = 500
+LARGE_PARTITIONS = 1_000
+
+
+def heartbeats() -> None:
+    with node({"group.initial.rebalance.delay.ms": "0"}) as broker:
+        _prepare(broker, CONNECTIONS)
+        frames = asyncio.run(_classic_heartbeats(broker))
+        rate, cpu_us = load(broker, frames, _check_heartbeat)
+        print(f"Heartbeat: {rate:,.0f}/s (≥ 20,000), {cpu_us:.0f} µs of the broker's processor each")
+        frames = asyncio.run(_consumer_heartbeats(broker))
+        rate, cpu_us = load(broker, frames, _check_consumer_heartbeat)
+        print(f"ConsumerGroupHeartbeat: {rate:,.0f}/s (≥ 20,000), {cpu_us:.0f} µs of the broker's processor each")
+
+
+def _prepare(broker: Cordwood, partitions: int) -> None:
+    with broker.client() as client:
+        client.create_topic(TOPIC, partitions)
+        find_coordinator(client, "group-0")
+
+
+async def _classic_heartbeats(broker: Cordwood) -> list[bytes]:
+    connections = Connections(broker)
+    frames = []
+    for number in range(CONNECTIONS):
+        member = ClassicMember(await connections.one(), f"classic-{number}")
+        await classic_generation([member], CONNECTIONS)
+        frames.append(encode_request(member.heartbeat(), HEARTBEAT_VERSION, 1, CLIENT_ID))
+    connections.close()
+    return frames
+
+
+def _check_heartbeat(answer: bytes) -> None:
+    _, response = decode_response(HeartbeatResponse, HEARTBEAT_VERSION, answer)
+    assert response.error_code == 0, response
+
+
+async def _consumer_heartbeats(broker: Cordwood) -> list[bytes]:
+    connections = Connections(broker)
+    frames = []
+    for number in range(CONNECTIONS):
+        member = ConsumerMember(await connections.one(), f"consumer-{number}", f"member-{number}")
+        await until_reconciled([member], CONNECTIONS)
+        frames.append(encode_request(member.heartbeat(), CONSUMER_VERSION, 1, CLIENT_ID))
+    connections.close()
+    return frames
+
+
+def _check_consumer_heartbeat(answer: bytes) -> None:
+    _, response = decode_response(ConsumerGroupHeartbeatResponse, CONSUMER_VERSION, answer)
+    assert response.error_code == 0, response
+
+
+def idle_groups() -> None:
+    with node({"group.initial.rebalance.delay.ms": "1000"}) as broker:
+        _prepare(broker, IDLE_MEMBERS)
+        for kind, begin in (("classic", _classic_groups), ("consumer", _consumer_groups)):
+            share = asyncio.run(_idle_share(broker, begin))
+            print(
+                f"{IDLE_GROUPS:,} {kind} groups of {IDLE_MEMBERS} that do nothing but beat: "
+                f"{100 * share:.1f} % of one core (≤ 10 %)"
+            )
+
+
+async def _classic_groups(connections: Connections) -> tuple[list[ClassicMember], float]:
+    members: list[ClassicMember] = []
+    for first in range(0, IDLE_GROUPS, 20):
+        groups = [
+            [ClassicMember(await connections.one(), f"classic-{number}") for _ in range(IDLE_MEMBERS)]
+            for number in range(first, first + 20)
+        ]
+        await asyncio.gather(*(classic_generation(group, IDLE_MEMBERS) for group in groups))
+        members += [member for group in groups for member in group]
+    return members, CLASSIC_INTERVAL_S
+
+
+async def _consumer_groups(connections: Connections) -> tuple[list[ConsumerMember], float]:
+    members: list[ConsumerMember] = []
+    for first in range(0, IDLE_GROUPS, 20):
+        groups = [
+            [
+                ConsumerMember(await connections.one(), f"consumer-{number}", f"member-{index}")
+                for index in range(IDLE_MEMBERS)
+            ]
+            for number in range(first, first + 20)
+        ]
+        await asyncio.gather(*(until_reconciled(group, IDLE_MEMBERS) for group in groups))
+        members += [member for group in groups for member in group]
+    return members, members[0].heartbeat_interval_ms / 1000
+
+
+async def _idle_share(broker: Cordwood, begin: Callable[[Connections], object]) -> float:
+    connections = Connections(broker)
+    members: Sequence[ClassicMember | ConsumerMember]
+    members, interval_s = await begin(connections)  # type: ignore[misc]
+    loop = asyncio.get_running_loop()
+    began, before = loop.time(), cpu_s(broker.pid)
+
+    async def beat_regularly(member: ClassicMember | ConsumerMember, first_s: float) -> None:
+        at = began + first_s
+        while at < began + IDLE_SECONDS:
+            await asyncio.sleep(max(0.0, at - loop.time()))
+            assert await member.beat() == 0
+            at += interval_s
+
+    await asyncio.gather(
+        *(beat_regularly(member, interval_s * number / len(members)) for number, member in enumerate(members))
+    )
+    share = (cpu_s(broker.pid) - before) / (loop.time() - began)
+    connections.close()
+    return share
+
+
+def rebalance() -> None:
+    with node({"group.initial.rebalance.delay.ms": "3000", "group.consumer.max.size": "1000"}) as broker:
+        _prepare(broker, LARGE_PARTITIONS)
+        asyncio.run(_rebalance_classic(broker))
+        asyncio.run(_rebalance_consumer(broker))
+
+
+async def _rebalance_classic(broker: Cordwood) -> None:
+    connections = Connections(broker)
+    members = [ClassicMember(await connections.one(), "large") for _ in range(LARGE_MEMBERS)]
+    for what in ("joins", "rebalances"):
+        before, began = cpu_s(broker.pid), time.perf_counter()
+        await classic_generation(members, LARGE_PARTITIONS)
+        _show("classic", what, cpu_s(broker.pid) - before, time.perf_counter() - began)
+    connections.close()
+
+
+async def _rebalance_consumer(broker: Cordwood) -> None:
+    connections = Connections(broker)
+    members = [
+        ConsumerMember(await connections.one(), "large-consumer", f"member-{number}") for number in range(LARGE_MEMBERS)
+    ]
+    newcomer = ConsumerMember(await connections.one(), "large-consumer", "newcomer")
+    for what, present in (("joins", members), ("rebalances for one more", [*members, newcomer])):
+        before, began = cpu_s(broker.pid), time.perf_counter()
+        rounds = await until_reconciled(present, LARGE_PARTITIONS)
+        seconds = time.perf_counter() - began
+        _show("consumer", f"{what} in {rounds} rounds of heartbeats", cpu_s(broker.pid) - before, seconds)
+    connections.close()
+
+
+def _show(kind: str, what: str, cpu: float, seconds: float) -> None:
+    print(
+        f"{kind} group of {LARGE_MEMBERS} on {LARGE_PARTITIONS:,} partitions {what}: "
+        f"{cpu:.2f} s of the broker's processor (≤ 3 s), {seconds:.1f} s in all"
+    )
