@@ -209,16 +209,31 @@ def test_a_member_that_syncs_again_while_its_sync_waits_is_answered_there_and_wa
     play(test)
 
 
-def test_a_member_whose_sync_was_cancelled_after_its_session_has_another_one() -> None:
+def test_a_member_whose_sync_is_cancelled_when_its_session_is_over_has_another_one() -> None:
     async def test(stage: Stage) -> None:
-        (a, _), (b, _) = stage.join_first(session_ms=2 * SESSION_MS), stage.join_first()
+        _, (b, _) = stage.join_first(), stage.join_first()
         await stage.wait(7)
         waiting = stage.sync(b, 1)
-        # It waits longer than its session; then the leader's is over.
-        await stage.wait(2 * SESSION_MS / 1000)
+        # The sessions of both are over at once: the leader's ends the wait of the other.
+        await stage.wait(SESSION_MS / 1000)
         assert waiting.response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
-        assert a not in stage.group.members
-        assert stage.join(b).response.generation_id == 2
+        assert list(stage.group.members) == [b]
+        await stage.wait(SESSION_MS / 1000)
+        assert stage.group.is_empty
+
+    play(test)
+
+
+def test_a_static_member_that_takes_a_place_has_to_sync_as_its_predecessor_had() -> None:
+    async def test(stage: Stage) -> None:
+        joins = [stage.join(instance_id=name, session_ms=2 * REBALANCE_MS) for name in ("one", "two")]
+        await stage.wait(7)
+        a, b = (join.response.member_id for join in joins)
+        stage.sync(a, 1, **{a: "p0", b: "p1"})
+        successor = stage.join(instance_id="two", session_ms=2 * REBALANCE_MS).response.member_id
+        assert list(stage.group.members) == [a, successor]
+        await stage.wait(REBALANCE_MS / 1000)
+        assert list(stage.group.members) == [a]
 
     play(test)
 

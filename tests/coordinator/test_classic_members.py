@@ -137,6 +137,8 @@ def _check(group: ClassicGroup) -> None:
     if any(member.awaiting_sync is not None for member in members.values()):
         assert group.state is ClassicState.COMPLETING_REBALANCE
         assert group.leader_id in group.pending_syncs
+    if group.pending_syncs:
+        assert group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE)
     if group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
         assert group.protocol_name is not None
         assert all(member.metadata(group.protocol_name) for member in members.values())
