@@ -30,6 +30,22 @@ _LIMIT_S = 100_000.0
 _CONFIG = standalone_config(Layer("test", {"log.dirs": "/data"}), port=0)
 
 
+class HandClock:
+    """Moved by the test."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now_ms(self) -> int:
+        return int(self.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
 class Diary:
     """The state: every record that was replayed, as (name, log offset, producer id)."""
 

@@ -6,25 +6,10 @@ from collections.abc import Hashable
 
 from hypothesis import given
 from hypothesis import strategies as st
+from shards import HandClock
 
 from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.timers import Timers
-
-
-class HandClock:
-    """Moved by the test."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now_ms(self) -> int:
-        return int(self.seconds * 1000)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def rings(_state: object) -> Decision[None]:
