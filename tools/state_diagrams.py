@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cordwood.coordinator.groups.classic.states import TRANSITIONS as CLASSIC_TRANSITIONS
+from cordwood.coordinator.groups.classic.states import ClassicState
 from cordwood.coordinator.transactions.statuses import TRANSITIONS as TRANSACTION_TRANSITIONS
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 
@@ -30,7 +32,17 @@ def transactions() -> list[Arrow]:
     return start + arrows + end
 
 
-DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {"transactions": transactions}
+def classic_groups() -> list[Arrow]:
+    start = [("[*]", ClassicState.EMPTY.value, "a JoinGroup, or offsets")]
+    end = [(ClassicState.DEAD.value, "[*]", "")]
+    return (
+        start
+        + [(before.value, after.value, event.value) for (before, event), after in CLASSIC_TRANSITIONS.items()]
+        + end
+    )
+
+
+DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {"transactions": transactions, "classic_groups": classic_groups}
 
 
 def drawn(page: str) -> str:
