@@ -78,9 +78,9 @@ def lockstep(address: tuple[str, int], topic: str, producers: int) -> tuple[floa
     begun = time.perf_counter()
     while time.perf_counter() - begun < FSYNC_S:
         for key, _ in selector.select():
-            connection: socket.socket = key.fileobj  # type: ignore[assignment]  # as registered
-            responses.append(connection.recv(4096))
-            connection.send(request)
+            assert isinstance(key.fileobj, socket.socket)
+            responses.append(key.fileobj.recv(4096))
+            key.fileobj.send(request)
     elapsed_s = time.perf_counter() - begun
     for connection in connections:
         connection.close()

@@ -9,6 +9,7 @@ Whatever is not plain (unknown bytes, an error) goes the general way.
 
 from __future__ import annotations
 
+from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -200,5 +201,11 @@ def _known(topic: str, index: int, request: ProduceRequest, version: int) -> _Kn
     response = ProduceResponse(responses=[TopicProduceResponse(name=topic, partition_responses=[answer])])
     whole = encode_response(response, version, 0)
     middle, _, rest = whole[8:].partition(_NUMBERS.pack(*_MARKS))
-    packed = Struct(f">4si{len(middle)}sqqq{len(rest)}s")
+    packed = _packing(len(middle), len(rest))
     return _Known(topic, index, request.acks, request.timeout_ms, packed, whole[:4], middle, rest)
+
+
+@cache
+def _packing(middle_bytes: int, end_bytes: int) -> Struct:
+    """Few do for all topics: with its own each of many partitions would find it outside the processor's cache."""
+    return Struct(f">4si{middle_bytes}sqqq{end_bytes}s")
