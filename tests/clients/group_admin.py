@@ -18,8 +18,7 @@ from member_journal import Place
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python 3.11 calls deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import OffsetAndMetadata  # type: ignore[import-untyped]
-    from kafka.errors import KafkaError  # type: ignore[import-untyped]
+    from kafka import OffsetAndMetadata, errors  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,8 @@ class GroupDescription:
 
 class GroupViewer(Protocol):
     name: str
+
+    def __init__(self, address: Address) -> None: ...
 
     def groups(self) -> dict[str, str]:
         """Each group's name and state, the latter as in a description."""
@@ -82,7 +83,7 @@ class LibrdkafkaGroups:
         asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
         answer = self._done(asked[group])
         return {
-            Place(place.topic, place.partition): (place.offset, place.metadata or "")
+            Place(place.topic, place.partition): (place.offset, _word(place.metadata))
             for place in answer.topic_partitions
             if place.offset >= 0
         }
@@ -139,7 +140,7 @@ class KafkaPythonGroups:
 
     def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
         answer = self._asked("list_group_offsets", group)[group]
-        return {Place(*place): (found.offset, found.metadata) for place, found in answer.items()}
+        return {Place(*place): (found.offset, _word(found.metadata)) for place, found in answer.items()}
 
     def set_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
         wanted = {KafkaPythonPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
@@ -148,7 +149,10 @@ class KafkaPythonGroups:
                 raise Refused(error.errno)
 
     def delete(self, group: str) -> None:
-        self._asked("delete_groups", [group])
+        outcome = self._asked("delete_groups", [group])[group]
+        if outcome != "OK":
+            # The name of an error.
+            raise Refused(getattr(errors, outcome).errno)
 
     def close(self) -> None:
         self._admin.close()
@@ -156,7 +160,7 @@ class KafkaPythonGroups:
     def _asked(self, method: str, *arguments: Any) -> Any:
         try:
             return getattr(self._admin, method)(*arguments)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             raise Refused(error.errno, str(error)) from error
 
 
@@ -183,7 +187,7 @@ class AiokafkaGroups:
 
     def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
         answer = self._loop.run_until_complete(self._admin.list_consumer_group_offsets(group))
-        return {Place(*place): (found.offset, found.metadata) for place, found in answer.items()}
+        return {Place(*place): (found.offset, _word(found.metadata)) for place, found in answer.items()}
 
     def close(self) -> None:
         self._loop.run_until_complete(self._admin.close())
@@ -197,3 +201,8 @@ class AiokafkaGroups:
 
 def _spelled(word: str) -> str:
     return word.replace("_", "").replace("REBALANCING", "REBALANCE").lower()
+
+
+def _word(metadata: str | None) -> str:
+    """What librdkafka commits through confluent-kafka has a zero byte at its end."""
+    return (metadata or "").rstrip("\0")
