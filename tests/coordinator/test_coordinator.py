@@ -20,6 +20,7 @@ from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from cordwood.wire.messages.delete_groups import DeleteGroupsRequest
 from cordwood.wire.messages.delete_topics import DeleteTopicsRequest
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.messages.list_groups import ListGroupsRequest
@@ -62,9 +63,7 @@ class Stage:
         return ErrorCode(response.coordinators[0].error_code)
 
     async def commit(self, group_id: str, offset: int) -> ErrorCode:
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
-        topics = [OffsetCommitRequestTopic(name="orders", partitions=[partition])]
-        response = await self.ask(OffsetCommitRequest(group_id=group_id, topics=topics), 9)
+        response = await self.ask(offset_commit(group_id, offset), 9)
         return ErrorCode(response.topics[0].partitions[0].error_code)
 
     async def fetch(self, group_id: str) -> int | ErrorCode:
@@ -75,6 +74,12 @@ class Stage:
         if group.error_code:
             return ErrorCode(group.error_code)
         return int(group.topics[0].partitions[0].committed_offset)
+
+
+def offset_commit(group_id: str, offset: int) -> OffsetCommitRequest:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topics = [OffsetCommitRequestTopic(name="orders", partitions=[partition])]
+    return OffsetCommitRequest(group_id=group_id, topics=topics)
 
 
 def simulate(test: Callable[[Stage], Awaitable[None]], **settings: str) -> None:
@@ -210,3 +215,37 @@ def test_the_number_of_shards_is_that_of_the_topic_whatever_is_configured_later(
         assert await stage.fetch("g3") == 3
 
     simulate(test)
+
+
+# Requests about several groups
+
+
+def test_a_request_about_several_groups_is_answered_when_what_it_saw_of_all_of_them_is_committed() -> None:
+    """With a flush for every commit: each request sees those before it, and none of them is on the disk yet."""
+
+    async def test(stage: Stage) -> None:
+        await stage.create("orders")
+        await stage.find("g0")
+        names = [f"g{number}" for number in range(GROUPS)]
+        groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+        channel = await Channel.open(stage.world.network.host("client"), "broker", 9092, client_id="test")
+        answers: Any = await asyncio.gather(
+            *(channel.request(offset_commit(name, number), 9) for number, name in enumerate(names)),
+            channel.request(OffsetFetchRequest(groups=groups), 9),
+            channel.request(ListGroupsRequest(), 5),
+            channel.request(DeleteGroupsRequest(groups_names=[*names, "nobody"]), 2),
+            channel.request(ListGroupsRequest(), 5),
+        )
+        channel.close()
+        fetched, listed, deleted, left = answers[GROUPS:]
+        assert {group.group_id: group.topics[0].partitions[0].committed_offset for group in fetched.groups} == {
+            name: number for number, name in enumerate(names)
+        }
+        assert {group.group_id for group in listed.groups} == set(names)
+        assert {result.group_id: result.error_code for result in deleted.results} == {
+            **dict.fromkeys(names, ErrorCode.NONE),
+            "nobody": ErrorCode.GROUP_ID_NOT_FOUND,
+        }
+        assert left.groups == []
+
+    simulate(test, log_flush_interval_messages="1")
