@@ -179,7 +179,11 @@ def _group(
         return ConsumerGroup(group_id), []
     if not joins or group.type is not GroupType.CLASSIC:
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    return upgraded(state, group, written)
+    created, answers = upgraded(state, group, written)
+    for member in created.members.values():
+        assert member.classic is not None
+        begin_session(state, group_id, member.member_id, member.classic.session_timeout_ms)
+    return created, answers
 
 
 def _member(
