@@ -104,3 +104,13 @@ def test_one_that_does_not_keep_it_has_it_aborted_with_an_epoch_that_nobody_has(
     assert desk.prepared[0].producer_epoch == 6
     desk.complete()
     assert desk.begin(enable2_pc=True).producer_epoch == 7
+
+
+def test_what_is_prepared_has_no_timeout_whoever_takes_it_over() -> None:
+    desk = Desk()
+    producer = desk.begin(enable2_pc=True).producer_id
+    desk.add(producer, 0)
+    desk.begin(keep_prepared_txn=True)
+    desk.time.passed_ms += 10**12
+    desk.decide(abort_timed_out)
+    assert desk.transaction.status is TransactionStatus.ONGOING

@@ -80,8 +80,8 @@ def _check_request(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if request.keep_prepared_txn and not has_two_phases:
         return ErrorCode.UNSUPPORTED_VERSION
-    timeout_ms = request.transaction_timeout_ms
-    if timeout_ms <= 0 or (timeout_ms > config.integer("transaction.max.timeout.ms") and not request.enable2_pc):
+    longest_ms = config.integer("transaction.max.timeout.ms")
+    if not request.enable2_pc and not 0 < request.transaction_timeout_ms <= longest_ms:
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
     return ErrorCode.NONE
 

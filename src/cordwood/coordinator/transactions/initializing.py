@@ -113,7 +113,8 @@ def _take_over(state: TransactionState, transaction: Transaction, timeout_ms: in
     taken = transaction.moved(
         TransactionStatus.ONGOING,
         state.clock.now_ms(),
-        timeout_ms=timeout_ms,
+        # What is prepared is not to time out because its new owner would not prepare anything.
+        timeout_ms=max(timeout_ms, transaction.timeout_ms),
         next_producer_id=producer_id,
         next_producer_epoch=epoch,
     )
