@@ -218,12 +218,19 @@ BROKER_SECTION = Section(
         Rule(Effect.NEVER, _JVM, ("group.share.persister.class.name",)),
         Rule(Effect.LATER, "share groups", ("group.share.*", "share.coordinator.*")),
         Rule(Effect.LATER, "streams groups", ("group.streams.*",)),
-        Rule(Effect.LATER, "groups and their offsets", ("group.*", "offset.metadata.max.bytes", "offsets.*")),
         Rule(
-            Effect.LATER,
-            "transactions",
-            ("add.partitions.to.txn.*", "transaction.*", "transactional.id.expiration.ms"),
+            Effect.NEVER,
+            "what a coordinator decides is written at once, and its buffers are not kept",
+            ("group.coordinator.append.linger.ms", "group.coordinator.cached.buffer.max.bytes"),
         ),
+        Rule(
+            Effect.NEVER,
+            "a coordinator's log is read by as much as suits it",
+            ("offsets.load.buffer.size", "transaction.state.log.load.buffer.size"),
+        ),
+        Rule(Effect.WORKS, "groups and their offsets", ("group.*", "offset.metadata.max.bytes", "offsets.*")),
+        Rule(Effect.LATER, "transactions over several brokers", ("add.partitions.to.txn.*",)),
+        Rule(Effect.WORKS, "transactions", ("transaction.*", "transactional.id.expiration.ms")),
         Rule(
             Effect.LATER,
             "quotas",
@@ -322,7 +329,7 @@ SECTIONS = (
         "Group",
         GROUP,
         (
-            Rule(Effect.LATER, "groups", ("consumer.*",)),
+            Rule(Effect.WORKS, "groups", ("consumer.*",)),
             Rule(Effect.LATER, "share groups", ("share.*",)),
             Rule(Effect.LATER, "streams groups", ("streams.*",)),
         ),
