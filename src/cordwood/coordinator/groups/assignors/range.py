@@ -20,7 +20,8 @@ from cordwood.wire.primitives import Uuid
 def assign_range(spec: GroupSpec, topics: TopicDescriber) -> Assignment:
     member_ids = _sorted_members(spec)
     shares: dict[str, dict[Uuid, frozenset[int]]] = {member_id: {} for member_id in member_ids}
-    for topic_id, subscribers in _subscribers(spec, member_ids).items():
+    # In an order of their own, so that a member is told the same whenever it is the same.
+    for topic_id, subscribers in sorted(_subscribers(spec, member_ids).items()):
         stretches = _cut(known_partition_count(topics, topic_id), len(subscribers))
         for member_id, partitions in zip(subscribers, stretches, strict=False):
             shares[member_id][topic_id] = partitions
