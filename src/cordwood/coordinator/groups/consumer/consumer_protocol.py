@@ -31,7 +31,7 @@ def write_assignment(partitions: MemberPartitions, topics: Topics, subscription:
     version = _version(subscription)
     assigned = [
         TopicPartition(topic=topic.name, partitions=sorted(numbers))
-        for topic_id, numbers in partitions.items()
+        for topic_id, numbers in sorted(partitions.items())
         if (topic := topics.by_id.get(topic_id)) is not None
     ]
     message = ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=None)

@@ -68,7 +68,7 @@ def _assignment(partitions: MemberPartitions, topics: Topics) -> Assignment:
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(numbers))
-            for topic_id, numbers in partitions.items()
+            for topic_id, numbers in sorted(partitions.items())
             if (topic := topics.by_id.get(topic_id)) is not None
         ]
     )

@@ -231,7 +231,7 @@ def _assignment(member: Member) -> Assignment:
     return Assignment(
         topic_partitions=[
             ResponseTopicPartitions(topic_id=topic_id, partitions=sorted(numbers))
-            for topic_id, numbers in member.assigned.items()
+            for topic_id, numbers in sorted(member.assigned.items())
         ]
     )
 

@@ -1,4 +1,5 @@
-"""The records of a consumer group, as Kafka 4.3 writes them."""
+"""The records of a consumer group, as Kafka 4.3 writes them. Topics are in the order of their ids and partitions in that
+of their numbers, so that the same decisions write the same bytes."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def target_record(group_id: str, member_id: str, partitions: MemberPartitions) -
         ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
                 TopicPartition(topic_id=topic_id, partitions=sorted(numbers))
-                for topic_id, numbers in partitions.items()
+                for topic_id, numbers in sorted(partitions.items())
             ]
         ),
     )
@@ -143,7 +144,7 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
 
 def _with_epochs(partitions: PartitionEpochs) -> list[TopicPartitions]:
     topics = []
-    for topic_id, epochs in partitions.items():
+    for topic_id, epochs in sorted(partitions.items()):
         numbers = sorted(epochs)
         topics.append(
             TopicPartitions(
