@@ -1,5 +1,7 @@
-"""The records of a consumer group, as Kafka 4.3 writes them. Topics are in the order of their ids and partitions in that
-of their numbers, so that the same decisions write the same bytes."""
+"""The records of a consumer group, as Kafka 4.3 writes them.
+
+Topics are in the order of their ids and partitions in that of their numbers: the same decisions write the same bytes.
+"""
 
 from __future__ import annotations
 
