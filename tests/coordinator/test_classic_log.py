@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from classic_stage import GROUP, REBALANCE_MS, SESSION_MS, Stage, play
+from classic_stage import GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, Stage, play
 
 from cordwood.coordinator.decision import Decision
 from cordwood.log.refusal import Refusal
@@ -84,6 +84,21 @@ def test_who_leaves_a_group_whose_log_refuses_has_left() -> None:
             stage.leave(*ids)
         assert stage.group.is_empty
         assert stage.group.generation == 2
+
+    play(test)
+
+
+def test_a_session_whose_end_could_not_be_written_does_not_end_again_for_those_who_came_since() -> None:
+    async def test(stage: Stage) -> None:
+        await stage.stable("one")
+        stage.log.refusal = _FULL
+        await stage.wait(SESSION_MS / 1000)
+        assert stage.group.is_empty
+        stage.log.refusal = None
+        joining = stage.join(instance_id="one")
+        # What could not be written is tried again by now; the group goes on waiting for more members.
+        await stage.wait(INITIAL_DELAY_MS / 2000)
+        assert joining.waits
 
     play(test)
 

@@ -34,7 +34,8 @@ def watch(group: ClassicGroup, member: ClassicMember) -> None:
 
 def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState) -> Decision[None]:
     effects = Effects()
-    if member.may_expire:
+    # An alarm whose record was refused is raised again, when the member is out already.
+    if group.members.get(member.member_id) is member and member.may_expire:
         _log.info("%s of %s was not heard of in time and is out", member, group)
         remove_member(state, group, member, effects)
         if group.state is not ClassicState.PREPARING_REBALANCE:
@@ -66,7 +67,8 @@ def remove_pending(state: GroupState, group: ClassicGroup, member_id: str) -> No
 
 def _pending_over(group: ClassicGroup, member_id: str, state: GroupState) -> Decision[None]:
     effects = Effects()
+    was_waited_for = member_id in group.pending_joins
     group.remove(member_id)
-    if group.state is ClassicState.PREPARING_REBALANCE and group.have_all_joined:
+    if was_waited_for and group.state is ClassicState.PREPARING_REBALANCE and group.have_all_joined:
         complete_join(state, group, effects)
     return effects.decision(None)

@@ -130,13 +130,15 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace(self, old: ClassicMember, new: ClassicMember) -> None:
-        """A static member has come back under another id."""
+        """A static member has come back under another id; what was expected of it still is."""
         assert new.instance_id == old.instance_id
-        led = self.leader_id == old.member_id
+        led, has_to_sync = self.leader_id == old.member_id, old.member_id in self.pending_syncs
         self.remove(old.member_id)
         self.add(new)
         if led:
             self.leader_id = new.member_id
+        if has_to_sync:
+            self.pending_syncs[new.member_id] = None
 
     def update_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         self._protocol_counts.subtract(name for name, _ in member.protocols)

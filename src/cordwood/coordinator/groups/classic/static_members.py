@@ -68,11 +68,8 @@ def _replace(
         joining.protocols,
         old.assignment,
     )
-    has_to_sync = old.member_id in group.pending_syncs
     state.timers.clear(old)
     group.replace(old, member)
-    if has_to_sync:
-        group.pending_syncs[member_id] = None
     begin_session(state, group, member)
     _log.info("%s takes the place of %s in %s", member, old, group)
     return member
