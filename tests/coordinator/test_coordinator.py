@@ -177,13 +177,34 @@ def test_groups_are_listed_once_all_are_loaded() -> None:
         groups = stage.broker.groups
         held = asyncio.Event()
         loading = asyncio.get_running_loop().create_task(held.wait())
-        groups._loading[0] = loading  # type: ignore[assignment]  # one that takes its time
+        # One that takes its time.
+        groups._loading[0] = loading  # type: ignore[assignment]
         listed = await stage.ask(ListGroupsRequest(), 5)
         assert listed.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         del groups._loading[0]
         held.set()
         listed = await stage.ask(ListGroupsRequest(), 5)
         assert {group.group_id for group in listed.groups} == {f"g{number}" for number in range(GROUPS)}
+
+    simulate(test)
+
+
+def test_offsets_of_a_topic_that_is_deleted_while_they_are_loaded_go_with_it() -> None:
+    async def test(stage: Stage) -> None:
+        await with_offsets(stage)
+        coordinators, groups = stage.broker.coordinators, stage.broker.groups
+        apply = coordinators.apply
+
+        def begin_anew_and_apply(*change: Any) -> None:
+            groups.stop()
+            groups.start()
+            apply(*change)
+
+        coordinators.apply = begin_anew_and_apply  # type: ignore[method-assign]
+        await stage.ask(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=10_000), 5)
+        await until_loaded(stage)
+        await asyncio.sleep(1)
+        assert not any(state.offsets.by_group for state in groups.states)
 
     simulate(test)
 

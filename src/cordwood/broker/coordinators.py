@@ -71,8 +71,10 @@ class Coordinators:
     def apply(self, changes: ReplicaChanges, delta: MetadataDelta, image: MetadataImage) -> None:
         self.groups.apply(changes)
         self.transactions.apply(changes)
+        for state in self.groups.states:
+            state.metadata_changed(delta, image)
         for shard in self.groups.shards:
-            shard.state.metadata_changed(delta, image)
+            # Something may be due sooner by now.
             shard.loaded()
 
     def stop(self) -> None:

@@ -65,6 +65,7 @@ class Coordinator(Generic[S]):
         self._partitions: dict[int, Partition] = {}
         self._epochs: dict[int, int] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
+        self._loading_states: dict[int, S] = {}
 
     # Whom to ask
 
@@ -87,6 +88,11 @@ class Coordinator(Generic[S]):
     def shards(self) -> Iterator[Shard[S]]:
         """Those that are loaded."""
         return iter(list(self._shards.values()))
+
+    @property
+    def states(self) -> list[S]:
+        """Of those that are loaded, and of those that are being loaded as far as they are."""
+        return [*(shard.state for shard in self._shards.values()), *self._loading_states.values()]
 
     @property
     def is_loading(self) -> bool:
@@ -131,21 +137,21 @@ class Coordinator(Generic[S]):
         if self._partitions.get(index) is not partition:
             self._drop(index, f"{self.topic}-{index} is loaded anew")
             self._partitions[index] = partition
+            state = self._new_state(index)
             if partition.log.end_offset == partition.log.start_offset:
                 # Nothing to load, as after its creation: whoever asked for it need not come again.
-                state = self._new_state(index)
                 state.loaded()
                 self._begin(partition, state)
             else:
-                self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition))
+                self._loading_states[index] = state
+                self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition, state))
         # Elected anew without having been away, it knows everything.
         self._epochs[index] = partition.state.leader_epoch
 
-    async def _load(self, partition: Partition) -> None:
+    async def _load(self, partition: Partition, state: S) -> None:
         index, name = partition.index, f"{self.topic}-{partition.index}"
         log = partition.log
         assert log is not None
-        state = self._new_state(index)
         began = self._clock.monotonic()
         try:
             records = await load(self.kind, name, log, state, self._clock)
@@ -160,7 +166,7 @@ class Coordinator(Generic[S]):
             return
         finally:
             if self._loading.get(index) is asyncio.current_task():
-                del self._loading[index]
+                del self._loading[index], self._loading_states[index]
         _log.info("loaded %s: %d records in %.2f s", name, records, self._clock.monotonic() - began)
         self._begin(partition, state)
 
@@ -172,6 +178,7 @@ class Coordinator(Generic[S]):
     def _drop(self, index: int, why: str) -> None:
         self._partitions.pop(index, None)
         self._epochs.pop(index, None)
+        self._loading_states.pop(index, None)
         task = self._loading.pop(index, None)
         if task is not None:
             task.cancel()
