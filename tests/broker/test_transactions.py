@@ -140,11 +140,35 @@ def test_a_partition_without_a_leader_gets_its_marker_when_it_has_one() -> None:
         # Meanwhile the next transaction waits.
         refused = await producer.channel.request(_init(), 5)
         assert refused.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        # Also one that has its partitions added by its first write; its broker has asked for a while.
+        producer.epoch += 1
+        before = node.time()
+        assert (await producer.write("c")).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        assert node.time() - before >= 0.1
         partition.update(led, partition.config)
         await until(node, TransactionStatus.COMPLETE_COMMIT)
         assert [markers_in(log_of(node, index)) for index in (0, 1)] == [1, 1]
 
     simulate(test)
+
+
+def test_a_first_write_that_comes_before_the_end_is_complete_waits_for_it() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC, 2)
+        producer = await Producer.begin(node)
+        await producer.write("a", partition=1)
+        partition = node.partition(TOPIC, 1)
+        led = partition.state
+        partition.update(replace(led, leader=NO_LEADER), partition.config)
+        ended = await producer.end()
+        producer.epoch = ended.producer_epoch
+        next_write = asyncio.create_task(producer.write("b"))
+        await asyncio.sleep(0.02)
+        assert not next_write.done()
+        partition.update(led, partition.config)
+        assert not (await next_write).error_code
+
+    simulate(test, add_partitions_to_txn_retry_backoff_max_ms="1000")
 
 
 def test_with_a_flush_for_each_write_everything_waits_for_the_disk_and_comes_out_the_same() -> None:

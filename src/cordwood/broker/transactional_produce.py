@@ -11,6 +11,7 @@ sequence was that was tried first, so that a batch cannot overtake one before it
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from collections.abc import Collection, Mapping
 from enum import Enum
 from struct import Struct
@@ -137,12 +138,25 @@ class TransactionalProduce:
             return {}
         guards = {partition: self._guard(partition, batch) for partition, batch in batches.items()}
         result = self._ask_coordinator(transactional_id, producer, batches, generation)
-        if not isinstance(result, Later):
+        if not isinstance(result, Later) and not _is_early(result, generation):
             return self._concluded(batches, guards, result, generation)
         checked: Later[Refusals] = Later()
-        result.then(
-            lambda outcome: checked.resolve(self._concluded(batches, guards, _errors(batches, outcome), generation))
-        )
+        config, clock = self._broker.config, self._broker.clock
+        until = clock.monotonic() + config.integer("add.partitions.to.txn.retry.backoff.max.ms") / 1000
+        pause_s = config.integer("add.partitions.to.txn.retry.backoff.ms") / 1000
+
+        def answered(outcome: dict[TopicPartition, ErrorCode] | Refusal) -> None:
+            errors = _errors(batches, outcome)
+            if _is_early(errors, generation) and clock.monotonic() < until:
+                get_running_loop().call_later(pause_s, again)
+            else:
+                checked.resolve(self._concluded(batches, guards, errors, generation))
+
+        def again() -> None:
+            result = self._ask_coordinator(transactional_id, producer, batches, generation)
+            result.then(answered) if isinstance(result, Later) else answered(result)
+
+        result.then(answered) if isinstance(result, Later) else answered(result)
         return checked
 
     def _first_batches(self, request: ProduceRequest, version: int) -> dict[TopicPartition, _Batch]:
@@ -253,6 +267,12 @@ def _errors(
     partitions: Collection[TopicPartition], outcome: Mapping[TopicPartition, ErrorCode] | Refusal
 ) -> dict[TopicPartition, ErrorCode]:
     return dict.fromkeys(partitions, outcome.error) if isinstance(outcome, Refusal) else dict(outcome)
+
+
+def _is_early(errors: Mapping[TopicPartition, ErrorCode], generation: _Generation) -> bool:
+    """The transaction before is being completed. Clients that have partitions added by their first write come so early,
+    and are spared a retry: their broker asks again for a while."""
+    return generation is _Generation.ADDING and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
 
 
 def _unverified(error: ErrorCode, generation: _Generation) -> Unverified:
