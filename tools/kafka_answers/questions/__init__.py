@@ -9,6 +9,8 @@ from kafka_answers.conversation import Conversation
 _NAMES = (
     "alter_configs",
     "alter_replica_log_dirs",
+    "classic_groups",
+    "consumer_groups",
     "cordoned_log_dirs",
     "create_partitions",
     "create_topics",
