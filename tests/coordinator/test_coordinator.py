@@ -200,7 +200,7 @@ def test_offsets_of_a_topic_that_is_deleted_while_they_are_loaded_go_with_it() -
             groups.start()
             apply(*change)
 
-        coordinators.apply = begin_anew_and_apply  # type: ignore[method-assign]
+        coordinators.apply = begin_anew_and_apply  # type: ignore[method-assign, assignment]
         await stage.ask(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=10_000), 5)
         await until_loaded(stage)
         await asyncio.sleep(1)
