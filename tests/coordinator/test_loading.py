@@ -108,6 +108,20 @@ def test_a_tombstone_reaches_the_state() -> None:
     on_stage(test)
 
 
+def test_a_log_is_loaded_in_pieces_of_any_size() -> None:
+    """Of which one has to hold a whole batch."""
+
+    async def test(stage: Stage) -> None:
+        for number in range(20):
+            stage.shard.decide(writes(*(f"{number}/{index}" for index in range(number + 1))))
+        for read_bytes in (1, 100, 1000, 1 << 20):
+            diary = Diary(stage.clock)
+            await load("group", "t-0", stage.log, diary, stage.clock, read_bytes=read_bytes)
+            assert diary.entries == stage.diary.entries
+
+    on_stage(test)
+
+
 def test_others_have_their_turn_while_a_long_log_is_loaded() -> None:
     async def test(stage: Stage) -> None:
         for number in range(1000):

@@ -45,6 +45,7 @@ class Coordinators:
             ),
             partition_count=lambda: self.partition_count(GROUP_TOPIC),
             timeout_ms=lambda: broker.config.integer("offsets.commit.timeout.ms"),
+            load_buffer_bytes=lambda: broker.config.integer("offsets.load.buffer.size"),
             codec=lambda: Codec(broker.config.integer("offsets.topic.compression.codec")),
         )
         self.markers = TxnMarkers(broker)
@@ -62,6 +63,7 @@ class Coordinators:
             ),
             partition_count=lambda: self.partition_count(TRANSACTION_TOPIC),
             timeout_ms=lambda: broker.config.integer("request.timeout.ms"),
+            load_buffer_bytes=lambda: broker.config.integer("transaction.state.log.load.buffer.size"),
         )
 
     def start(self) -> None:

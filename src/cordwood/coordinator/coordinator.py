@@ -49,6 +49,7 @@ class Coordinator(Generic[S]):
         new_state: Callable[[int], S],
         partition_count: Callable[[], int],
         timeout_ms: Callable[[], int],
+        load_buffer_bytes: Callable[[], int],
         codec: Callable[[], Codec] = lambda: Codec.NONE,
     ) -> None:
         # Whose record types they are: "group", "transaction".
@@ -59,6 +60,7 @@ class Coordinator(Generic[S]):
         self._clock = clock
         self._new_state = new_state
         self._timeout_ms = timeout_ms
+        self._load_buffer_bytes = load_buffer_bytes
         self._codec = codec
         self._shards: dict[int, Shard[S]] = {}
         # Of those that are loaded or being loaded: their partitions, and the leader epochs of this broker's.
@@ -154,7 +156,7 @@ class Coordinator(Generic[S]):
         assert log is not None
         began = self._clock.monotonic()
         try:
-            records = await load(self.kind, name, log, state, self._clock)
+            records = await load(self.kind, name, log, state, self._clock, read_bytes=self._load_buffer_bytes())
         except DiskError as error:
             self._replicas.disk_failed(error)
             return

@@ -22,7 +22,6 @@ from .shard import State
 
 _log = logging.getLogger(__name__)
 
-_READ_BYTES = 1 << 20
 # Of some 10 µs each: how many are replayed before others have their turn.
 _RECORDS_PER_SLICE = 200
 _PROGRESS_S = 5.0
@@ -36,13 +35,16 @@ class LoadedState(State, Protocol):
         """Everything is replayed."""
 
 
-async def load(coordinator: str, name: str, log: Log, state: LoadedState, clock: Clock) -> int:
-    """Replays all of a log; how many records there were. `coordinator` says whose record types they are."""
+async def load(
+    coordinator: str, name: str, log: Log, state: LoadedState, clock: Clock, *, read_bytes: int = 1 << 20
+) -> int:
+    """Replays all of a log; how many records there were. `coordinator` says whose record types they are; so much is
+    read at a time, or one batch that is larger."""
     loading = _Loading(coordinator, name, state)
     began = told = clock.monotonic()
     since_slice = 0
     offset, first_offset = log.start_offset, log.start_offset
-    while (found := log.read(offset, _READ_BYTES, log.end_offset)) is not None:
+    while (found := log.read(offset, read_bytes, log.end_offset)) is not None:
         data = found.read()
         for position, header in batch_headers(data):
             offset = header.last_offset + 1
