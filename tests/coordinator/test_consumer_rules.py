@@ -181,6 +181,19 @@ def test_assignments_are_an_interval_apart() -> None:
     play(test, group_consumer_assignment_interval_ms="1000")
 
 
+def test_who_comes_without_a_subscription_when_an_assignment_is_due_is_assigned_nothing() -> None:
+    async def test(stage: Stage) -> None:
+        stage.create("orders", 4)
+        stage.join("a", "orders")
+        stage.join("b", "orders")
+        await stage.wait(1.1)
+        stage.join("c")
+        sizes = {member: sum(map(len, target.values())) for member, target in stage.group.target.items()}
+        assert sizes == {"a": 2, "b": 2, "c": 0}
+
+    play(test, group_consumer_assignment_interval_ms="1000")
+
+
 def test_a_group_without_a_vote_has_the_first_assignor_of_the_broker() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 3)

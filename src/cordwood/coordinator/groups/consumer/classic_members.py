@@ -68,9 +68,7 @@ def join(state: GroupState, group: ConsumerGroup, joining: Joining) -> Decision[
     if turns:
         target = Target(group.assignment_epoch, group.target_of(member))
     else:
-        target = current_or_new_target(
-            state, group, followed.epoch, before, member, written, is_homogeneous=followed.is_homogeneous
-        )
+        target = current_or_new_target(state, group, before, member, followed, written)
     if not turns or group.assignment_epoch >= followed.epoch:
         reconciled = reconcile(
             group,

@@ -11,6 +11,7 @@ from . import records
 from .group import ConsumerGroup
 from .member import Member
 from .regexes import RegexChange, follow_regex
+from .subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from cordwood.coordinator.groups.state import GroupState
@@ -23,8 +24,10 @@ class Subscription(NamedTuple):
 
     # The group's, from now on.
     epoch: int
-    is_homogeneous: bool
-    # The member's has.
+    # What all members are subscribed to, and how many they are, this one included.
+    subscriptions: Subscriptions
+    member_count: int
+    # The member's own has.
     has_changed: bool
 
 
@@ -47,26 +50,27 @@ def follow_subscription(
     is_new_epoch = (
         names_changed or regex is RegexChange.RESOLVED or (not waits_for_regex and regex is not RegexChange.NONE)
     )
-    if not is_new_epoch and group.epoch >= group.metadata_checked_in:
-        return Subscription(group.epoch, group.subscriptions.is_homogeneous(len(group.members)), has_changed)
-    subscriptions = group.subscriptions
-    if has_changed:
-        subscriptions = subscriptions.copy()
-        subscriptions.remove(before)
-        subscriptions.add(member)
-        if before.topic_regex and before.topic_regex not in subscriptions.regexes:
-            resolved = group.resolved.get(before.topic_regex)
-            if resolved is not None:
-                subscriptions.remove_resolved(resolved)
-    metadata_hash = state.subscribed_topics.hash_of(subscriptions, state.image)
+    subscriptions = _changed(group, before, member) if has_changed else group.subscriptions
     epoch = group.epoch
-    if is_new_epoch or metadata_hash != group.metadata_hash:
-        epoch += 1
-        written.append(records.group_record(group.group_id, epoch, metadata_hash))
-        _log.info("group %s goes to epoch %d", group.group_id, epoch)
-    group.metadata_checked_in = epoch
-    if group.has_partition_metadata:
-        written.append(records.partition_metadata_tombstone(group.group_id))
+    if is_new_epoch or epoch < group.metadata_checked_in:
+        metadata_hash = state.subscribed_topics.hash_of(subscriptions, state.image)
+        if is_new_epoch or metadata_hash != group.metadata_hash:
+            epoch += 1
+            written.append(records.group_record(group.group_id, epoch, metadata_hash))
+            _log.info("group %s goes to epoch %d", group.group_id, epoch)
+        group.metadata_checked_in = epoch
+        if group.has_partition_metadata:
+            written.append(records.partition_metadata_tombstone(group.group_id))
     is_there = member.member_id in group.members or group.static_member(member.instance_id) is not None
-    count = len(group.members) + (not is_there)
-    return Subscription(epoch, subscriptions.is_homogeneous(count), has_changed)
+    return Subscription(epoch, subscriptions, len(group.members) + (not is_there), has_changed)
+
+
+def _changed(group: ConsumerGroup, before: Member, member: Member) -> Subscriptions:
+    subscriptions = group.subscriptions.copy()
+    subscriptions.remove(before)
+    subscriptions.add(member)
+    if before.topic_regex and before.topic_regex not in subscriptions.regexes:
+        resolved = group.resolved.get(before.topic_regex)
+        if resolved is not None:
+            subscriptions.remove_resolved(resolved)
+    return subscriptions

@@ -134,9 +134,7 @@ def _join_or_go_on(
     before = _member(state, group, request, written)
     member = _updated(before, request, client_id, client_host)
     subscription = follow_subscription(state, group, before, member, written)
-    target = current_or_new_target(
-        state, group, subscription.epoch, before, member, written, is_homogeneous=subscription.is_homogeneous
-    )
+    target = current_or_new_target(state, group, before, member, subscription, written)
     reconciled = reconcile(
         group,
         member,

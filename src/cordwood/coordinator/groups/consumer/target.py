@@ -15,6 +15,7 @@ from cordwood.wire.primitives import Uuid
 
 from . import records
 from .group import NO_TARGET, ConsumerGroup
+from .group_epoch import Subscription
 from .member import Member
 
 if TYPE_CHECKING:
@@ -44,19 +45,18 @@ def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
 def current_or_new_target(
     state: GroupState,
     group: ConsumerGroup,
-    epoch: int,
     before: Member,
     member: Member,
+    subscription: Subscription,
     written: list[CoordinatorRecord],
-    *,
-    is_homogeneous: bool,
 ) -> Target:
-    """For a member that was `before` and is now `member`, in a group of this epoch. What changes for anyone is added to
-    `written`.
+    """For a member that was `before` and is now `member`; `subscription` is what that makes of the group. What changes
+    for anyone is added to `written`.
 
     Members who come one after the other do not make for an assignment each: that waits for
     `consumer.assignment.interval.ms` after the last (KIP-1263).
     """
+    epoch = subscription.epoch
     if group.assignment_epoch >= epoch or not _may_assign(state, group):
         return Target(group.assignment_epoch, group.target_of(member))
     members = {
@@ -67,6 +67,7 @@ def current_or_new_target(
     members[member.member_id] = member
     targets = {**group.target, member.member_id: _last_target(group, member)}
     assignor = ASSIGNORS[_preferred_assignor(state, group, before, member)]
+    is_homogeneous = subscription.subscriptions.is_homogeneous(subscription.member_count)
     spec = _group_spec(group, members, targets, state.image.topics, is_homogeneous=is_homogeneous)
     try:
         assigned = assignor(spec, _Partitions(state.image.topics))
