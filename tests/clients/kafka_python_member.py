@@ -23,7 +23,7 @@ with warnings.catch_warnings():
     )
     from kafka.coordinator.assignors.range import RangePartitionAssignor  # type: ignore[import-untyped]
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor  # type: ignore[import-untyped]
-    from kafka.errors import CommitFailedError, KafkaError  # type: ignore[import-untyped]
+    from kafka.errors import CommitFailedError, KafkaConnectionError, KafkaError  # type: ignore[import-untyped]
 
 
 class KafkaPythonMember:
@@ -38,7 +38,11 @@ class KafkaPythonMember:
 
     def poll(self, wait_s: float) -> None:
         # Not shorter: if its time is over just when it has been given its partitions, it never takes notice of them.
-        polled = self._consumer.poll(timeout_ms=int(max(wait_s, 1.0) * 1000))
+        try:
+            polled = self._consumer.poll(timeout_ms=int(max(wait_s, 1.0) * 1000))
+        except KafkaConnectionError as error:
+            self._journal.tell("error", str(error))
+            return
         records = [Position(r.topic, r.partition, r.offset) for records in polled.values() for r in records]
         if records:
             self._journal.processed(records)
