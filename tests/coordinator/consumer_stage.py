@@ -50,6 +50,7 @@ class Stage:
         self._config = BrokerConfig({**_SETTINGS, **settings})
         self._world = world
         self._image = MetadataImage()
+        self._created = 0
         self.log = MemoryLog()
         self.state = self._new_state()
         self.shard = Shard(self.state, self.log, world.clock, lambda: 5_000)
@@ -71,7 +72,8 @@ class Stage:
         return self._image.topics.ids[name]
 
     def create(self, name: str, partitions: int) -> None:
-        topic_id = len(self._image.topics).to_bytes(8) + name.encode().ljust(8, b".")[:8]
+        self._created += 1
+        topic_id = self._created.to_bytes(8) + name.encode().ljust(8, b".")[:8]
         self._change(
             TopicRecord(name=name, topic_id=topic_id),
             *(_partition(topic_id, number) for number in range(partitions)),
