@@ -80,10 +80,10 @@ def test_without_a_controller_there_is_no_id_now() -> None:
     simulate(test)
 
 
-def test_a_transactional_id_has_no_coordinator_here() -> None:
+def test_a_transactional_id_has_no_coordinator_until_someone_looks_for_it() -> None:
     async def test(node: SimulatedNode) -> None:
         channel = await node.connect()
         request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
-        assert (await channel.request(request, VERSION)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await channel.request(request, VERSION)).error_code == ErrorCode.NOT_COORDINATOR
 
     simulate(test)
