@@ -78,6 +78,8 @@ class TxnMarkers:
         except DiskError as error:
             broker.replicas.disk_failed(error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if appended.last_offset < log.high_watermark:
+            return None
         written: Later[None] = Later()
 
         def acknowledged(error: ErrorCode) -> None:
