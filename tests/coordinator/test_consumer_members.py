@@ -104,8 +104,8 @@ class _Client:
 
 
 @settings(max_examples=150, deadline=None)
-@given(steps=_STEPS)
-def test_no_partition_is_two_members_and_in_the_end_each_is_ones(steps: list[_Step]) -> None:
+@given(steps=_STEPS, interval_ms=st.sampled_from(("0", "5000")))
+def test_no_partition_is_two_members_and_in_the_end_each_is_ones(steps: list[_Step], interval_ms: str) -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 3)
         clients = [_Client(number) for number in range(_CLIENTS)]
@@ -117,7 +117,7 @@ def test_no_partition_is_two_members_and_in_the_end_each_is_ones(steps: list[_St
         _check_all_are_owned(stage, clients)
         _check_log(stage)
 
-    play(test)
+    play(test, group_consumer_assignment_interval_ms=interval_ms)
 
 
 async def _take(stage: Stage, clients: list[_Client], step: _Step) -> None:
