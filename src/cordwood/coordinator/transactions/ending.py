@@ -7,7 +7,7 @@ come in after it. A retry is told by its epoch; without such epochs, by the stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood.coordinator.decision import Decision
 from cordwood.log.refusal import Refusal
@@ -86,25 +86,17 @@ def _prepare(
     state: TransactionState, transaction: Transaction, *, commit: bool, bumps_epoch: bool = False
 ) -> Decision[EndTxnResponse]:
     now_ms = state.clock.now_ms()
-    epoch, next_id, next_epoch = transaction.producer_epoch, NO_PRODUCER, NO_EPOCH
     client = transaction.client
-    if bumps_epoch:
-        if client.producer_epoch >= LAST_EPOCH:
-            epoch, next_id = epoch + 1, state.new_producer_id()
-        elif client.producer_id != transaction.producer_id:
-            epoch, next_id, next_epoch = epoch + 1, client.producer_id, client.producer_epoch + 1
-        else:
-            epoch = client.producer_epoch + 1
-    elif transaction.is_taken_over:
-        epoch, next_id, next_epoch = _after_taking_over(transaction)
+    if bumps_epoch and client.producer_epoch >= LAST_EPOCH:
+        ended = _Ended(transaction.producer_epoch + 1, state.new_producer_id())
+    else:
+        ended = _ended_with(transaction, client.producer_epoch + 1 if bumps_epoch else client.producer_epoch)
     prepared = transaction.moved(
         _PREPARED[commit],
         now_ms,
-        producer_epoch=epoch,
         started_ms=now_ms if transaction.status in AT_REST else transaction.started_ms,
         client_version=EPOCH_BUMPS_SINCE if bumps_epoch else 0,
-        next_producer_id=next_id,
-        next_producer_epoch=next_epoch,
+        **ended._asdict(),
     )
     completed = completion_of(prepared, now_ms)
     last_epochs, transactional_id = state.last_epochs, transaction.transactional_id
@@ -119,12 +111,21 @@ def _prepare(
     )
 
 
-def _after_taking_over(transaction: Transaction) -> tuple[int, int, int]:
-    """Epoch, next id and next epoch of a transaction that its new owner ends, whose epoch is not to change by that."""
-    producer_id, epoch = transaction.client
-    if producer_id == transaction.producer_id:
-        return epoch, NO_PRODUCER, NO_EPOCH
-    return transaction.producer_epoch + 1, producer_id, epoch
+class _Ended(NamedTuple):
+    """The epoch of the markers; and what the client has after them, where that is not the same."""
+
+    producer_epoch: int
+    next_producer_id: int = NO_PRODUCER
+    next_producer_epoch: int = NO_EPOCH
+
+
+def _ended_with(transaction: Transaction, epoch: int) -> _Ended:
+    """`epoch` is the client's from then on."""
+    client = transaction.client
+    if client.producer_id == transaction.producer_id:
+        return _Ended(epoch)
+    # It was taken over by one who got a new id: what the old one wrote ends with the old one's next epoch.
+    return _Ended(transaction.producer_epoch + 1, client.producer_id, epoch)
 
 
 def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
@@ -153,20 +154,14 @@ def complete(state: TransactionState, prepared: Transaction) -> Decision[None]:
 def fence(state: TransactionState, transaction: Transaction) -> Transaction:
     """The open transaction, on its way to be aborted with an epoch that nobody has: whoever had it is refused from here
     on, by the coordinator and by every partition that has the marker."""
-    now_ms = state.clock.now_ms()
-    client = transaction.client
-    epoch, next_id, next_epoch = client.producer_epoch + 1, NO_PRODUCER, NO_EPOCH
-    if client.producer_id != transaction.producer_id:
-        epoch, next_id, next_epoch = transaction.producer_epoch + 1, client.producer_id, client.producer_epoch + 1
-    assert epoch <= MAX_EPOCH
+    ended = _ended_with(transaction, transaction.client.producer_epoch + 1)
+    assert ended.producer_epoch <= MAX_EPOCH
     state.last_epochs.pop(transaction.transactional_id, None)
     return transaction.moved(TransactionStatus.PREPARE_EPOCH_FENCE, transaction.updated_ms).moved(
         TransactionStatus.PREPARE_ABORT,
-        now_ms,
-        producer_epoch=epoch,
+        state.clock.now_ms(),
         client_version=EPOCH_BUMPS_SINCE if state.level >= EPOCH_BUMPS_SINCE else 0,
-        next_producer_id=next_id,
-        next_producer_epoch=next_epoch,
+        **ended._asdict(),
     )
 
 
