@@ -223,11 +223,6 @@ BROKER_SECTION = Section(
             "what a coordinator decides is written at once, and its buffers are not kept",
             ("group.coordinator.append.linger.ms", "group.coordinator.cached.buffer.max.bytes"),
         ),
-        Rule(
-            Effect.NEVER,
-            "a coordinator's log is read by as much as suits it",
-            ("offsets.load.buffer.size", "transaction.state.log.load.buffer.size"),
-        ),
         Rule(Effect.WORKS, "groups and their offsets", ("group.*", "offset.metadata.max.bytes", "offsets.*")),
         Rule(Effect.LATER, "transactions over several brokers", ("add.partitions.to.txn.*",)),
         Rule(Effect.WORKS, "transactions", ("transaction.*", "transactional.id.expiration.ms")),
