@@ -190,6 +190,25 @@ def test_with_a_flush_for_each_write_everything_waits_for_the_disk_and_comes_out
     simulate(test, log_flush_interval_messages="1")
 
 
+def test_with_a_flush_for_each_write_nobody_is_told_to_try_again() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC, 2)
+        producer = await Producer.begin(node)
+        for number in range(10):
+            assert not await producer.add(0, 1)
+            assert not (await producer.write("a", sequence=number, version=_EARLY)).error_code
+            assert not (await producer.end(version=3)).error_code
+        await until(node, TransactionStatus.COMPLETE_COMMIT)
+        producer.epoch = (await producer.end(commit=False)).producer_epoch
+        for _ in range(10):
+            assert not (await producer.write("a")).error_code
+            ended = await producer.end(commit=False)
+            assert not ended.error_code
+            producer.epoch = ended.producer_epoch
+
+    simulate(test, log_flush_interval_messages="1")
+
+
 def test_what_is_asked_after_while_the_transaction_ends_is_not_written() -> None:
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC, 2)

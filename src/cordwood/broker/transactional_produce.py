@@ -11,7 +11,6 @@ sequence was that was tried first, so that a batch cannot overtake one before it
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
 from collections.abc import Collection, Mapping
 from enum import Enum
 from struct import Struct
@@ -30,6 +29,7 @@ from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 from .coordinator_topics import GROUP_TOPIC
+from .patience import Patience
 
 if TYPE_CHECKING:
     from .broker import Broker
@@ -141,15 +141,11 @@ class TransactionalProduce:
         if not isinstance(result, Later) and not _is_early(result, generation):
             return self._concluded(batches, guards, result, generation)
         checked: Later[Refusals] = Later()
-        config, clock = self._broker.config, self._broker.clock
-        until = clock.monotonic() + config.integer("add.partitions.to.txn.retry.backoff.max.ms") / 1000
-        pause_s = config.integer("add.partitions.to.txn.retry.backoff.ms") / 1000
+        patience = Patience(self._broker, transactional_id)
 
         def answered(outcome: dict[TopicPartition, ErrorCode] | Refusal) -> None:
             errors = _errors(batches, outcome)
-            if _is_early(errors, generation) and clock.monotonic() < until:
-                get_running_loop().call_later(pause_s, again)
-            else:
+            if not _is_early(errors, generation) or not patience.wait(again):
                 checked.resolve(self._concluded(batches, guards, errors, generation))
 
         def again() -> None:

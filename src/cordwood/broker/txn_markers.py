@@ -213,6 +213,8 @@ class _Completion:
 
         try:
             self._shard.decide(decide)
+            if not again:
+                self._shard.state.completed(prepared.transactional_id)
         except Refusal as refusal:
             if refusal.error is not ErrorCode.NOT_COORDINATOR:
                 _log.warning("the end of %s is not written and is tried again: %s", prepared.transactional_id, refusal)

@@ -121,3 +121,15 @@ def test_a_retry_of_an_end_is_known_after_a_failover() -> None:
     with pytest.raises(Refusal) as concurrent:
         desk.end(producer, 0, commit=True)
     assert concurrent.value.error is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def test_who_has_the_next_epoch_already_waits_for_the_end_before_and_is_not_fenced() -> None:
+    desk = Desk()
+    producer = desk.begin().producer_id
+    desk.add(producer, 0)
+    ended = desk.end(producer, 0, commit=True)
+    with pytest.raises(Refusal) as early:
+        desk.end(ended.producer_id, ended.producer_epoch, commit=False)
+    assert early.value.error is ErrorCode.CONCURRENT_TRANSACTIONS
+    desk.complete()
+    assert desk.end(ended.producer_id, ended.producer_epoch, commit=False).producer_epoch == 2

@@ -5,12 +5,16 @@ Clients know PRODUCER_FENCED since version 2.
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
+from collections.abc import Callable
+
+from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.coordinator_topics import GROUP_TOPIC
+from cordwood.broker.patience import Patience
 from cordwood.broker.registry import Call, Result, handles
-from cordwood.coordinator.decision import ProducerIdAndEpoch
+from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
 from cordwood.coordinator.transactions.adding import add_partitions
+from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -31,12 +35,28 @@ def add_offsets_to_txn(broker: Broker, request: AddOffsetsToTxnRequest, call: Ca
         return refused(ErrorCode.INVALID_REQUEST, "a transactional id is not empty")
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     partitions = [(GROUP_TOPIC, broker.groups.index_of(request.group_id))]
-    return ask(
-        call,
-        broker.transactions,
-        transactional_id,
-        lambda state: add_partitions(
-            state, transactional_id, producer, partitions, _CLIENT_VERSION, AddOffsetsToTxnResponse()
-        ),
-        refused,
-    )
+
+    def decide(state: TransactionState) -> Decision[AddOffsetsToTxnResponse]:
+        response = AddOffsetsToTxnResponse()
+        return add_partitions(state, transactional_id, producer, partitions, _CLIENT_VERSION, response)
+
+    result = ask(call, broker.transactions, transactional_id, decide, refused)
+    return _patiently(broker, transactional_id, decide, refused) if _is_early(result) else result
+
+
+async def _patiently(
+    broker: Broker,
+    transactional_id: str,
+    decide: Callable[[TransactionState], Decision[AddOffsetsToTxnResponse]],
+    refused: Callable[[ErrorCode, str], AddOffsetsToTxnResponse],
+) -> AddOffsetsToTxnResponse:
+    patience = Patience(broker, transactional_id)
+    response = await ask_async(broker.transactions, transactional_id, decide, refused)
+    while _is_early(response) and await patience.waited():
+        response = await ask_async(broker.transactions, transactional_id, decide, refused)
+    return response
+
+
+def _is_early(result: object) -> bool:
+    """It comes before the last transaction is complete."""
+    return isinstance(result, AddOffsetsToTxnResponse) and result.error_code == ErrorCode.CONCURRENT_TRANSACTIONS

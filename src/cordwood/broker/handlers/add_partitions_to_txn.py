@@ -8,6 +8,7 @@ PRODUCER_FENCED since version 2.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
+from cordwood.broker.patience import Patience
 from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_view import INTERNAL_TOPICS
 from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
@@ -38,18 +39,34 @@ Errors = dict[TopicPartition, ErrorCode]
 def add_partitions_to_txn(broker: Broker, request: AddPartitionsToTxnRequest, call: Call) -> Result:
     transactions = request.transactions if call.version >= _BATCHED_SINCE else [_only(request)]
     results = [_ask(broker, transaction, call) for transaction in transactions]
-    if any(isinstance(result, Later) for result in results):
-        return _when_decided(transactions, results, call)
+    if any(isinstance(result, Later) or _is_early(result, call) for result in results):
+        return _when_decided(broker, transactions, results, call)
     return _response([_told(*pair, call) for pair in zip(transactions, results, strict=True)], call)
 
 
 async def _when_decided(
-    transactions: list[AddPartitionsToTxnTransaction], results: list[Errors | Later[Errors] | Refusal], call: Call
+    broker: Broker,
+    transactions: list[AddPartitionsToTxnTransaction],
+    results: list[Errors | Later[Errors] | Refusal],
+    call: Call,
 ) -> AddPartitionsToTxnResponse:
     told = []
     for transaction, result in zip(transactions, results, strict=True):
-        told.append(_told(transaction, await _settled(result), call))
+        patience = Patience(broker, transaction.transactional_id)
+        outcome = await _settled(result)
+        while _is_early(outcome, call) and await patience.waited():
+            outcome = await _settled(_ask(broker, transaction, call))
+        told.append(_told(transaction, outcome, call))
     return _response(told, call)
+
+
+def _is_early(outcome: Errors | Later[Errors] | Refusal, call: Call) -> bool:
+    """A client's, which comes before its last transaction is complete. A broker knows by itself how often to ask."""
+    return (
+        isinstance(outcome, Refusal)
+        and outcome.error is ErrorCode.CONCURRENT_TRANSACTIONS
+        and call.version < _BATCHED_SINCE
+    )
 
 
 async def _settled(result: Errors | Later[Errors] | Refusal) -> Errors | Refusal:

@@ -53,17 +53,25 @@ def _end_with_new_epoch(
     is_of_last_epoch = (
         request.producer_id == transaction.previous_producer_id and request.producer_epoch == LAST_EPOCH and epoch == 0
     )
+    if status in PREPARED and _is_after(transaction, request):
+        raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
     if request.producer_id != producer_id and not is_of_last_epoch:
         raise _unmapped(transaction, request)
     if _is_ended(status) and (is_of_last_epoch or request.producer_epoch == epoch - 1):
         _check_outcome(transaction, request)
         return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
-    if request.producer_epoch != epoch or status in PREPARED:
+    if request.producer_epoch != epoch:
         raise _fenced(transaction, request)
     if request.committed and status is not TransactionStatus.ONGOING:
         raise Refusal(ErrorCode.INVALID_TXN_STATE, f"{request.transactional_id!r} has nothing to commit")
     # Whether there is anything to abort is more than such a client knows: its first Produce may have got lost.
     return _prepare(state, transaction, commit=request.committed, bumps_epoch=True)
+
+
+def _is_after(prepared: Transaction, request: EndTxnRequest) -> bool:
+    """Whether the client has what it was given by the end that is being completed: Kafka would take it for fenced."""
+    completed = completion_of(prepared, prepared.updated_ms)
+    return (request.producer_id, request.producer_epoch) == (completed.producer_id, completed.producer_epoch)
 
 
 def _is_ended(status: TransactionStatus) -> bool:

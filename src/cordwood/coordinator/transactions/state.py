@@ -43,6 +43,8 @@ class TransactionState:
         # The epochs that clients had before their present ones, as long as they may repeat what gave them the present
         # one (KIP-360). Not in the log, as in Kafka: after a failover such a retry is refused.
         self.last_epochs: dict[str, int] = {}
+        # Who waits until what is prepared is complete.
+        self._completions: dict[str, Later[None]] = {}
         self._config = config
         self._level = level
         self._take_producer_id = take_producer_id
@@ -123,3 +125,15 @@ class TransactionState:
             return Decision(None, answers=[state.announce(transaction, partitions)])
 
         self.timers.after(("markers", transaction.transactional_id), delay_ms, again)
+
+    # What is complete
+
+    def completion(self, transactional_id: str) -> Later[None]:
+        """Comes to be when what this id has prepared is complete; never, if the shard goes before that."""
+        return self._completions.setdefault(transactional_id, Later())
+
+    def completed(self, transactional_id: str) -> None:
+        """To be said outside of decisions: whoever waits asks again."""
+        completion = self._completions.pop(transactional_id, None)
+        if completion is not None:
+            completion.resolve(None)
