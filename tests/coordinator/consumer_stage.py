@@ -51,13 +51,15 @@ class Stage:
         self._world = world
         self._image = MetadataImage()
         self._created = 0
+        # One for all states: what is loaded again does not give the same ids again.
+        self._random = SeededRandom(1)
         self.log = MemoryLog()
         self.state = self._new_state()
         self.shard = Shard(self.state, self.log, world.clock, lambda: 5_000)
 
     def _new_state(self) -> GroupState:
         return GroupState(
-            self._world.clock, SeededRandom(1), lambda: self._config, lambda: self._image, lambda _group_id: {}
+            self._world.clock, self._random, lambda: self._config, lambda: self._image, lambda _group_id: {}
         )
 
     @property

@@ -249,6 +249,25 @@ def test_without_members_of_the_consumer_protocol_a_group_is_classic_again_and_r
     play(test, **_AT_ONCE)
 
 
+def test_who_loads_a_group_that_turned_and_has_not_rebalanced_rebalances_it() -> None:
+    async def test(stage: Stage) -> None:
+        member_id = await _classic_group(stage)
+        stage.join("b", "orders")
+        _join(stage, member_id, says=_bytes("subscription(orders, owned={orders: [0]})"))
+        _sync(stage, member_id, 2)
+        stage.heartbeat("b", -1)
+        stage.load_again()
+        for _ in range(6):
+            await stage.wait(8)
+            if _heartbeat(stage, member_id, 2) == ErrorCode.REBALANCE_IN_PROGRESS:
+                break
+        assert _join(stage, member_id).leader == member_id
+        group: Any = stage.state.groups[GROUP]
+        assert list(group.members) == [member_id]
+
+    play(test, **_AT_ONCE)
+
+
 def test_it_is_classic_again_also_when_the_last_one_is_not_heard_of_any_more() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)
@@ -298,7 +317,9 @@ def test_a_group_that_turned_is_loaded_as_what_it_is() -> None:
         assert isinstance(stage.state.groups[GROUP], ClassicGroup)
         stage.join("c", "orders")
         assert assigned(stage.heartbeat("c", 3)) is None
-        assert list(stage.group.members) == [member_id, "c"]
+        # Until it is certain that nothing is heard of it.
+        assert list(stage.group.members) == [member_id, "b", "c"]
+        assert stage.group.members["b"].assigned == {}
 
     play(test, **_AT_ONCE)
 

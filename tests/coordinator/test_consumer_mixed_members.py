@@ -207,6 +207,7 @@ async def _take(stage: Stage, clients: list[_Client], step: _Step) -> None:
             for each in clients:
                 if each.is_running:
                     each.act(stage)
+            await stage.wait(0.1)
         case "wait":
             await stage.wait(1)
         case "wait long":

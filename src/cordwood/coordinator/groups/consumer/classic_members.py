@@ -244,5 +244,5 @@ def _as_classic_group(
     targets[joined.member_id] = group.target.get(replaced.member_id, NO_TARGET)
     created = classic_group(state, group, [*others, joined], targets)
     reason = "the last member with the consumer protocol has come back with another subscription"
-    begin_when_replayed(state, group.group_id, reason if rebalances else None)
+    begin_when_replayed(state, group.group_id, (), reason if rebalances else None)
     return [*group.tombstones_of(ids), group_record(created)]

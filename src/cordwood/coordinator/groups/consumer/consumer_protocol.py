@@ -5,6 +5,8 @@ In a consumer group the coordinator is the leader, and reads and writes them its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
 from cordwood.metadata.image import Topics
 from cordwood.wire.codec import decode, encode
@@ -13,6 +15,7 @@ from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerPro
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 _VERSION_BYTES = 2
+_OLDEST = ConsumerProtocolSubscription.versions.low
 _LATEST = ConsumerProtocolSubscription.versions.high
 
 
@@ -24,6 +27,12 @@ def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
     """DecodeError if it is none."""
     return decode(ConsumerProtocolAssignment, _version(assignment), assignment[_VERSION_BYTES:], strict=False)
+
+
+def write_subscription(topic_names: Iterable[str]) -> bytes:
+    """For a member that never said it this way."""
+    message = ConsumerProtocolSubscription(topics=sorted(topic_names))
+    return _OLDEST.to_bytes(_VERSION_BYTES) + encode(message, _OLDEST)
 
 
 def write_assignment(partitions: MemberPartitions, topics: Topics, subscription: bytes) -> bytes:

@@ -7,16 +7,16 @@ are left, it turns back. `group.consumer.migration.policy` says which of the two
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
 from cordwood.coordinator.groups.classic.effects import Effects
-from cordwood.coordinator.groups.classic.expiry import begin_session
+from cordwood.coordinator.groups.classic.expiry import begin_session, remove_member
 from cordwood.coordinator.groups.classic.group import ClassicGroup
-from cordwood.coordinator.groups.classic.member import ClassicMember, refused_join
+from cordwood.coordinator.groups.classic.member import ClassicMember, Protocols, refused_join
 from cordwood.coordinator.groups.classic.rebalance import prepare_rebalance
 from cordwood.coordinator.groups.classic.records import group_record
 from cordwood.coordinator.groups.group import Group
@@ -29,7 +29,7 @@ from cordwood.wire.messages.sync_group import SyncGroupResponse
 from cordwood.wire.primitives import Uuid
 
 from . import records
-from .consumer_protocol import read_assignment, read_subscription, write_assignment
+from .consumer_protocol import read_assignment, read_subscription, write_assignment, write_subscription
 from .group import NO_TARGET, PROTOCOL_TYPE, ConsumerGroup
 from .member import Member
 
@@ -182,12 +182,21 @@ def can_downgrade_by_replacing(state: GroupState, group: ConsumerGroup, replaced
 
 
 def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> list[CoordinatorRecord]:
-    """What makes it a classic group without them; it rebalances at once."""
+    """What makes it a classic group without them; it rebalances at once.
+
+    A classic group that rebalances is ahead of its log. So that whoever has to load it meanwhile rebalances it too,
+    those who leave are still in its record: nothing is heard of them, and what they had is not forgotten.
+    """
     gone = {member.member_id for member in leaving}
     members = [member for member_id, member in group.members.items() if member_id not in gone]
     targets = {member.member_id: group.target.get(member.member_id, NO_TARGET) for member in members}
     classic = classic_group(state, group, members, targets)
-    begin_when_replayed(state, group.group_id, "the last member with the consumer protocol has left")
+    assert classic.protocol_name is not None
+    session_timeout_ms = group.timing.get(state, group.group_id).session_timeout_ms
+    for member in leaving:
+        said = ((classic.protocol_name, write_subscription(member.topic_names)),)
+        classic.add(_classic_member(member, session_timeout_ms, said))
+    begin_when_replayed(state, group.group_id, gone, "the last member with the consumer protocol has left")
     return [*group.tombstones(), group_record(classic)]
 
 
@@ -203,17 +212,8 @@ def classic_group(
     created.protocol_type = PROTOCOL_TYPE
     for member in members:
         assert member.classic is not None
-        created.add(
-            ClassicMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                member.rebalance_timeout_ms,
-                member.classic.session_timeout_ms,
-                tuple((protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols),
-            )
-        )
+        said = tuple((protocol.name, protocol.metadata) for protocol in member.classic.supported_protocols)
+        created.add(_classic_member(member, member.classic.session_timeout_ms, said))
     created.protocol_name = created.select_protocol()
     for classic_member in created.members.values():
         subscription = classic_member.metadata(created.protocol_name)
@@ -222,18 +222,33 @@ def classic_group(
     return created
 
 
-def begin_when_replayed(state: GroupState, group_id: str, rebalance_reason: str | None) -> None:
+def _classic_member(member: Member, session_timeout_ms: int, protocols: Protocols) -> ClassicMember:
+    return ClassicMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        session_timeout_ms,
+        protocols,
+    )
+
+
+def begin_when_replayed(state: GroupState, group_id: str, gone: Collection[str], rebalance_reason: str | None) -> None:
     """What a classic group has besides its record: sessions; and a rebalance, if there is a reason for one."""
-    state.timers.after(("downgraded", group_id), 0, partial(_begin, group_id, rebalance_reason))
+    state.timers.after(("downgraded", group_id), 0, partial(_begin, group_id, gone, rebalance_reason))
 
 
-def _begin(group_id: str, rebalance_reason: str | None, state: GroupState) -> Decision[None]:
+def _begin(group_id: str, gone: Collection[str], rebalance_reason: str | None, state: GroupState) -> Decision[None]:
     group = state.groups.get(group_id)
     effects = Effects()
     if isinstance(group, ClassicGroup):
         _log.info("%s is a classic group from now on", group)
-        for member in group.members.values():
-            begin_session(state, group, member)
+        for member in list(group.members.values()):
+            if member.member_id in gone:
+                remove_member(state, group, member, effects)
+            else:
+                begin_session(state, group, member)
         if rebalance_reason is not None:
             prepare_rebalance(state, group, effects, rebalance_reason)
     return effects.decision(None)
