@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -298,6 +299,40 @@ def test_an_alarm_with_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureF
 
     on_stage(test)
     assert "has failed" in caplog.text
+
+
+def test_what_an_alarm_sets_for_at_once_waits_until_others_had_their_turn() -> None:
+    async def test(stage: Stage) -> None:
+        def goes_on(diary: Diary) -> Decision[None]:
+            if len(diary.entries) < 5:
+                diary.timers.after("key", 0, goes_on)
+            return Decision(None, [entry("step")])
+
+        stage.diary.timers.after("key", 1000, goes_on)
+        stage.shard.loaded()
+        await asyncio.sleep(1)
+        seen = []
+        while len(stage.diary.entries) < 6:
+            seen.append(len(stage.diary.entries))
+            await asyncio.sleep(0)
+        assert {1, 2, 3, 4, 5} <= set(seen)
+
+    on_stage(test)
+
+
+def test_many_alarms_at_a_time_do_not_keep_others_waiting() -> None:
+    async def test(stage: Stage) -> None:
+        for number in range(1000):
+            stage.diary.timers.after(number, 1000, writes("rung"))
+        stage.shard.loaded()
+        await asyncio.sleep(1)
+        seen = {0}
+        while len(stage.diary.entries) < 1000:
+            seen.add(len(stage.diary.entries))
+            await asyncio.sleep(0)
+        assert max(later - earlier for earlier, later in pairwise([*sorted(seen), 1000])) <= 100
+
+    on_stage(test)
 
 
 def test_no_alarm_rings_in_a_shard_that_is_closed() -> None:

@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 # As Kafka has it: what a timer wanted and could not write is tried again.
 _RETRY_MS = 500
+# Of some 100 µs each.
+_ALARMS_AT_ONCE = 100
 
 
 class State(Protocol):
@@ -185,7 +187,12 @@ class Shard(Generic[S]):
     def _ring(self) -> None:
         self._alarm, self._alarm_at = None, float("inf")
         timers = self.state.timers
-        while self._closed is None and (due := timers.take_due()) is not None:
+        # Others have their turn before what these alarms set for at once, and between many of them.
+        queued_by = timers.count
+        for _ in range(_ALARMS_AT_ONCE):
+            due = timers.take_due(queued_by) if self._closed is None else None
+            if due is None:
+                break
             key, alarm = due
             try:
                 self.decide(alarm)

@@ -49,10 +49,18 @@ class Timers:
         """When to look for what is due, in seconds of the monotonic clock."""
         return self._queue[0][0] if self._queue else None
 
-    def take_due(self) -> tuple[Hashable, Alarm] | None:
-        """The next alarm whose time has come; it is not set any more."""
+    @property
+    def count(self) -> int:
+        """How many times something was queued so far."""
+        return self._count
+
+    def take_due(self, queued_by: int | None = None) -> tuple[Hashable, Alarm] | None:
+        """The next alarm whose time has come; it is not set any more. None also where the next one was not among the
+        first `queued_by` in the queue: what an alarm sets for at once has to wait its turn."""
         now = self._clock.monotonic()
         while self._queue and self._queue[0][0] <= now:
+            if queued_by is not None and self._queue[0][1] > queued_by:
+                return None
             looked_at, _, key = heappop(self._queue)
             if self._looked_at.get(key) != looked_at:
                 # Moved forward since: it stands further up as well.
