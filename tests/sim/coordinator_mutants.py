@@ -56,6 +56,11 @@ def take_members_for_dead_too_early(patch: Patch) -> None:
     patch.setattr(Timers, "after", sooner)
 
 
+def wait_for_ever(patch: Patch) -> None:
+    """For members that are gone, and for what they were to do."""
+    patch.setattr(Timers, "after", lambda *_: None)
+
+
 def forget_offsets_at_a_start(patch: Patch) -> None:
     patch.setattr(GroupState, "loaded", lambda state: state.offsets.by_group.clear())
 
@@ -177,6 +182,7 @@ GROUP_MUTANTS: list[Mutant] = [
     give_partitions_that_are_not_free,
     wait_for_nobody_to_join,
     take_members_for_dead_too_early,
+    wait_for_ever,
     forget_offsets_at_a_start,
 ]
 

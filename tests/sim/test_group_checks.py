@@ -179,3 +179,9 @@ def test_whoever_asks_for_what_is_stable_waits_for_a_transactions_offsets() -> N
 
     assert story_of(require_stable=True).found() == {"committed offsets never go back"}
     assert story_of(require_stable=False).found() == set()
+
+
+def test_a_partition_that_nobody_has_in_the_end_is_found() -> None:
+    story = Story()
+    story.history.groups.left_over = ["group: topic-0"]
+    assert story.found() == {"a group that is left alone shares out everything"}

@@ -1,15 +1,9 @@
 """What the members of groups did and were told: who had which partition when, and which offsets were committed."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from .partition import Partition, partition_name
-
-
-class Protocol(Enum):
-    CLASSIC = "classic"
-    CONSUMER = "consumer"
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +97,5 @@ class GroupHistory:
         self.tenures: list[Tenure] = []
         self.commits: list[Commit] = []
         self.offset_reads: list[OffsetRead] = []
-
-    def by_partition(self) -> Iterator[tuple[str, Partition]]:
-        """Each partition of each group that something was told of."""
-        return iter(dict.fromkeys((read.group, read.partition) for read in self.offset_reads))
+        # What nobody had when a group had been left alone for long.
+        self.left_over: list[str] = []

@@ -17,6 +17,7 @@ from .order import sends_keep_the_order_of_time
 from .ownership import a_partition_has_one_owner
 from .reads import reads_are_whole_and_behind_the_high_watermark
 from .settings import what_was_set_stays_set
+from .settling import groups_settle
 from .times import timestamps_are_found
 from .topics import topics_stay
 from .violation import Violation
@@ -37,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     what_was_set_stays_set,
     a_partition_has_one_owner,
     committed_offsets_never_go_back,
+    groups_settle,
     only_what_is_committed_is_read,
     transactions_are_all_or_nothing,
     zombies_are_fenced,

@@ -57,6 +57,8 @@ class Member(Client, ABC):
         self.member_id = ""
         # Or member epoch.
         self.generation = -1
+        # It does nothing that is not asked of it.
+        self.is_calm = False
         self.hands = Hands(run, plan.group_id, plan.session_timeout_s, plan.rebalance_timeout_s)
 
     # ---- what the protocols do each in their own way
@@ -105,7 +107,9 @@ class Member(Client, ABC):
     async def _live(self) -> None:
         """As a member, until it dies, leaves, or is told something else."""
         while True:
-            if self.chance(_STALL):
+            if self.is_calm:
+                pass
+            elif self.chance(_STALL):
                 # It does nothing for so long that it may be taken for dead, and then goes on as if nothing was.
                 await asyncio.sleep(self.plan.session_timeout_s * self.source.uniform(0.5, 2.0))
             elif self.chance(_DEATH):

@@ -73,6 +73,8 @@ class TransactionalProducer(Client):
         self.transactional_id = transactional_id
         self.generation = generation
         self.timeout_ms = timeout_ms
+        # It neither dies nor stalls.
+        self.is_calm = False
         self.producer_id = -1
         self.producer_epoch = -1
         self._sequences: dict[Partition, int] = {}
@@ -323,6 +325,8 @@ class TransactionalProducer(Client):
 
     async def live_on(self) -> None:
         """Or not; or not for so long that its transaction may have been aborted, or itself replaced."""
+        if self.is_calm:
+            return
         if self.chance(_DEATH):
             self.disconnect()
             raise Died

@@ -17,7 +17,7 @@ class Writer(TransactionalProducer):
                 try:
                     await self.initialize()
                     while True:
-                        await self._write()
+                        await self.write(commit=not self.chance(_ABORT))
                         await self.pause(_MAX_PAUSE_S)
                 except Lost:
                     await self.pause(_MAX_AWAY_S)
@@ -27,10 +27,11 @@ class Writer(TransactionalProducer):
         except Over:
             return
 
-    async def _write(self) -> None:
+    async def write(self, *, commit: bool) -> None:
+        """One transaction. Raises `Lost`, `Died`."""
         transaction = self.begin()
         for _ in range(self.source.randint(1, _MAX_SENDS)):
             count = self.source.choice((1, 1, 2, 3))
             await self.send(transaction, self.source.sample(self.run.partitions, min(count, len(self.run.partitions))))
             await self.pause(_MAX_PAUSE_S)
-        await self.end(transaction, commit=not self.chance(_ABORT))
+        await self.end(transaction, commit=commit)

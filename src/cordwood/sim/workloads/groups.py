@@ -14,6 +14,7 @@ from cordwood.sim.groups.member import GroupPlan, Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
+from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.producers import PlainProducer
 
 from .base import Workload, busy_settings
@@ -23,6 +24,9 @@ _STATIC = 0.3
 _COOPERATIVE = 0.5
 _GROWTH = 0.5
 _MAX_MEMBERS = 5
+# Far longer than what those before them had to be heard of within.
+_SETTLING_S = 30.0
+_LOOK_S = 0.2
 _Kind = Callable[[Run, str, GroupPlan, str | None], Member]
 _KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
 
@@ -62,11 +66,13 @@ async def _main(run: Run, source: Random) -> None:
     faults = asyncio.ensure_future(Faults(run).work())
     topics = ["first", "second"][: source.randint(1, 2)]
     await Admin(run, "admin").make_topics(topics)
+    plans: list[GroupPlan] = []
     members: list[Member] = []
     watchers: list[Watcher] = []
     for number in range(source.randint(1, 3)):
         kinds: Sequence[_Kind] = source.choice(_KINDS)
         plan = new_plan(run, source, f"group-{number}", topics, has_both_protocols=len(kinds) > 1)
+        plans.append(plan)
         members += _members(run, source, plan, kinds)
         watchers.append(Watcher(run, f"watcher-{number}", plan.group_id))
     producers = [PlainProducer(run, f"plain-{number}") for number in range(source.randint(1, 2))]
@@ -78,6 +84,7 @@ async def _main(run: Run, source: Random) -> None:
     run.is_over = True
     await asyncio.gather(faults, *clients)
     judge = await crash_and_start(run, source)
+    await _settle(run, source, plans)
     for watcher in watchers:
         await watcher.look(judge)
     await read_everything(judge)
@@ -89,6 +96,34 @@ def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) 
         instance_id = f"instance-{number}" if source.random() < _STATIC else None
         members.append(source.choice(kinds)(run, f"{plan.group_id}-member-{number}", plan, instance_id))
     return members
+
+
+async def _settle(run: Run, source: Random, plans: list[GroupPlan]) -> None:
+    """Members that do what is asked of them come to have everything between them."""
+    shares: list[tuple[GroupPlan, list[Member]]] = []
+    for plan in plans:
+        kind: _Kind = source.choice((ClassicMember, ConsumerMember))
+        shares.append((plan, [kind(run, f"{plan.group_id}-calm-{number}", plan, None) for number in range(2)]))
+    members = [member for _, some in shares for member in some]
+    for member in members:
+        member.is_calm = True
+    clients = [asyncio.ensure_future(member.work()) for member in members]
+    deadline_s = run.now_s + _SETTLING_S
+    while run.now_s < deadline_s and any(_left_over(run, plan, some) for plan, some in shares):
+        await asyncio.sleep(_LOOK_S)
+    run.history.groups.left_over = [
+        f"{plan.group_id}: {partition_name(partition)}"
+        for plan, some in shares
+        for partition in _left_over(run, plan, some)
+    ]
+    run.is_over = True
+    await asyncio.gather(*clients)
+    run.is_over = False
+
+
+def _left_over(run: Run, plan: GroupPlan, members: list[Member]) -> list[Partition]:
+    wanted = [partition for partition in run.partitions if partition[0] in plan.topics]
+    return [partition for partition in wanted if not any(partition in member.hands for member in members)]
 
 
 GROUPS = Workload("groups", {Promise.DURABLE: 5, Promise.KILLS: 4, Promise.PREFIX: 1}, _settings, _main)

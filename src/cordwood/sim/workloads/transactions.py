@@ -26,6 +26,7 @@ from .groups import group_settings, new_plan
 _DURATION_S = 15.0
 _TIMEOUTS_MS = (500, 2_000, 6_000)
 _CHECK_MS = 200
+_LAST_TIMEOUT_MS = 60_000
 # Time enough for whatever was left open to be aborted.
 _ENDING_S = 10.0
 _GROUP, _MEMBERS = "transform", "members"
@@ -48,7 +49,8 @@ async def _main(run: Run, source: Random) -> None:
     watchers = [Watcher(run, f"watcher of {group}", group, resets=False) for group in (_GROUP, _MEMBERS)]
     work: list[Coroutine[Any, Any, None]] = [PlainProducer(run, "plain").work()]
     work += [watcher.work() for watcher in watchers]
-    work += [writer.work() for writer in _writers(run, source)]
+    writers = _writers(run, source)
+    work += [writer.work() for writer in writers]
     preparing = [_preparing_writer(run, source, f"preparing-{number}") for number in range(source.choice((0, 0, 1, 2)))]
     work += [writer.work() for writer in preparing]
     work += [transform.work() for transform in _transforms(run, source)]
@@ -67,6 +69,12 @@ async def _main(run: Run, source: Random) -> None:
     for writer in preparing:
         await _carry_out(PreparingWriter(run, f"{writer.name}-end", writer.transactional_id, writer.generation, 1_000))
     await asyncio.sleep(_ENDING_S)
+    for number, transactional_id in enumerate(dict.fromkeys(writer.transactional_id for writer in writers)):
+        # Whatever it has been through, it can be gone on with. One that cannot keeps the run from ending.
+        last = Writer(run, f"last-{number}", transactional_id, source.choice(list(Generation)), _LAST_TIMEOUT_MS)
+        last.is_calm = True
+        await last.initialize()
+        await last.write(commit=True)
     for watcher in watchers:
         await watcher.look(judge)
     await read_everything(judge)
