@@ -33,6 +33,7 @@ def schedule_expiry(state: GroupState) -> None:
 
 
 def expire_offsets(state: GroupState) -> Decision[None]:
+    schedule_expiry(state)
     records: list[CoordinatorRecord] = []
     for group in state.groups.values():
         records += _expired(state, group, _TOMBSTONES_AT_ONCE - len(records))
@@ -40,8 +41,6 @@ def expire_offsets(state: GroupState) -> Decision[None]:
             # The rest as soon as others have had their turn.
             state.timers.after(_EXPIRY, 0, expire_offsets)
             break
-    else:
-        schedule_expiry(state)
     if records:
         _log.info("%d offsets and groups have expired", len(records))
     return Decision(None, records)

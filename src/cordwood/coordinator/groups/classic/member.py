@@ -78,10 +78,15 @@ class ClassicMember:
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        for name, metadata in self.protocols:
-            if name == protocol:
-                return metadata
-        raise KeyError(f"member {self.member_id} does not know the protocol {protocol}")
+        metadata = self.known_metadata(protocol)
+        if metadata is None:
+            raise KeyError(f"member {self.member_id} does not know the protocol {protocol}")
+        return metadata
+
+    def known_metadata(self, protocol: str | None) -> bytes | None:
+        """None where it does not know the protocol: one who waits for the next generation need not know the present
+        one's."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), None)
 
     def vote(self, candidates: Container[str]) -> str:
         """What it likes best of what all know."""

@@ -31,8 +31,12 @@ def subscribed_topics(
     for member in members:
         if protocol_name is None:
             return None
+        metadata = member.known_metadata(protocol_name)
+        if metadata is None:
+            # It is not of this generation.
+            continue
         try:
-            topics.update(_topics(member.metadata(protocol_name)))
+            topics.update(_topics(metadata))
         except DecodeError as error:
             _log.warning("what %s subscribes to cannot be read: %s", member, error)
             return None

@@ -94,9 +94,8 @@ def _not_upgraded(group: ClassicGroup, why: str) -> Refusal:
 
 def _consumer_member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Member:
     """It has what it was last assigned, and is stable: that there is a new member will tell it to join again."""
-    subscription = read_subscription(
-        member.protocols[0][1] if group.protocol_name is None else member.metadata(group.protocol_name)
-    )
+    said = member.known_metadata(group.protocol_name)
+    subscription = read_subscription(member.protocols[0][1] if said is None else said)
     return Member(
         member.member_id,
         epoch=group.generation,
