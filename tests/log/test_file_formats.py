@@ -215,7 +215,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     directory = LogDirectory(LocalDisk(str(root)), lambda _: config, StoppedClock(NOW_MS), SeededRandom(1))
     directory.open()
     log = directory.create("orders", 3, TOPIC_ID, NOW_MS)
-    directory.create("silent", 0, TOPIC_ID, NOW_MS)
+    # Without records, but asked for its files: otherwise it would have none yet.
+    directory.create("silent", 0, TOPIC_ID, NOW_MS).make_files()
     chance = random.Random(1)
     epochs: list[tuple[int, int]] = []
     aborted: list[Txn] = []
