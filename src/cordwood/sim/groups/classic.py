@@ -71,9 +71,13 @@ class ClassicMember(Member):
             protocol_type=_PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in names],
         )
+        asked_s = self.run.now_s
         response = await self.ask(request, version)
         match response.error_code:
             case ErrorCode.NONE:
+                if response.generation_id != self.generation:
+                    # Who joins or syncs once more in a generation gets the same answer; its session goes on as it was.
+                    self.hands.was_heard(asked_s)
                 if self._has_missed(response.generation_id):
                     self.hands.let_go_of_all()
                 self.member_id, self.generation = response.member_id, response.generation_id
@@ -123,7 +127,7 @@ class ClassicMember(Member):
         if response.error_code:
             self._note_lost_membership(ErrorCode(response.error_code))
             return False
-        self.hands.confirmed(asked_s, rebalancing=False)
+        self.hands.was_left_alone(asked_s)
         self._take(decode_assignment(bytes(response.assignment)))
         self._heartbeat_due_s = self.run.now_s
         return True
@@ -152,7 +156,9 @@ class ClassicMember(Member):
         response = await self.ask(request, self.source.randint(low, HeartbeatRequest.stable_versions.high))
         error = ErrorCode(response.error_code)
         if error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self.hands.confirmed(asked_s, rebalancing=bool(error))
+            self.hands.was_heard(asked_s)
+        if not error:
+            self.hands.was_left_alone(asked_s)
         self._heartbeat_due_s = self.run.now_s + self.plan.session_timeout_s * self.source.uniform(0.1, 0.4)
         if error == ErrorCode.REBALANCE_IN_PROGRESS:
             await self.commit_before_letting_go()

@@ -102,7 +102,9 @@ class ConsumerMember(Member):
     async def _take_in(self, response: ConsumerGroupHeartbeatResponse, asked_s: float) -> None:
         assigned = None if response.assignment is None else self._partitions(response.assignment)
         revoked = [] if assigned is None else [partition for partition in self.hands.held if partition not in assigned]
-        self.hands.confirmed(asked_s, rebalancing=bool(revoked))
+        self.hands.was_heard(asked_s)
+        if not revoked:
+            self.hands.was_left_alone(asked_s)
         self.member_id = response.member_id or self.member_id
         self.generation = response.member_epoch
         if assigned is None:

@@ -35,12 +35,13 @@ class Hands:
     def position(self, partition: Partition) -> Position:
         return Position(self.positions[partition], self._tenures[partition].number)
 
-    def confirmed(self, asked_s: float, *, rebalancing: bool) -> None:
-        """The coordinator has answered what was asked then, so it takes the member for alive from then on; and unless
-        it told of a rebalance, none had begun before."""
+    def was_heard(self, asked_s: float) -> None:
+        """The coordinator takes the member for alive from then on, when it asked for what is answered now."""
         self._session_ends_s = asked_s + self._session_timeout_s
-        if not rebalancing:
-            self._rebalance_ends_s = asked_s + self._rebalance_timeout_s
+
+    def was_left_alone(self, asked_s: float) -> None:
+        """No rebalance had begun by then."""
+        self._rebalance_ends_s = asked_s + self._rebalance_timeout_s
 
     def take(self, partitions: Iterable[Partition], owner: str, generation: int = -1) -> None:
         for partition in partitions:
