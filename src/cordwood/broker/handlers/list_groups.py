@@ -32,22 +32,23 @@ def _of_shard(
     shard: Shard[GroupState], states: frozenset[str], types: frozenset[str]
 ) -> ListGroupsResponse | Later[ListGroupsResponse]:
     """What one shard makes of it."""
-    result = shard.decide(lambda state: decide_listing(state, states, types))
+    try:
+        result = shard.decide(lambda state: decide_listing(state, states, types))
+    except Refusal as refusal:
+        return _told(refusal)
     if not isinstance(result, Later):
-        return ListGroupsResponse(groups=result)
+        return _told(result)
     told: Later[ListGroupsResponse] = Later()
-
-    def tell(outcome: list[ListedGroup] | Refusal) -> None:
-        if not isinstance(outcome, Refusal):
-            told.resolve(ListGroupsResponse(groups=outcome))
-        elif coordinator_error(outcome.error) == ErrorCode.NOT_COORDINATOR:
-            # They are another broker's to list by now.
-            told.resolve(ListGroupsResponse(groups=[]))
-        else:
-            told.resolve(ListGroupsResponse(error_code=coordinator_error(outcome.error), groups=[]))
-
-    result.then(tell)
+    result.then(lambda outcome: told.resolve(_told(outcome)))
     return told
+
+
+def _told(outcome: list[ListedGroup] | Refusal) -> ListGroupsResponse:
+    if not isinstance(outcome, Refusal):
+        return ListGroupsResponse(groups=outcome)
+    error = coordinator_error(outcome.error)
+    # If they are not coordinated here, they are another broker's to list by now.
+    return ListGroupsResponse(error_code=ErrorCode.NONE if error == ErrorCode.NOT_COORDINATOR else error, groups=[])
 
 
 def _response(of_shards: list[ListGroupsResponse]) -> ListGroupsResponse:
