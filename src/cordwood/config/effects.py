@@ -175,6 +175,9 @@ BROKER_SECTION = Section(
             ),
         ),
         Rule(
+            Effect.WORKS, "versions of requests that Kafka does not take for stable", ("unstable.api.versions.enable",)
+        ),
+        Rule(
             Effect.LATER,
             "the metadata log and the controller",
             (
@@ -224,8 +227,16 @@ BROKER_SECTION = Section(
             ("group.coordinator.append.linger.ms", "group.coordinator.cached.buffer.max.bytes"),
         ),
         Rule(Effect.WORKS, "groups and their offsets", ("group.*", "offset.metadata.max.bytes", "offsets.*")),
-        Rule(Effect.LATER, "transactions over several brokers", ("add.partitions.to.txn.*",)),
-        Rule(Effect.WORKS, "transactions", ("transaction.*", "transactional.id.expiration.ms")),
+        Rule(
+            Effect.NEVER,
+            "whoever waits for a transaction to end is woken by its end",
+            ("add.partitions.to.txn.retry.backoff.ms",),
+        ),
+        Rule(
+            Effect.WORKS,
+            "transactions",
+            ("add.partitions.to.txn.retry.backoff.max.ms", "transaction.*", "transactional.id.expiration.ms"),
+        ),
         Rule(
             Effect.LATER,
             "quotas",
