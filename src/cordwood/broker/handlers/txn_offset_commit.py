@@ -6,13 +6,14 @@ Version 2 has leader epochs; version 3 says who in the group commits, so that on
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask, ask_async
+from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.offset_commit import Commit, commit_transactional_offsets
-from cordwood.coordinator.later import Later, settled
+from cordwood.coordinator.later import Later
+from cordwood.log.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -24,6 +25,8 @@ from cordwood.wire.primitives import ZERO_UUID
 
 # Clients of earlier versions do not know COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
 _LOADING_SINCE = 2
+
+_Result = TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]
 
 
 @handles(TxnOffsetCommitRequest)
@@ -50,42 +53,46 @@ def txn_offset_commit(broker: Broker, request: TxnOffsetCommitRequest, call: Cal
     index = broker.groups.index_of(request.group_id)
     refusals = broker.transactional_produce.check_offsets(request, index, call.version)
     if isinstance(refusals, Later):
-        return _when_checked(broker, request, commits, response, call, refusals)
-    if refusals:
-        [refusal] = refusals.values()
-        return _refused(response, _error_for(refusal.error, call.version))
-    return _commit(broker, request, commits, response, call)
+        result: _Result = _when_checked(broker, request, commits, response, call, refusals)
+    else:
+        result = _commit_unless_refused(broker, request, commits, response, call, refusals)
+    return answer_all(call, [result], lambda results: results[0])
 
 
-async def _when_checked(
+def _when_checked(
     broker: Broker,
     request: TxnOffsetCommitRequest,
     commits: list[Commit],
     response: TxnOffsetCommitResponse,
     call: Call,
     checked: Later[Refusals],
-) -> TxnOffsetCommitResponse:
-    refusals: Refusals = await settled(checked)
-    for refusal in refusals.values():
-        return _refused(response, _error_for(refusal.error, call.version))
-    return await ask_async(
-        broker.groups,
-        request.group_id,
-        lambda state: commit_transactional_offsets(state, request, commits, response, call.version),
-        lambda error, _message: _refused(response, error),
-        lambda error: _error_for(error, call.version),
-    )
+) -> Later[TxnOffsetCommitResponse]:
+    committed: Later[TxnOffsetCommitResponse] = Later()
+
+    def commit(refusals: Refusals | Refusal) -> None:
+        """In the same turn of the loop, or the transaction might end in between."""
+        assert not isinstance(refusals, Refusal)
+        result = _commit_unless_refused(broker, request, commits, response, call, refusals)
+        if isinstance(result, Later):
+            result.then(committed.resolve)
+        else:
+            committed.resolve(result)
+
+    checked.then(commit)
+    return committed
 
 
-def _commit(
+def _commit_unless_refused(
     broker: Broker,
     request: TxnOffsetCommitRequest,
     commits: list[Commit],
     response: TxnOffsetCommitResponse,
     call: Call,
-) -> Result:
-    return ask(
-        call,
+    refusals: Refusals,
+) -> _Result:
+    for refusal in refusals.values():
+        return _refused(response, _error_for(refusal.error, call.version))
+    return consult(
         broker.groups,
         request.group_id,
         lambda state: commit_transactional_offsets(state, request, commits, response, call.version),
