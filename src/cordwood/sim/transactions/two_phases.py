@@ -4,38 +4,20 @@ When all is written the transaction is prepared, and its outcome goes into a led
 that died then finds it open, as nothing times out, and ends it as the ledger says.
 """
 
-from cordwood.sim.client import Over
 from cordwood.sim.transaction_history import Fate, Transaction
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 
-from .producer import Died, Lost, TransactionalProducer
+from .producer import Died
+from .writer import Writer
 
-_MAX_PAUSE_S = 0.3
-_MAX_AWAY_S = 3.0
-_ABORT = 0.2
 _DEATH_WHEN_PREPARED = 0.3
-_MAX_SENDS = 3
 _NONE = -1
 
 
-class PreparingWriter(TransactionalProducer):
+class PreparingWriter(Writer):
     """One at a time for a transactional id: the ledger does not know who may write into it."""
 
-    async def work(self) -> None:
-        try:
-            while True:
-                try:
-                    await self.recover()
-                    while True:
-                        await self._write()
-                        await self.pause(_MAX_PAUSE_S)
-                except (Lost, Died):
-                    self.producer_id = -1
-                    await self.pause(_MAX_AWAY_S)
-        except Over:
-            return
-
-    async def recover(self) -> None:
+    async def initialize(self) -> None:
         """Ends what a predecessor has left open. Raises `Lost`, `Died`."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
@@ -49,7 +31,7 @@ class PreparingWriter(TransactionalProducer):
             await self.end(left, commit=left.is_in_ledger)
 
     def _find(self, producer_id: int, producer_epoch: int) -> Transaction:
-        """The last one: where nothing was written with an epoch it is used again."""
+        """The last that has them: in version 1 an epoch has many transactions."""
         return next(
             transaction
             for transaction in reversed(self.run.history.transactions.transactions)
@@ -57,19 +39,13 @@ class PreparingWriter(TransactionalProducer):
             and (transaction.producer_id, transaction.producer_epoch) == (producer_id, producer_epoch)
         )
 
-    async def _write(self) -> None:
-        transaction = self.begin()
-        for _ in range(self.source.randint(1, _MAX_SENDS)):
-            count = self.source.choice((1, 1, 2, 3))
-            await self.send(transaction, self.source.sample(self.run.partitions, min(count, len(self.run.partitions))))
-            await self.pause(_MAX_PAUSE_S)
-        if self.chance(_ABORT):
-            await self.end(transaction, commit=False)
-            return
-        transaction.is_in_ledger = True
-        transaction.fate = Fate.UNKNOWN
-        transaction.commit_begun_s = self.run.now_s
-        if self.chance(_DEATH_WHEN_PREPARED):
+    async def write(self, *, commit: bool) -> None:
+        transaction = await self.filled()
+        if commit:
+            transaction.is_in_ledger = True
+            transaction.fate = Fate.UNKNOWN
+            transaction.commit_begun_s = self.run.now_s
+        if not self.is_calm and self.chance(_DEATH_WHEN_PREPARED):
             self.disconnect()
             raise Died
-        await self.end(transaction, commit=True)
+        await self.end(transaction, commit=commit)

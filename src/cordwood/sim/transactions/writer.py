@@ -1,6 +1,7 @@
 """Writes transactions over several partitions, commits most of them, and aborts the rest."""
 
 from cordwood.sim.client import Over
+from cordwood.sim.transaction_history import Transaction
 
 from .producer import Died, Lost, TransactionalProducer
 
@@ -29,9 +30,14 @@ class Writer(TransactionalProducer):
 
     async def write(self, *, commit: bool) -> None:
         """One transaction. Raises `Lost`, `Died`."""
+        transaction = await self.filled()
+        await self.end(transaction, commit=commit)
+
+    async def filled(self) -> Transaction:
+        """One in which everything is written. Raises `Lost`, `Died`."""
         transaction = self.begin()
         for _ in range(self.source.randint(1, _MAX_SENDS)):
             count = self.source.choice((1, 1, 2, 3))
             await self.send(transaction, self.source.sample(self.run.partitions, min(count, len(self.run.partitions))))
             await self.pause(_MAX_PAUSE_S)
-        await self.end(transaction, commit=commit)
+        return transaction

@@ -15,7 +15,7 @@ from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
 from cordwood.sim.producers import PlainProducer
 from cordwood.sim.transactions.group_transform import ClassicTransform, ConsumerTransform
-from cordwood.sim.transactions.producer import Died, Generation, Lost
+from cordwood.sim.transactions.producer import Generation
 from cordwood.sim.transactions.transform import Transform
 from cordwood.sim.transactions.two_phases import PreparingWriter
 from cordwood.sim.transactions.writer import Writer
@@ -66,15 +66,9 @@ async def _main(run: Run, source: Random) -> None:
     run.is_over = True
     await asyncio.gather(faults, *clients)
     judge = await crash_and_start(run, source)
-    for writer in preparing:
-        await _carry_out(PreparingWriter(run, f"{writer.name}-end", writer.transactional_id, writer.generation, 1_000))
+    await _carry_out(run, preparing)
     await asyncio.sleep(_ENDING_S)
-    for number, transactional_id in enumerate(dict.fromkeys(writer.transactional_id for writer in writers)):
-        # Whatever it has been through, it can be gone on with. One that cannot keeps the run from ending.
-        last = Writer(run, f"last-{number}", transactional_id, source.choice(list(Generation)), _LAST_TIMEOUT_MS)
-        last.is_calm = True
-        await last.initialize()
-        await last.write(commit=True)
+    await _carry_on(run, source, writers)
     for watcher in watchers:
         await watcher.look(judge)
     await read_everything(judge)
@@ -95,14 +89,23 @@ def _preparing_writer(run: Run, source: Random, name: str) -> PreparingWriter:
     return PreparingWriter(run, name, name, source.choice(list(Generation)), source.choice(_TIMEOUTS_MS))
 
 
-async def _carry_out(writer: PreparingWriter) -> None:
-    """What the last one has prepared and not ended."""
-    while True:
-        try:
-            await writer.recover()
-        except (Lost, Died):
-            continue
-        return
+async def _carry_out(run: Run, writers: list[PreparingWriter]) -> None:
+    """What they have prepared and not ended."""
+    for writer in writers:
+        last = PreparingWriter(
+            run, f"{writer.name}-last", writer.transactional_id, writer.generation, writer.timeout_ms
+        )
+        last.is_calm = True
+        await last.initialize()
+
+
+async def _carry_on(run: Run, source: Random, writers: list[Writer]) -> None:
+    """Whatever a transactional id has been through, it can be used. One that cannot keeps the run from ending."""
+    for name in dict.fromkeys(writer.transactional_id for writer in writers):
+        last = Writer(run, f"{name}-last", name, source.choice(list(Generation)), _LAST_TIMEOUT_MS)
+        last.is_calm = True
+        await last.initialize()
+        await last.write(commit=True)
 
 
 def _transforms(run: Run, source: Random) -> list[Transform]:
