@@ -48,8 +48,8 @@ class Worker:
 
 WORKERS = {
     "librdkafka": Worker("librdkafka"),
-    "librdkafka-consumer": Worker("librdkafka", "consumer", deaths=10),
-    "kafka-python": Worker("kafka-python", deaths=10),
+    "librdkafka-consumer": Worker("librdkafka", "consumer", deaths=15),
+    "kafka-python": Worker("kafka-python", deaths=15),
     "aiokafka": Worker("aiokafka", is_assigned=True),
 }
 
