@@ -24,15 +24,9 @@ def processed(member: str, partition: int, *offsets: int, generation: int = 1) -
 
 
 def test_a_history_that_is_right_passes() -> None:
-    history = GroupHistory(
-        [
-            assigned("a", 0),
-            processed("a", 0, 0, 1),
-            revoked("a", 0),
-            assigned("b", 0, 2),
-            processed("b", 0, 2, generation=2),
-        ]
-    )
+    events = [assigned("a", 0), processed("a", 0, 0, 1), revoked("a", 0)]
+    events += [assigned("b", 0, 2), processed("b", 0, 2, generation=2)]
+    history = GroupHistory(events)
     history.check_one_owner_per_generation()
     history.check_owned_by_one_at_a_time()
     history.check_in_order()
