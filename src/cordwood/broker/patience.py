@@ -7,6 +7,7 @@ from asyncio import TimerHandle, get_running_loop
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.statuses import PREPARED
 from cordwood.log.refusal import Refusal
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class Patience:
     """Of one request."""
 
-    __slots__ = ("_again", "_broker", "_timer", "_transactional_id", "_until")
+    __slots__ = ("_again", "_broker", "_state", "_timer", "_transactional_id", "_until")
 
     def __init__(self, broker: Broker, transactional_id: str) -> None:
         self._broker = broker
@@ -26,6 +27,7 @@ class Patience:
         self._until = broker.clock.monotonic() + longest_ms / 1000
         self._again: Callable[[], None] | None = None
         self._timer: TimerHandle | None = None
+        self._state: TransactionState | None = None
 
     def wait(self, again: Callable[[], None]) -> bool:
         """Calls `again` when the transaction is complete, or when the time is over. False: it is over already."""
@@ -40,7 +42,8 @@ class Patience:
         self._timer = get_running_loop().call_later(left_s, self._go_on)
         transaction = state.transactions.get(self._transactional_id)
         if transaction is not None and transaction.status in PREPARED:
-            state.completion(self._transactional_id).then(lambda _outcome: self._go_on())
+            self._state = state
+            state.when_complete(self._transactional_id, self._go_on)
         else:
             get_running_loop().call_soon(self._go_on)
         return True
@@ -58,4 +61,8 @@ class Patience:
         if again is not None:
             assert self._timer is not None
             self._timer.cancel()
+            if self._state is not None:
+                # What is stuck for long is asked for again and again.
+                self._state.waits_no_more(self._transactional_id, self._go_on)
+                self._state = None
             again()

@@ -133,3 +133,28 @@ def test_who_has_the_next_epoch_already_waits_for_the_end_before_and_is_not_fenc
     assert early.value.error is ErrorCode.CONCURRENT_TRANSACTIONS
     desk.complete()
     assert desk.end(ended.producer_id, ended.producer_epoch, commit=False).producer_epoch == 2
+
+
+def test_nobody_goes_on_with_the_epoch_that_nobody_is_given() -> None:
+    desk = Desk()
+    desk.at_epoch(LAST_EPOCH)
+    desk.add(7, LAST_EPOCH)
+    desk.end(7, LAST_EPOCH, commit=True)
+    with pytest.raises(Refusal) as while_it_ends:
+        desk.end(7, MAX_EPOCH, commit=False)
+    assert while_it_ends.value.error is ErrorCode.PRODUCER_FENCED
+
+
+def test_nobody_goes_on_with_the_epoch_that_has_fenced_the_last() -> None:
+    desk = Desk()
+    desk.at_epoch(LAST_EPOCH)
+    desk.add(7, LAST_EPOCH)
+    desk.begin()
+    desk.complete()
+    assert desk.transaction.client == (7, MAX_EPOCH)
+    with pytest.raises(Refusal) as added:
+        desk.add(7, MAX_EPOCH)
+    assert added.value.error is ErrorCode.PRODUCER_FENCED
+    with pytest.raises(Refusal) as ended:
+        desk.end(7, MAX_EPOCH, commit=False)
+    assert ended.value.error is ErrorCode.PRODUCER_FENCED

@@ -11,7 +11,7 @@ from cordwood.wire.errors import ErrorCode
 
 from .records import record
 from .statuses import AT_REST, PREPARED, TransactionStatus
-from .transaction import TopicPartition, Transaction
+from .transaction import LAST_EPOCH, TopicPartition, Transaction
 
 if TYPE_CHECKING:
     from .state import TransactionState
@@ -72,7 +72,7 @@ def _transaction_of(state: TransactionState, transactional_id: str, producer: Pr
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"{transactional_id!r} is producer {client.producer_id}, not {producer.producer_id}",
         )
-    if producer.producer_epoch != client.producer_epoch:
+    if producer.producer_epoch != client.producer_epoch or client.producer_epoch > LAST_EPOCH:
         raise Refusal(
             ErrorCode.PRODUCER_FENCED,
             f"{transactional_id!r} has epoch {client.producer_epoch}, not {producer.producer_epoch}",

@@ -60,7 +60,7 @@ def _end_with_new_epoch(
     if _is_ended(status) and (is_of_last_epoch or request.producer_epoch == epoch - 1):
         _check_outcome(transaction, request)
         return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
-    if request.producer_epoch != epoch:
+    if request.producer_epoch != epoch or epoch > LAST_EPOCH or status in PREPARED:
         raise _fenced(transaction, request)
     if request.committed and status is not TransactionStatus.ONGOING:
         raise Refusal(ErrorCode.INVALID_TXN_STATE, f"{request.transactional_id!r} has nothing to commit")

@@ -44,7 +44,7 @@ class TransactionState:
         # one (KIP-360). Not in the log, as in Kafka: after a failover such a retry is refused.
         self.last_epochs: dict[str, int] = {}
         # Who waits until what is prepared is complete.
-        self._completions: dict[str, Later[None]] = {}
+        self._waiting: dict[str, dict[Callable[[], None], None]] = {}
         self._config = config
         self._level = level
         self._take_producer_id = take_producer_id
@@ -128,12 +128,17 @@ class TransactionState:
 
     # What is complete
 
-    def completion(self, transactional_id: str) -> Later[None]:
-        """Comes to be when what this id has prepared is complete; never, if the shard goes before that."""
-        return self._completions.setdefault(transactional_id, Later())
+    def when_complete(self, transactional_id: str, then: Callable[[], None]) -> None:
+        """Calls `then` when what this id has prepared is complete; never, if the shard goes before that."""
+        self._waiting.setdefault(transactional_id, {})[then] = None
+
+    def waits_no_more(self, transactional_id: str, then: Callable[[], None]) -> None:
+        waiting = self._waiting.get(transactional_id, {})
+        waiting.pop(then, None)
+        if not waiting:
+            self._waiting.pop(transactional_id, None)
 
     def completed(self, transactional_id: str) -> None:
         """To be said outside of decisions: whoever waits asks again."""
-        completion = self._completions.pop(transactional_id, None)
-        if completion is not None:
-            completion.resolve(None)
+        for then in self._waiting.pop(transactional_id, {}):
+            then()
