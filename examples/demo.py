@@ -122,7 +122,7 @@ def show_batches(partition: Path) -> None:
 
 
 def new_consumer(bootstrap: str, partitions: list[TopicPartition]) -> Consumer:
-    """Reads the partitions that it is given: groups, which share them out, come later."""
+    """Reads the partitions that it is given, from their beginning: no group has to come together first."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo", "enable.auto.commit": False})
     consumer.assign(partitions)
     return consumer

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from round_trip import PATIENCE_S, consume, produce
 
 import cordwood.testing
@@ -31,6 +33,17 @@ def test_settings_are_kafkas(in_subprocess: bool) -> None:
         produce(node.bootstrap, "orders", b"one")
         topics = AdminClient({"bootstrap.servers": node.bootstrap}).list_topics(timeout=PATIENCE_S).topics
         assert len(topics["orders"].partitions) == 3
+
+
+@KINDS
+def test_a_group_does_not_wait_for_more_members_before_its_first_rebalance(in_subprocess: bool) -> None:
+    with cordwood.testing.node(subprocess=in_subprocess) as node:
+        assert broker_setting(node.bootstrap, "group.initial.rebalance.delay.ms") == "0"
+
+
+def test_settings_win_over_the_defaults_for_tests() -> None:
+    with cordwood.testing.node(settings={"group.initial.rebalance.delay.ms": "50"}) as node:
+        assert broker_setting(node.bootstrap, "group.initial.rebalance.delay.ms") == "50"
 
 
 @KINDS
@@ -185,3 +198,10 @@ def test_topics_can_be_created_from_a_coroutine() -> None:
             assert node.topic("orders") == "orders"
 
     asyncio.run(main())
+
+
+def broker_setting(bootstrap: str, name: str) -> str | None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (answer,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
+    value: str | None = answer.result(PATIENCE_S)[name].value
+    return value
