@@ -1,7 +1,6 @@
 """What administrators see of groups and do to their offsets, with each library."""
 
 import asyncio
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,14 +10,10 @@ from aiokafka_client import connection_settings as aiokafka_settings
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka_client import PATIENCE_S, Address, Refused
+from kafka_python import OffsetAndMetadata, errors
 from kafka_python_client import KafkaPythonPartition, admin_client
 from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
-
-with warnings.catch_warnings():
-    # It reads its schemas in a way that Python 3.11 calls deprecated.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import OffsetAndMetadata, errors  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,22 @@
 """A member of a group with kafka-python: the classic protocol."""
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka_client import Address
+from kafka_python import (
+    ConsumerRebalanceListener,
+    CooperativeStickyAssignor,
+    KafkaConsumer,
+    OffsetAndMetadata,
+    RangePartitionAssignor,
+    RoundRobinPartitionAssignor,
+    TopicPartition,
+    errors,
+)
 from kafka_python_client import connection_settings
 from member_journal import Journal, Place, Position
 from member_spec import MemberSpec
-
-with warnings.catch_warnings():
-    # It reads its schemas in a way that Python 3.11 calls deprecated.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import (  # type: ignore[import-untyped]
-        ConsumerRebalanceListener,
-        KafkaConsumer,
-        OffsetAndMetadata,
-        TopicPartition,
-    )
-    from kafka.coordinator.assignors.cooperative_sticky import (  # type: ignore[import-untyped]
-        CooperativeStickyAssignor,
-    )
-    from kafka.coordinator.assignors.range import RangePartitionAssignor  # type: ignore[import-untyped]
-    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor  # type: ignore[import-untyped]
-    from kafka.errors import CommitFailedError, KafkaConnectionError, KafkaError  # type: ignore[import-untyped]
 
 
 class KafkaPythonMember:
@@ -40,7 +33,7 @@ class KafkaPythonMember:
         # Not shorter: if its time is over just when it has been given its partitions, it never takes notice of them.
         try:
             polled = self._consumer.poll(timeout_ms=int(max(wait_s, 1.0) * 1000))
-        except KafkaConnectionError as error:
+        except errors.KafkaConnectionError as error:
             self._journal.tell("error", str(error))
             return
         records = [Position(r.topic, r.partition, r.offset) for records in polled.values() for r in records]
@@ -53,10 +46,10 @@ class KafkaPythonMember:
             self._consumer.commit(
                 {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
             )
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._journal.tell("refused", str(error))
             # It has stopped being the owner: whoever is, begins where the last commit was.
-            if isinstance(error, CommitFailedError):
+            if isinstance(error, errors.CommitFailedError):
                 self._journal.uncommitted.clear()
         else:
             self._journal.committed(offsets)

@@ -1,23 +1,12 @@
 """Consume, transform, produce with kafka-python."""
 
-import warnings
 from typing import Any
 
 from kafka_client import PATIENCE_S, Address
+from kafka_python import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition, errors
 from kafka_python_client import connection_settings
 from member_journal import Journal
 from transforming import BATCH, Steps, TransformerSpec, transformed
-
-with warnings.catch_warnings():
-    # It reads its schemas in a way that Python 3.11 calls deprecated.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import (  # type: ignore[import-untyped]
-        KafkaConsumer,
-        KafkaProducer,
-        OffsetAndMetadata,
-        TopicPartition,
-    )
-    from kafka.errors import KafkaError, ProducerFencedError  # type: ignore[import-untyped]
 
 
 class KafkaPythonTransformer:
@@ -52,9 +41,9 @@ class KafkaPythonTransformer:
             return
         try:
             self._transform(records)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._journal.tell("refused", repr(error))
-            if isinstance(error, ProducerFencedError):
+            if isinstance(error, errors.ProducerFencedError):
                 raise
             self._producer.abort_transaction()
             self._rewind(records)

@@ -1,16 +1,22 @@
 """Committed offsets: by whom and how they are committed, who sees them, and that they are there after a restart."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+from aiokafka_client import connection_settings as aiokafka_settings
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from group_admin import AiokafkaGroups, GroupAdmin, GroupViewer, KafkaPythonGroups, LibrdkafkaGroups
 from group_fixtures import SETTINGS
 from group_under_test import CONSUMER, COOPERATIVE, EAGER, KINDS, Feed, Group, Kind
 from kafka_client import PATIENCE_S, Address, eventually, refusal_of
-from librdkafka_client import LibrdkafkaClient, connection_settings
+from kafka_python import KafkaConsumer
+from kafka_python_client import connection_settings as kafka_python_settings
+from librdkafka_client import LibrdkafkaClient
+from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
 from node_process import NodeProcess
 
@@ -110,7 +116,7 @@ def test_commits_carry_metadata_and_may_be_made_in_the_background(
     groups_admin.create_topic(topic, 2)
     answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
     consumer = Consumer(
-        connection_settings(groups_address)
+        librdkafka_settings(groups_address)
         | {
             "group.id": f"g-{topic}",
             "enable.auto.commit": False,
@@ -132,12 +138,59 @@ def test_metadata_that_is_too_long_is_refused(
     groups_address: Address, groups_admin: LibrdkafkaClient, topic: str
 ) -> None:
     groups_admin.create_topic(topic)
-    consumer = Consumer(connection_settings(groups_address) | {"group.id": f"g-{topic}"})
+    consumer = Consumer(librdkafka_settings(groups_address) | {"group.id": f"g-{topic}"})
     too_long = TopicPartition(topic, 0, 1, metadata="x" * 4097)
     with pytest.raises(KafkaException) as refused:
         consumer.commit(offsets=[too_long], asynchronous=False)
     assert refused.value.args[0].code() == ErrorCode.OFFSET_METADATA_TOO_LARGE
     consumer.close()
+
+
+def read_with_librdkafka(address: Address, topic: str) -> None:
+    consumer = Consumer(librdkafka_settings(address) | {"group.id": f"g-{topic}", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    for _ in range(10):
+        eventually(lambda: consumer.poll(0.1))
+    consumer.close()
+
+
+def read_with_kafka_python(address: Address, topic: str) -> None:
+    consumer = KafkaConsumer(
+        topic, **kafka_python_settings(address), group_id=f"g-{topic}", auto_offset_reset="earliest"
+    )
+    for _ in range(10):
+        next(consumer)
+    consumer.close()
+
+
+def read_with_aiokafka(address: Address, topic: str) -> None:
+    async def read() -> None:
+        consumer = AIOKafkaConsumer(
+            topic, **aiokafka_settings(address), group_id=f"g-{topic}", auto_offset_reset="earliest"
+        )
+        await consumer.start()
+        for _ in range(10):
+            await asyncio.wait_for(consumer.getone(), PATIENCE_S)
+        await consumer.stop()
+
+    asyncio.run(read())
+
+
+AUTO_COMMITTERS = {
+    "librdkafka": read_with_librdkafka,
+    "kafka-python": read_with_kafka_python,
+    "aiokafka": read_with_aiokafka,
+}
+
+
+@pytest.mark.parametrize("library", AUTO_COMMITTERS)
+def test_who_commits_automatically_has_committed_when_it_is_closed(
+    library: str, groups_address: Address, feed: CreateFeed, topic: str
+) -> None:
+    records = feed(1)
+    records.add(10)
+    AUTO_COMMITTERS[library](groups_address, topic)
+    assert LibrdkafkaGroups(groups_address).offsets(f"g-{topic}") == {Place(topic, 0): (10, "")}
 
 
 @pytest.mark.parametrize("end", [NodeProcess.stop, NodeProcess.kill], ids=["stop", "kill"])

@@ -1,7 +1,6 @@
 """Transactional producers of each library, behind what the tests ask of them."""
 
 import asyncio
-import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -11,16 +10,11 @@ from aiokafka_client import connection_settings as aiokafka_settings
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka_client import PATIENCE_S, Address
+from kafka_python import ConsumerGroupMetadata, KafkaProducer, OffsetAndMetadata, errors
 from kafka_python_client import KafkaPythonPartition
 from kafka_python_client import connection_settings as kafka_python_settings
 from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
-
-with warnings.catch_warnings():
-    # It reads its schemas in a way that Python 3.11 calls deprecated.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import ConsumerGroupMetadata, KafkaProducer, OffsetAndMetadata  # type: ignore[import-untyped]
-    from kafka.errors import KafkaError as KafkaPythonError  # type: ignore[import-untyped]
 
 
 class Fenced(Exception):
@@ -109,7 +103,7 @@ class KafkaPythonTransactions:
     def commit(self) -> None:
         try:
             self._producer.commit_transaction()
-        except KafkaPythonError as error:
+        except errors.KafkaError as error:
             raise Fenced(str(error)) from error
 
     def abort(self) -> None:
