@@ -79,7 +79,21 @@ def test_a_disk_that_fails_refuses_the_decision_and_is_told() -> None:
         with pytest.raises(Refusal) as refused:
             stage.shard.decide(writes("a"))
         assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+        await asyncio.sleep(0)
         assert len(stage.disk_errors) == 1
+
+    on_stage(test)
+
+
+def test_who_hears_of_a_disk_that_fails_may_decide_here_at_once() -> None:
+    async def test(stage: Stage) -> None:
+        told: list[list[str]] = []
+        stage.shard_log._disk_failed = lambda _error: told.append(stage.shard.decide(reads()))  # type: ignore[arg-type]
+        stage.disk.fail_next("append to")
+        with pytest.raises(Refusal):
+            stage.shard.decide(writes("a"))
+        await asyncio.sleep(0)
+        assert told == [[]]
 
     on_stage(test)
 

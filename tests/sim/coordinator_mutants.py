@@ -6,7 +6,7 @@ from typing import Any
 from mutants import Mutant, Patch
 
 from cordwood.broker import fetch_read
-from cordwood.broker.transactional_produce import TransactionalProduce
+from cordwood.broker.transactional_produce import TransactionalProduce, _Generation
 from cordwood.broker.txn_markers import Marker, TxnMarkers
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
@@ -117,7 +117,13 @@ def let_zombies_go_on(patch: Patch) -> None:
 
 
 def write_outside_of_transactions(patch: Patch) -> None:
-    patch.setattr(TransactionalProduce, "check", lambda *_: {})
+    """Where it is not for the broker to add a partition, it does not ask whether somebody has."""
+    check = TransactionalProduce._check
+
+    def unasked(produce: TransactionalProduce, name: str, producer: Any, batches: Any, generation: Any) -> Any:
+        return check(produce, name, producer, batches, generation) if generation is _Generation.ADDING else {}
+
+    patch.setattr(TransactionalProduce, "_check", unasked)
 
 
 def abort_what_is_prepared_in_time(patch: Patch) -> None:

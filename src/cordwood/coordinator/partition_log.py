@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from cordwood.log.log import Log
@@ -90,7 +91,8 @@ class PartitionLog:
         try:
             appended = self.partition.append(batch, ACKS_ALL, now_ms, AppendOrigin.COORDINATOR)
         except DiskError as error:
-            self._disk_failed(error)
+            # Not now: others hear of it, of other partitions of the disk, and may have something to decide here.
+            asyncio.get_running_loop().call_soon(self._disk_failed, error)
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return appended.first_offset
 
