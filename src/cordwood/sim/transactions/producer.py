@@ -34,6 +34,8 @@ from cordwood.wire.schema import Request, ResponseT
 _BACKOFF_S = 0.2
 _DEATH = 0.01
 _STALL = 0.02
+# Writes to partitions that it has not added, which the broker must not let it do.
+_FORGETFUL = 0.02
 # Between the versions of an API that the two generations use.
 _ZSTD_SINCE = 7
 _PRODUCE_V2, _END_V2, _OFFSETS_V2 = 12, 5, 5
@@ -140,7 +142,7 @@ class TransactionalProducer(Client):
 
     async def send(self, transaction: Transaction, partitions: list[Partition]) -> list[Send]:
         """One batch to each; returns when all of them are acknowledged."""
-        if self.generation is Generation.V1:
+        if self.generation is Generation.V1 and (self.is_calm or not self.chance(_FORGETFUL)):
             await self._add_partitions([partition for partition in partitions if partition not in self._added])
         sends: dict[Partition, Send] = {}
         for partition in partitions:
