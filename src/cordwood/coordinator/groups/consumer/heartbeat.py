@@ -129,7 +129,7 @@ def _join_or_go_on(
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
     written: list[CoordinatorRecord] = []
     joins = request.member_epoch == JOINING_EPOCH
-    group, answers = _group(state, request.group_id, written, joins=joins)
+    group, answers = _group(state, request, written, joins=joins)
     check_room(state, group, request.member_id)
     before = _member(state, group, request, written)
     member = _updated(before, request, client_id, client_host)
@@ -165,9 +165,10 @@ def _join_or_go_on(
 
 
 def _group(
-    state: GroupState, group_id: str, written: list[CoordinatorRecord], *, joins: bool
+    state: GroupState, request: ConsumerGroupHeartbeatRequest, written: list[CoordinatorRecord], *, joins: bool
 ) -> tuple[ConsumerGroup, list[Answer]]:
     """With whoever waits in a classic group that becomes one."""
+    group_id = request.group_id
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group, []
@@ -177,7 +178,7 @@ def _group(
         return ConsumerGroup(group_id), []
     if not joins or group.type is not GroupType.CLASSIC:
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    created, answers = upgraded(state, group, written)
+    created, answers = upgraded(state, group, request.member_id, written)
     for member in created.members.values():
         assert member.classic is not None
         begin_session(state, group_id, member.member_id, member.classic.session_timeout_ms)

@@ -50,16 +50,26 @@ def migration_policy(config: BrokerConfig) -> str:
 # To a consumer group
 
 
-def upgraded(state: GroupState, group: Group, written: list[CoordinatorRecord]) -> tuple[ConsumerGroup, list[Answer]]:
+def upgraded(
+    state: GroupState, group: Group, joining_id: str, written: list[CoordinatorRecord]
+) -> tuple[ConsumerGroup, list[Answer]]:
     """The consumer group that a classic one becomes, for a member that is about to join it; and what those are told who
-    wait for the rebalance of the classic one. Refusal where it cannot become one."""
+    wait for the rebalance of the classic one. Refusal where it cannot become one.
+
+    The member that joins is new in it, also if the classic one knows it: as one that has left (see `downgrade`), whose
+    partitions are nobody's until they are assigned anew.
+    """
     assert isinstance(group, ClassicGroup)
     if group.is_empty:
         written += group.tombstones()
         return ConsumerGroup(group.group_id), []
     _check_upgrade(state, group)
     try:
-        members = [_consumer_member(group, member, state.image.topics) for member in group.members.values()]
+        members = [
+            _consumer_member(group, member, state.image.topics)
+            for member in group.members.values()
+            if member.member_id != joining_id
+        ]
     except DecodeError as error:
         raise _not_upgraded(group, "the embedded consumer protocol is malformed") from error
     created = ConsumerGroup(group.group_id)
