@@ -26,6 +26,7 @@ def test_what_has_two_phases_never_times_out() -> None:
     desk.add(producer, 0)
     desk.time.passed_ms += 10**12
     desk.decide(abort_timed_out)
+    desk.ring()
     assert desk.transaction.status is TransactionStatus.ONGOING
 
 
@@ -35,9 +36,11 @@ def test_what_has_one_phase_does() -> None:
     desk.add(producer, 0)
     desk.time.passed_ms += 60_000
     desk.decide(abort_timed_out)
+    desk.ring()
     assert not desk.prepared
     desk.time.passed_ms += 1
     desk.decide(abort_timed_out)
+    desk.ring()
     assert desk.transaction.status is TransactionStatus.PREPARE_ABORT
 
 
@@ -113,4 +116,5 @@ def test_what_is_prepared_has_no_timeout_whoever_takes_it_over() -> None:
     desk.begin(keep_prepared_txn=True)
     desk.time.passed_ms += 10**12
     desk.decide(abort_timed_out)
+    desk.ring()
     assert desk.transaction.status is TransactionStatus.ONGOING

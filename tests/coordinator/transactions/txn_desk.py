@@ -70,6 +70,11 @@ class Desk:
         assert not isinstance(decided.response, Later)
         return decided.response
 
+    def ring(self) -> None:
+        """Decides what is due by now."""
+        while (due := self.state.timers.take_due()) is not None:
+            self.decide(due[1])
+
     # In few words
 
     def begin(

@@ -3,6 +3,7 @@ used for long are forgotten."""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from cordwood.coordinator.decision import Decision
 from .ending import fence
 from .records import record, tombstone
 from .statuses import AT_REST
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .state import TransactionState
@@ -29,21 +31,28 @@ def watch_for_timeouts(state: TransactionState) -> None:
 
 
 def abort_timed_out(state: TransactionState) -> Decision[None]:
-    """What was open for longer than its producer wanted. Those of two phases wait for theirs."""
-    now_ms = state.clock.now_ms()
+    """What was open for longer than its producer wanted. Those of two phases wait for theirs. Each is aborted by itself:
+    together they may be more than a batch takes."""
     ongoing = [state.transactions[transactional_id] for transactional_id in state.ongoing]
     if ongoing:
         watch_for_timeouts(state)
-    aborted = [
-        fence(state, transaction)
-        for transaction in ongoing
-        if transaction.has_timeout and transaction.started_ms + transaction.timeout_ms < now_ms
-    ]
-    return Decision(
-        None,
-        records=[record(transaction, state.level) for transaction in aborted],
-        answers=[state.announce(transaction, transaction.partitions) for transaction in aborted],
-    )
+    for transaction in ongoing:
+        if _has_timed_out(state, transaction):
+            transactional_id = transaction.transactional_id
+            state.timers.after((_TIMEOUTS, transactional_id), 0, partial(_abort, transactional_id))
+    return Decision(None)
+
+
+def _has_timed_out(state: TransactionState, transaction: Transaction) -> bool:
+    return transaction.has_timeout and transaction.started_ms + transaction.timeout_ms < state.clock.now_ms()
+
+
+def _abort(transactional_id: str, state: TransactionState) -> Decision[None]:
+    transaction = state.transactions.get(transactional_id)
+    if transaction is None or transactional_id not in state.ongoing or not _has_timed_out(state, transaction):
+        return Decision(None)
+    aborted = fence(state, transaction)
+    return Decision(None, records=[record(aborted, state.level)], answers=[state.announce(aborted, aborted.partitions)])
 
 
 def watch_for_expiry(state: TransactionState) -> None:
