@@ -31,8 +31,8 @@ def watch_for_timeouts(state: TransactionState) -> None:
 
 
 def abort_timed_out(state: TransactionState) -> Decision[None]:
-    """What was open for longer than its producer wanted. Those of two phases wait for theirs. Each is aborted by itself:
-    together they may be more than a batch takes."""
+    """What was open for longer than its producer wanted. Those of two phases wait for theirs. Each is aborted by
+    itself: together they may be more than a batch takes."""
     ongoing = [state.transactions[transactional_id] for transactional_id in state.ongoing]
     if ongoing:
         watch_for_timeouts(state)
