@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,8 @@ from round_trip import PATIENCE_S, consume, produce
 
 import cordwood.testing
 from cordwood.testing import NodeError
+
+TESTING_PAGE = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 
 KINDS = pytest.mark.parametrize("in_subprocess", [False, True], ids=["in process", "subprocess"])
 
@@ -36,14 +39,17 @@ def test_settings_are_kafkas(in_subprocess: bool) -> None:
 
 
 @KINDS
-def test_a_group_does_not_wait_for_more_members_before_its_first_rebalance(in_subprocess: bool) -> None:
+def test_the_defaults_for_tests_are_those_that_the_page_lists(in_subprocess: bool) -> None:
+    rows = re.findall(r"^\| `(group\.[a-z.]+)` \| (\d+) \| \d+ \|", TESTING_PAGE.read_text(), re.MULTILINE)
     with cordwood.testing.node(subprocess=in_subprocess) as node:
-        assert broker_setting(node.bootstrap, "group.initial.rebalance.delay.ms") == "0"
+        settings = broker_settings(node.bootstrap)
+    assert rows
+    assert {name: settings[name] for name, _ in rows} == dict(rows)
 
 
 def test_settings_win_over_the_defaults_for_tests() -> None:
     with cordwood.testing.node(settings={"group.initial.rebalance.delay.ms": "50"}) as node:
-        assert broker_setting(node.bootstrap, "group.initial.rebalance.delay.ms") == "50"
+        assert broker_settings(node.bootstrap)["group.initial.rebalance.delay.ms"] == "50"
 
 
 @KINDS
@@ -200,8 +206,7 @@ def test_topics_can_be_created_from_a_coroutine() -> None:
     asyncio.run(main())
 
 
-def broker_setting(bootstrap: str, name: str) -> str | None:
+def broker_settings(bootstrap: str) -> dict[str, str | None]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     (answer,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
-    value: str | None = answer.result(PATIENCE_S)[name].value
-    return value
+    return {name: setting.value for name, setting in answer.result(PATIENCE_S).items()}

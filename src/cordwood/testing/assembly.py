@@ -19,9 +19,16 @@ from cordwood.runtime.tls import TlsError
 # What keeps a node from starting that is not our bug.
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
-# Where a test wants something else than a cluster does. Kafka's 3 s are for the other members of a group to come before
-# its first rebalance; a test would wait them out with each group, and get nothing for it.
-TEST_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
+# Where a test wants something else than a cluster does: groups that come together and share out at once, and not after
+# the seconds that spare a large cluster requests. docs/testing.md lists them.
+TEST_DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "50",
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.assignment.interval.ms": "0",
+}
 
 
 def new_node(settings: Mapping[str, str], data: str, port: int) -> Node:
