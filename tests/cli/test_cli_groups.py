@@ -93,7 +93,8 @@ def test_groups_are_listed_by_type(cli: Cli, active: str) -> None:
 
 
 def test_a_state_that_there_is_not_is_refused_with_those_there_are(cli: Cli) -> None:
-    assert "'stable', 'empty'" in cli("group", "list", "--state", "asleep", fails=2).stderr
+    refused = cli("group", "list", "--state", "asleep", fails=2).stderr
+    assert refused.startswith("cordwood: Invalid value for '--state' / '-s': 'asleep' is not one of 'stable', 'empty'")
 
 
 # ---- describe

@@ -65,7 +65,9 @@ class LazyGroup(TyperGroup):
             # A group that is named alone has shown its help.
             if type(error).__name__ != "NoArgsIsHelpError":
                 hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
-                print(f"cordwood: {error.format_message().removesuffix('.')}{hint}", file=sys.stderr)
+                # Some versions of typer have values checked by pydantic, which says what kind of error it is.
+                message = error.format_message().replace(": Value error, ", ": ", 1).removesuffix(".")
+                print(f"cordwood: {message}{hint}", file=sys.stderr)
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
