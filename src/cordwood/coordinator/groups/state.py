@@ -96,8 +96,7 @@ class GroupState:
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Takes note; what has to be written is decided by timers or with the next request."""
         topics_deleted(self, delta)
-        if self.groups:
-            consumer_groups.metadata_changed(self, delta, image)
+        consumer_groups.metadata_changed(self, delta, image)
 
 
 REPLAY: Mapping[type[CoordinatorKey], Replay] = {

@@ -65,7 +65,8 @@ def follow_regex(
 def _is_refresh_due(state: GroupState, group: ConsumerGroup, before: Member, member: Member, *, is_new: bool) -> bool:
     last = next(iter(group.resolved.values()), None)
     now_ms = state.clock.now_ms()
-    if last is not None and now_ms <= last.timestamp_ms + _MIN_REFRESH_INTERVAL_MS:
+    # A clock that was put back is not waited for.
+    if last is not None and 0 <= now_ms - last.timestamp_ms <= _MIN_REFRESH_INTERVAL_MS:
         return False
     subscribed = group.subscriptions.copy()
     subscribed.remove(before)

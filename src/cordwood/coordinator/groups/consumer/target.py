@@ -106,8 +106,8 @@ def _most_votes(votes: dict[str, int]) -> str | None:
 
 def _may_assign(state: GroupState, group: ConsumerGroup) -> bool:
     interval_ms = group.timing.get(state, group.group_id).assignment_interval_ms
-    last_ms = group.assignment_timestamp_ms
-    return last_ms == 0 or interval_ms == 0 or state.clock.now_ms() >= last_ms + interval_ms
+    # A clock that was put back is not waited for.
+    return not 0 <= state.clock.now_ms() - group.assignment_timestamp_ms < interval_ms
 
 
 def _last_target(group: ConsumerGroup, member: Member) -> MemberPartitions:
