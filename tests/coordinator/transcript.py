@@ -111,7 +111,8 @@ class _Stage:
         # What `$…` stands for.
         self._names: dict[str, Any] = {}
         # Up to where each partition has been shown.
-        self._shown_to: dict[tuple[str, int], int] = {}
+        # By topic id and partition.
+        self._shown_to: dict[tuple[bytes, int], int] = {}
 
     @property
     def _broker(self) -> Any:
@@ -212,7 +213,7 @@ class _Stage:
 
     def _look_at_logs(self) -> None:
         for partition in sorted(self._broker.replicas, key=lambda partition: (partition.topic, partition.index)):
-            key = (partition.topic, partition.index)
+            key = (partition.topic_id, partition.index)
             log = partition.log
             for is_control, producer, record in _records(log, self._shown_to.get(key, 0)):
                 self._shown_to[key] = record.offset + 1
