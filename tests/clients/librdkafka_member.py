@@ -25,9 +25,9 @@ class LibrdkafkaMember:
         first = self._consumer.poll(wait_s)
         if first is None:
             return
-        # What was revoked while more was asked for does not come: rebalances happen before the records are taken.
-        records = [first, *self._consumer.consume(self._batch - 1, 0)]
-        self._journal.processed([_position(message) for message in records if self._is_record(message)])
+        # Written down before more is asked for: within that it may have to give up its partitions.
+        self._process([first])
+        self._process(self._consumer.consume(self._batch - 1, 0))
 
     def commit(self) -> None:
         offsets = [TopicPartition(*place, offset) for place, offset in self._journal.uncommitted.items()]
@@ -41,6 +41,10 @@ class LibrdkafkaMember:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _process(self, messages: list[Message]) -> None:
+        if records := [_position(message) for message in messages if self._is_record(message)]:
+            self._journal.processed(records)
 
     def _commit(self, offsets: list[TopicPartition]) -> None:
         try:

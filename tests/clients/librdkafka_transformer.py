@@ -34,10 +34,8 @@ class LibrdkafkaTransformer:
         self._consumer.subscribe([spec.source])
 
     def work(self) -> None:
-        first = self._consumer.poll(0.05)
-        if first is None:
-            return
-        messages = [message for message in (first, *self._consumer.consume(BATCH - 1, 0)) if message.error() is None]
+        # At once: what it has to give up meanwhile is not among them.
+        messages = [message for message in self._consumer.consume(BATCH, 0.05) if message.error() is None]
         if not messages:
             return
         try:
