@@ -3,6 +3,7 @@ used for long are forgotten."""
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .state import TransactionState
+
+_log = logging.getLogger(__name__)
 
 _TIMEOUTS = "timeouts"
 _EXPIRY = "expiry"
@@ -51,6 +54,7 @@ def _abort(transactional_id: str, state: TransactionState) -> Decision[None]:
     transaction = state.transactions.get(transactional_id)
     if transaction is None or transactional_id not in state.ongoing or not _has_timed_out(state, transaction):
         return Decision(None)
+    _log.info("%s is aborted: it is open for longer than its %d ms", transaction, transaction.timeout_ms)
     aborted = fence(state, transaction)
     return Decision(None, records=[record(aborted, state.level)], answers=[state.announce(aborted, aborted.partitions)])
 

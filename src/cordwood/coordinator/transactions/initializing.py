@@ -6,6 +6,7 @@ again; or, when it was prepared for two phases and the client wants to keep it (
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
@@ -20,6 +21,8 @@ from .transaction import LAST_EPOCH, NEVER, NO_EPOCH, NO_PRODUCER, NO_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from .state import TransactionState
+
+_log = logging.getLogger(__name__)
 
 
 def init_producer_id(state: TransactionState, request: InitProducerIdRequest) -> Decision[InitProducerIdResponse]:
@@ -40,6 +43,7 @@ def init_producer_id(state: TransactionState, request: InitProducerIdRequest) ->
         return _begin_anew(state, transaction, expected, timeout_ms)
     if request.keep_prepared_txn:
         return _take_over(state, transaction, timeout_ms)
+    _log.info("%s is aborted: a producer begins with that id", transaction)
     fenced = fence(state, transaction)
     return Decision(
         # The next attempt gets the epoch after this one, which nobody is ever given.

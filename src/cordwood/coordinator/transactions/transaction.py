@@ -41,6 +41,9 @@ class Transaction(NamedTuple):
     next_producer_id: int = NO_PRODUCER
     next_producer_epoch: int = NO_EPOCH
 
+    def __str__(self) -> str:
+        return f"the transaction of {self.transactional_id} (producer {self.producer_id}, epoch {self.producer_epoch})"
+
     @property
     def client(self) -> ProducerIdAndEpoch:
         """The id and the epoch that whoever may go on with this transaction has."""
