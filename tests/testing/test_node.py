@@ -17,6 +17,7 @@ from round_trip import PATIENCE_S, consume, produce
 
 import cordwood.testing
 from cordwood.testing import NodeError
+from cordwood.testing.assembly import TEST_DEFAULTS
 
 TESTING_PAGE = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 
@@ -40,10 +41,10 @@ def test_settings_are_kafkas(in_subprocess: bool) -> None:
 
 @KINDS
 def test_the_defaults_for_tests_are_those_that_the_page_lists(in_subprocess: bool) -> None:
-    rows = re.findall(r"^\| `(group\.[a-z.]+)` \| (\d+) \| \d+ \|", TESTING_PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z.]+)` \| (\d+) \| \d+ \|", TESTING_PAGE.read_text(), re.MULTILINE)
     with cordwood.testing.node(subprocess=in_subprocess) as node:
         settings = broker_settings(node.bootstrap)
-    assert rows
+    assert dict(rows) == TEST_DEFAULTS
     assert {name: settings[name] for name, _ in rows} == dict(rows)
 
 

@@ -19,8 +19,8 @@ from cordwood.runtime.tls import TlsError
 # What keeps a node from starting that is not our bug.
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
-# Where a test wants something else than a cluster does: groups that come together and share out at once, and not after
-# the seconds that spare a large cluster requests. docs/testing.md lists them.
+# Where a test wants something else than a cluster does: groups that come together and share out at once, timeouts that
+# are noticed at once, and not after the seconds that spare a large cluster requests. docs/testing.md lists them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
@@ -28,6 +28,7 @@ TEST_DEFAULTS = {
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.min.session.timeout.ms": "500",
     "group.consumer.assignment.interval.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 
 
