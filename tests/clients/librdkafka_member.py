@@ -16,6 +16,7 @@ class LibrdkafkaMember:
         self._journal = journal
         self._batch = spec.max_poll_records
         self._commits_async = spec.commits_async
+        self._is_closing = False
         self._consumer = Consumer(member_settings(spec) | {"on_commit": self._committed})
         self._consumer.subscribe(
             list(spec.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -40,6 +41,7 @@ class LibrdkafkaMember:
         until()
 
     def close(self) -> None:
+        self._is_closing = True
         self._consumer.close()
 
     def _process(self, messages: list[Message]) -> None:
@@ -72,7 +74,9 @@ class LibrdkafkaMember:
         return False
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._journal.assigned(_places(partitions), generation(self._consumer))
+        # Also told while it is closed, of what it does not take any more.
+        if not self._is_closing:
+            self._journal.assigned(_places(partitions), generation(self._consumer))
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = _places(partitions)
