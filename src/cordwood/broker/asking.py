@@ -21,6 +21,7 @@ from cordwood.coordinator.loading import LoadedState
 from cordwood.log.refusal import Refusal
 from cordwood.net.serving import Reply
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.exceptions import EncodeError
 from cordwood.wire.schema import Response
 
 from .registry import Call
@@ -50,10 +51,20 @@ def ask(
 
     def answer(outcome: R | Refusal) -> None:
         response: Response = refused(error_of(outcome.error), str(outcome)) if isinstance(outcome, Refusal) else outcome
-        reply.answer(call.parts(response))
+        _answer(reply, call, response)
 
     result.then(answer)
     return reply
+
+
+def _answer(reply: Reply, call: Call, response: Response) -> None:
+    """What cannot be said costs this connection, not the answers of others that come of the same decision."""
+    try:
+        parts = call.parts(response)
+    except EncodeError as error:
+        reply.fail(error)
+    else:
+        reply.answer(parts)
 
 
 def consult(
@@ -91,7 +102,7 @@ def answer_all(
 
     def one_more(_outcome: T | Refusal) -> None:
         if all(later.done for later in waiting):
-            reply.answer(call.parts(response_of(_values(results))))
+            _answer(reply, call, response_of(_values(results)))
 
     for later in waiting:
         later.then(one_more)

@@ -9,6 +9,7 @@ from cordwood.metadata.controller.decision import new_uuid
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from cordwood.wire.primitives import MAX_STRING_BYTES
 
 from .effects import Effects
 from .group import ClassicGroup
@@ -43,9 +44,11 @@ class Joining(NamedTuple):
 
 
 def new_member_id(random: Random, name: str) -> str:
-    """Of a client's id, or a static member's name, and a uuid as Java writes it."""
+    """Of a client's id, or a static member's name, and a uuid as Java writes it. Of a very long name only the
+    beginning, so that it can be told to others."""
     digits = new_uuid(random).hex()
-    return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    uuid = f"-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return name.encode()[: MAX_STRING_BYTES - len(uuid)].decode(errors="ignore") + uuid
 
 
 def wait_to_join(
