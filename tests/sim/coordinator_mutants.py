@@ -1,6 +1,8 @@
 """Ways to break the coordinators of a node. The checks have to find each."""
 
+import asyncio
 import importlib
+from contextlib import suppress
 from typing import Any
 
 from mutants import Mutant, Patch
@@ -18,6 +20,7 @@ from cordwood.coordinator.timers import Timers
 from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Log
+from cordwood.log.refusal import Refusal
 
 # Their package has names for the handlers, and not for the modules.
 init_producer_id = importlib.import_module("cordwood.broker.handlers.init_producer_id")
@@ -150,11 +153,15 @@ def show_offsets_that_are_pending_over(patch: Patch) -> None:
     patch.setattr(Offsets, "is_pending", lambda *_: False)
 
 
-def complete_before_the_markers_are_acknowledged(patch: Patch) -> None:
+def complete_before_the_markers_are_written(patch: Patch) -> None:
     write = TxnMarkers.write
 
     def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> None:
-        write(markers, topic, index, marker)
+        def later() -> None:
+            with suppress(Refusal):
+                write(markers, topic, index, marker)
+
+        asyncio.get_running_loop().call_later(0.05, later)
 
     patch.setattr(TxnMarkers, "write", written)
 
@@ -204,7 +211,7 @@ TRANSACTION_MUTANTS: list[Mutant] = [
     show_what_is_not_decided,
     do_not_tell_what_is_aborted,
     show_offsets_that_are_pending_over,
-    complete_before_the_markers_are_acknowledged,
+    complete_before_the_markers_are_written,
     abort_without_a_new_epoch,
     abort_what_is_prepared_in_time,
     keep_nothing_that_is_prepared,

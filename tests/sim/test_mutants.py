@@ -11,7 +11,7 @@ BROKEN = [
     *(("groups", mutant) for mutant in GROUP_MUTANTS),
     *(("transactions", mutant) for mutant in TRANSACTION_MUTANTS),
 ]
-# Most mutants are found by one seed in two, the rarest by one in forty.
+# Most mutants are found by one seed in two, the rarest by one in twenty.
 PATIENCE_SEEDS = 100
 
 
