@@ -42,7 +42,7 @@ def main() -> None:
     heading("How to go on")
     print(
         ".venv/bin/cordwood up                 a node at 127.0.0.1:9092, until Ctrl-C\n"
-        ".venv/bin/cordwood --help             topics, records, configuration, from the command line\n"
+        ".venv/bin/cordwood --help             topics, records, groups, transactions, from the command line\n"
         "README.md                             a first produce and consume; cordwood.testing for your tests\n"
         f"\nThe data of this demo can be served again: .venv/bin/cordwood up --data {data}"
     )
