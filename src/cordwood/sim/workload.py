@@ -10,9 +10,11 @@ from random import Random
 from .checks import Violation, violations
 from .client import Run
 from .connection import NetworkOdds
+from .group_history import CommitOutcome
 from .history import History, Promise
 from .log_lines import log_lines
 from .machine import Machine
+from .transaction_history import Fate
 from .workloads import WORKLOADS
 from .world import World
 
@@ -33,11 +35,17 @@ class Result:
     def summary(self) -> str:
         history = self.history
         acknowledged = sum(1 for _ in history.acknowledged())
-        records = sum(len(read.records) for read in history.reads)
-        return (
-            f"{acknowledged} of {len(history.sends)} sends acknowledged, {records} records read, "
-            f"{self.events} events; {self.promise.value}"
-        )
+        parts = [
+            f"{acknowledged} of {len(history.sends)} sends acknowledged",
+            f"{sum(len(read.records) for read in history.reads)} records read",
+        ]
+        if commits := history.groups.commits:
+            done = sum(commit.outcome is CommitOutcome.ACKNOWLEDGED for commit in commits)
+            parts.append(f"{done} of {len(commits)} offsets committed")
+        if transactions := history.transactions.transactions:
+            done = sum(transaction.fate is Fate.COMMITTED for transaction in transactions)
+            parts.append(f"{done} of {len(transactions)} transactions committed")
+        return f"{', '.join(parts)}, {self.events} events; {self.promise.value}"
 
 
 def run_seed(seed: int, name: str = "node") -> Result:
