@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# Whatever the rebalance timeout is: it is looked again for members who have not joined in time.
+_WAIT_AGAIN_MS = 1000
+
 
 def rebalance_or_complete_join(state: GroupState, group: ClassicGroup, effects: Effects, reason: str) -> None:
     """Something has changed: a rebalance begins, or the one under way may be complete."""
@@ -85,8 +88,9 @@ def _initial_delay_over(group: ClassicGroup, delay_ms: int, remaining_ms: int, s
     return Decision(None)
 
 
-def _wait_for_all(state: GroupState, group: ClassicGroup) -> None:
-    state.timers.after(_join_key(group), group.rebalance_timeout_ms, partial(_join_time_over, group))
+def _wait_for_all(state: GroupState, group: ClassicGroup, *, at_least_ms: int = 0) -> None:
+    timeout_ms = max(group.rebalance_timeout_ms, at_least_ms)
+    state.timers.after(_join_key(group), timeout_ms, partial(_join_time_over, group))
 
 
 def _join_time_over(group: ClassicGroup, state: GroupState) -> Decision[None]:
@@ -117,7 +121,7 @@ def complete_join(state: GroupState, group: ClassicGroup, effects: Effects) -> N
     if group.members and not group.elect_joined_leader():
         # Static members are out when their sessions are over, not before.
         _log.warning("%s cannot complete its rebalance: none of its members has joined", group)
-        _wait_for_all(state, group)
+        _wait_for_all(state, group, at_least_ms=_WAIT_AGAIN_MS)
         return
     group.generation += 1
     if group.members:
