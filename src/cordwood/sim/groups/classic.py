@@ -71,13 +71,9 @@ class ClassicMember(Member):
             protocol_type=_PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in names],
         )
-        asked_s = self.run.now_s
         response = await self.ask(request, version)
         match response.error_code:
             case ErrorCode.NONE:
-                if response.generation_id != self.generation:
-                    # Who joins or syncs once more in a generation gets the same answer; its session goes on as it was.
-                    self.hands.was_heard(asked_s)
                 if self._has_missed(response.generation_id):
                     self.hands.let_go_of_all()
                 self.member_id, self.generation = response.member_id, response.generation_id
@@ -127,6 +123,8 @@ class ClassicMember(Member):
         if response.error_code:
             self._note_lost_membership(ErrorCode(response.error_code))
             return False
+        # Not that it was heard: who joins and syncs once more in a generation gets the same answers, and its session
+        # goes on as it was, as in Kafka. The first heartbeat tells.
         self.hands.was_left_alone(asked_s)
         self._take(decode_assignment(bytes(response.assignment)))
         self._heartbeat_due_s = self.run.now_s
