@@ -45,9 +45,9 @@ class ChildProcess:
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def await_end(self) -> int:
+    def await_end(self) -> int | None:
+        """Its exit status; None if it does not end."""
         self._process.join(PATIENCE_S)
-        assert self._process.exitcode is not None, "the process does not end"
         return self._process.exitcode
 
     def _signal(self, number: int) -> None:

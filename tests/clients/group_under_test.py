@@ -54,7 +54,8 @@ class Member:
 
     def leave(self) -> None:
         self.process.tell(LEAVE)
-        assert self.process.await_end() == 0, self._said()
+        status = self.process.await_end()
+        assert status == 0, f"{self.name} ended with {status}; last {self.events()[-3:]}\n{self._said()}"
 
     def stall(self) -> None:
         """It polls no more, from when this returns until `go_on`."""
