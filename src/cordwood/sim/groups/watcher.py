@@ -43,7 +43,9 @@ class Watcher(Client):
             await judge.pause(_BACKOFF_S)
 
     async def _ask(self, client: Client) -> bool:
-        told = await committed_offsets(client, self._group_id, self.run.partitions, require_stable=client.chance(0.5))
+        told = await committed_offsets(
+            client, self._group_id, list(self.run.partitions), require_stable=client.chance(0.5)
+        )
         return not isinstance(told, ErrorCode)
 
     async def _reset(self) -> None:
