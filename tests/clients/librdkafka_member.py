@@ -23,12 +23,14 @@ class LibrdkafkaMember:
         )
 
     def poll(self, wait_s: float) -> None:
-        first = self._consumer.poll(wait_s)
-        if first is None:
-            return
-        # Written down before more is asked for: within that it may have to give up its partitions.
-        self._process([first])
-        self._process(self._consumer.consume(self._batch - 1, 0))
+        # One by one: `consume` has returned records that it had fetched before its partitions were last taken away.
+        for _ in range(self._batch):
+            message = self._consumer.poll(wait_s)
+            if message is None:
+                return
+            if self._is_record(message):
+                self._journal.processed([_position(message)])
+            wait_s = 0
 
     def commit(self) -> None:
         offsets = [TopicPartition(*place, offset) for place, offset in self._journal.uncommitted.items()]
@@ -43,10 +45,6 @@ class LibrdkafkaMember:
     def close(self) -> None:
         self._is_closing = True
         self._consumer.close()
-
-    def _process(self, messages: list[Message]) -> None:
-        if records := [_position(message) for message in messages if self._is_record(message)]:
-            self._journal.processed(records)
 
     def _commit(self, offsets: list[TopicPartition]) -> None:
         try:
