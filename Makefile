@@ -28,7 +28,7 @@ lint: setup
 	$(BIN)/lint-imports --verbose
 
 test: lint ## set up, lint, type-check, check the import rules, run all tests
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 demo: setup ## start a node, move 200,000 records through it with a real Kafka client, look at its files
 	rm -rf $(VENV)/demo
