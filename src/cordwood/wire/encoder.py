@@ -262,6 +262,12 @@ def _string_length(length: int) -> bytes:
 
 def _write_tags(pieces: list[Any], tags: tuple[tuple[int, bytes], ...]) -> None:
     """Known and unknown ones together, in the order of their tags."""
+    if len(tags) == 1:
+        tag, data = tags[0]
+        if tag < 128 and len(data) < 128:
+            # Three bytes that need no varints: an offset's commit has one such tag, and half the time to encode it.
+            pieces.append(bytes((1, tag, len(data))) + data)
+            return
     pieces.append(encode_uvarint(len(tags)))
     last = -1
     for tag, data in sorted(tags):
