@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from simulated import SimulatedNode, simulate
 
@@ -29,3 +31,14 @@ def test_after_any_end_its_partitions_are_led_and_recovered(ending: str) -> None
         assert (answer.error_code, answer.base_offset) == (0, 0)
 
     simulate(test)
+
+
+def test_a_node_stops_though_its_disk_fails_it_then() -> None:
+    async def main(node: SimulatedNode) -> None:
+        await node.create("orders")
+        node.machine.disks["/data"].fail_next("write", errno.ENOSPC)
+        await node.machine.stop()
+        assert not node.machine.is_up
+        assert node.node.failure is not None
+
+    simulate(main)

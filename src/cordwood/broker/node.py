@@ -258,7 +258,11 @@ class Node:
         await self.broker.controller.finish()
         self._directories.close(self.broker.epoch)
         if self.failure is None:
-            self._metadata_log.close(self._clock.now_ms())
+            try:
+                self._metadata_log.close(self._clock.now_ms())
+            except DiskError as error:
+                # What is committed is on the disk already; the next start takes longer.
+                self._fail(error)
         self._metadata_disk.close()
 
 
