@@ -78,3 +78,20 @@ class GroupHistory:
         assert sorted(found.keys() - expected.keys()) == []
         if once:
             assert {record: count for record, count in found.items() if count > 1} == {}
+
+    def check_committed_once(self) -> None:
+        """Nobody commits work that has been committed before. A member that was given up may do it without a commit."""
+        undone: dict[tuple[str, Place], list[Position]] = defaultdict(list)
+        times: Counter[Position] = Counter()
+        for event in self.events:
+            for record in event.records:
+                key = (event.member, record.place)
+                if event.kind == "processed":
+                    undone[key].append(record)
+                elif event.kind == "committed":
+                    # What is committed is the offset of the next record.
+                    times.update(done for done in undone[key] if done.offset < record.offset)
+                    undone[key] = [done for done in undone[key] if done.offset >= record.offset]
+            for place in event.places:
+                undone.pop((event.member, place), None)
+        assert {record: count for record, count in times.items() if count > 1} == {}

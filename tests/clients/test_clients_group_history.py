@@ -23,6 +23,10 @@ def processed(member: str, partition: int, *offsets: int, generation: int = 1) -
     return Event("processed", member, next(_times), generation, (), records)
 
 
+def committed(member: str, partition: int, offset: int) -> Event:
+    return Event("committed", member, next(_times), 1, (), (Position(TOPIC, partition, offset),))
+
+
 def test_a_history_that_is_right_passes() -> None:
     events = [assigned("a", 0), processed("a", 0, 0, 1), revoked("a", 0)]
     events += [assigned("b", 0, 2), processed("b", 0, 2, generation=2)]
@@ -63,3 +67,10 @@ def test_records_that_are_not_worked_on_once_are_seen(offsets: tuple[int, ...]) 
     history = GroupHistory([processed("a", 0, *offsets)])
     with pytest.raises(AssertionError):
         history.check_each_processed({Place(TOPIC, 0): 2})
+
+
+def test_work_that_is_committed_by_two_members_is_seen() -> None:
+    events = [processed("a", 0, 0, 1), committed("a", 0, 2), processed("b", 0, 1, 2)]
+    GroupHistory(events).check_committed_once()
+    with pytest.raises(AssertionError):
+        GroupHistory([*events, committed("b", 0, 3)]).check_committed_once()
