@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from cordwood.runtime.tls import ClientTls
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     client_id: str = "cordwood"
     tls: ClientTls | None = None
@@ -14,6 +14,8 @@ class Settings:
     default_api_timeout_ms: int = 60_000
     """How long a call goes on retrying."""
     socket_connection_setup_timeout_ms: int = 10_000
+    socket_connection_setup_timeout_max_ms: int = 30_000
+    connections_max_idle_ms: int = 540_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     reconnect_backoff_ms: int = 50

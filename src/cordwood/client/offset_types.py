@@ -1,0 +1,20 @@
+"""Offsets as the application sees them."""
+
+from typing import NamedTuple
+
+
+class OffsetAndMetadata(NamedTuple):
+    """What is committed: the offset of the next record to read."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None
+    """Of the last record read; lets brokers notice that it was cut off since (KIP-320)."""
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The first record at or after a time."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int | None = None

@@ -1,0 +1,10 @@
+"""Who a producer is to brokers."""
+
+from typing import NamedTuple
+
+
+class ProducerIdentity(NamedTuple):
+    """From InitProducerId; makes appends idempotent, and a transaction one's own."""
+
+    id: int
+    epoch: int
