@@ -7,11 +7,12 @@ At most one of the three waits at a time.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import ClientError
+from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request
 
 
@@ -44,6 +45,9 @@ class TopicsChanged:
     """How many partitions the topics of the cluster have that anyone in the group may read."""
 
     partition_counts: Mapping[str, int]
+    topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
+    """By name; what was told before stays known, so this may speak of some topics only. For KIP-848, whose answers
+    name topics by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,17 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class FindTopics:
+    """The group was given topics whose names the member does not know: `TopicsChanged` is to tell their ids.
+
+    Asked again with each heartbeat until it is known (KIP-848 only: a broker that matches a pattern may know of a topic
+    sooner than we do).
+    """
+
+    topic_ids: frozenset[Uuid]
+
+
+@dataclass(frozen=True, slots=True)
 class Raise:
     """The application's next call raises this; the member takes no part any more until it subscribes again."""
 
@@ -138,7 +153,7 @@ class WakeAt:
     at_s: float
 
 
-Effect = Ask | ForgetCoordinator | Revoke | Lose | Assign | Raise | WakeAt
+Effect = Ask | ForgetCoordinator | Revoke | Lose | Assign | FindTopics | Raise | WakeAt
 
 
 class Machine(Protocol):
