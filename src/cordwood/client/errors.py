@@ -1,29 +1,87 @@
-"""What a call of the client may raise: always a `ClientError`, which says whether trying again may help."""
+"""What a call of the client may raise: always a `ClientError`, which says whether trying again may help.
 
+ClientError
+├── BadSetting
+├── IllegalState             a call that does not fit what went before
+│   └── Closed
+├── SerializationFailed
+├── NetworkFailed
+├── CannotReachCluster       no bootstrap address answers
+├── BadAnswer
+├── UnsupportedByBroker
+├── TimedOut
+│   ├── BufferExhausted      max_block_ms without room for a record
+│   └── GaveUp               retried until the time was over
+├── InvalidOffset
+│   ├── NoOffsetForPartition
+│   └── OffsetOutOfRange
+│       └── LogTruncation
+├── CommitFailed             the group has given the partitions to others
+└── BrokerError              with Kafka's code; these by their codes:
+    ├── AuthenticationFailed, AuthorizationFailed
+    ├── TopicNotFound
+    ├── RecordTooLarge
+    ├── RebalanceInProgress
+    ├── GroupFenced          another has the group_instance_id
+    ├── TransactionAbortable
+    └── FatalTransactionError
+        └── ProducerFenced   another has the transactional_id
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from cordwood.client.error_meanings import MEANINGS, STALE_METADATA, WHAT_TO_DO
 from cordwood.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cordwood.client.cluster import TopicPartition
 
 
 class ClientError(Exception):
     """The text is for people, on one line."""
 
-    retriable = False
+    code: ErrorCode | None = None
+    """Kafka's, where there is one."""
+    retriable: bool = False
     """Whether the same call may succeed later."""
+    what_to_do: str | None = None
+    """For people, one sentence, where we know one."""
 
 
 class BadSetting(ClientError):
     """Something the caller gave cannot be used; the text says what is allowed."""
 
+    code = ErrorCode.INVALID_CONFIG
+
+
+class IllegalState(ClientError):
+    """The call does not fit what went before: a commit without a transaction, a poll without a subscription."""
+
+
+class Closed(IllegalState):
+    """The producer, consumer or admin client is closed."""
+
+    what_to_do = "make a new one"
+
+
+class SerializationFailed(ClientError):
+    """A serializer or deserializer failed, or there is none for a value of this type. The cause says more."""
+
 
 class NetworkFailed(ClientError):
     """A broker could not be reached, or was lost before it answered: the request may or may not have been done."""
 
+    code = ErrorCode.NETWORK_EXCEPTION
     retriable = True
 
 
 class CannotReachCluster(ClientError):
     """None of the bootstrap addresses answers; the text says why, for each of them."""
 
+    code = ErrorCode.NETWORK_EXCEPTION
     retriable = True
+    what_to_do = "check bootstrap_servers, security_protocol, and that a broker listens there"
 
 
 class BadAnswer(ClientError):
@@ -33,15 +91,110 @@ class BadAnswer(ClientError):
 class UnsupportedByBroker(ClientError):
     """The broker has no version of a request that we have, or none that can say what was asked."""
 
+    code = ErrorCode.UNSUPPORTED_VERSION
+    what_to_do = "update the brokers, or do without what was asked"
+
+
+class TimedOut(ClientError):
+    """Not done in time. What was asked may still be done."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+    retriable = True
+
+
+class BufferExhausted(TimedOut):
+    """There was no room for the record in `buffer_memory` within `max_block_ms`; it was not taken."""
+
+    what_to_do = "send more slowly, or raise buffer_memory or max_block_ms"
+
+
+class GaveUp(TimedOut):
+    """Retried until the time was over; `last` is the error of the last try."""
+
+    # Nobody retries in a loop around one that gave up.
+    retriable = False
+
+    def __init__(self, last: ClientError, timeout_s: float) -> None:
+        super().__init__(f"{last}; gave up after {timeout_s:g} s")
+        self.last = last
+        self.timeout_s = timeout_s
+        self.what_to_do = last.what_to_do
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.last, self.timeout_s)
+
+
+class InvalidOffset(ClientError):
+    """There is no place to read these partitions from, and `auto_offset_reset` is none."""
+
+    what_to_do = "seek to an offset, or set auto_offset_reset to earliest or latest"
+
+    def __init__(self, message: str, offsets: "Mapping[TopicPartition, int | None]") -> None:
+        super().__init__(message)
+        self.offsets = offsets
+        """The offset that was asked for, of each partition that is concerned; None where there was none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), dict(self.offsets))
+
+
+class NoOffsetForPartition(InvalidOffset):
+    """The group has committed nothing for these partitions."""
+
+
+class OffsetOutOfRange(InvalidOffset):
+    """The partitions do not hold these offsets: deleted meanwhile, or never written."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class LogTruncation(OffsetOutOfRange):
+    """Records that were read have been cut off the log by an unclean election (KIP-320)."""
+
+    what_to_do = "seek to one of divergent_offsets, or set auto_offset_reset to earliest or latest"
+
+    def __init__(
+        self,
+        message: str,
+        offsets: "Mapping[TopicPartition, int | None]",
+        divergent_offsets: "Mapping[TopicPartition, int | None]",
+    ) -> None:
+        super().__init__(message, offsets)
+        self.divergent_offsets = divergent_offsets
+        """Up to where the log is still what was read; None where it cannot be told."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), dict(self.offsets), dict(self.divergent_offsets))
+
+
+class CommitFailed(ClientError):
+    """The group has gone on without this member: it gave the partitions to others, who may read the records again."""
+
+    what_to_do = "poll more often than max_poll_interval_ms: raise that, or lower max_poll_records"
+
 
 class BrokerError(ClientError):
-    """A broker answered with an error code; `subject` is what it is about: a topic, a partition."""
+    """A broker answered with an error code; `subject` is what it is about: a topic, a partition.
 
-    def __init__(self, code: int, message: str | None = None, subject: str | None = None) -> None:
-        self.code = ErrorCode.of(code)
+    Like OSError with errno, it becomes the class that stands for its code: `BrokerError(PRODUCER_FENCED)` is a
+    `ProducerFenced`. A class by itself, `ProducerFenced()`, has its own code.
+    """
+
+    code: ErrorCode
+
+    def __new__(cls, code: int | None = None, *args: object, **kwargs: object) -> Self:
+        if cls is BrokerError and code is not None:
+            return super().__new__(_CLASSES.get(code, cls))  # type: ignore[return-value]
+        return super().__new__(cls)
+
+    def __init__(self, code: int | None = None, message: str | None = None, subject: str | None = None) -> None:
+        if code is not None:
+            self.code = ErrorCode.of(code)
         self.subject = subject
+        self.message = message
         self.retriable = self.code.retriable
-        reason = message or _MEANINGS.get(self.code) or self.code.name.lower().replace("_", " ")
+        self.what_to_do = type(self).what_to_do or WHAT_TO_DO.get(self.code)
+        reason = message or MEANINGS.get(self.code) or self.code.name.lower().replace("_", " ")
         # A broker's own message may have several lines; ours have one.
         reason = " ".join(reason.split())
         super().__init__(f"{subject + ': ' if subject else ''}{reason.removesuffix('.')} ({self.code.name})")
@@ -49,62 +202,89 @@ class BrokerError(ClientError):
     @property
     def is_stale_metadata(self) -> bool:
         """Whether we asked the wrong broker, so that fresh metadata helps."""
-        return self.code in _STALE_METADATA
+        return self.code in STALE_METADATA
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, self.message, self.subject)
 
 
-class GaveUp(ClientError):
-    """Retried until the time was over; `last` is the error of the last try."""
+class AuthenticationFailed(BrokerError):
+    """The broker does not believe who we say we are."""
 
-    def __init__(self, last: ClientError, timeout_s: float) -> None:
-        super().__init__(f"{last}; gave up after {timeout_s:g} s")
-        self.last = last
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-_STALE_METADATA = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.LISTENER_NOT_FOUND,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
+class AuthorizationFailed(BrokerError):
+    """The broker knows who we are, and does not let us do this."""
 
-# What brokers say without a message of their own.
-_MEANINGS = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed in a way that its log tells more about",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "the partition does not hold this offset",
-    ErrorCode.CORRUPT_MESSAGE: "the broker found the records damaged",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
-    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader now",
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the broker does not lead the partition",
-    ErrorCode.REQUEST_TIMED_OUT: "the brokers did not finish in time",
-    ErrorCode.MESSAGE_TOO_LARGE: "larger than max.message.bytes of the topic",
-    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas",
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "written, but by fewer replicas than min.insync.replicas",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "not a valid topic name",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "not allowed on this topic",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "not allowed on this cluster",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "the topic exists already",
-    ErrorCode.TOPIC_DELETION_DISABLED: "the brokers do not delete topics (delete.topic.enable)",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "its coordinator is still loading",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "it has no coordinator now",
-    ErrorCode.NOT_COORDINATOR: "the broker does not coordinate it",
-    ErrorCode.INVALID_GROUP_ID: "not a valid name of a group",
-    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
-    ErrorCode.NON_EMPTY_GROUP: "the group has members",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "not allowed on this group",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read the topic",
-    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not allowed on this transactional id",
-    ErrorCode.CONCURRENT_TRANSACTIONS: "its last transaction is still being ended",
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "the broker does not know this compression",
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    what_to_do = "have an ACL added for this principal"
+
+
+class TopicNotFound(BrokerError):
+    """There is no such topic, or it has no such partition."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    what_to_do = "create it, or check the name"
+
+
+class RecordTooLarge(BrokerError):
+    """Larger than `max_request_size` of the producer or `max.message.bytes` of the topic."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+    what_to_do = "raise max_request_size and the topic's max.message.bytes, or send less in one record"
+
+
+class RebalanceInProgress(BrokerError):
+    """The group is handing out partitions anew: the offsets were not committed."""
+
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    what_to_do = "poll, which takes part in the rebalance, then commit again"
+
+
+class GroupFenced(BrokerError):
+    """Another consumer has joined with the same `group_instance_id`."""
+
+    code = ErrorCode.FENCED_INSTANCE_ID
+    what_to_do = "close this consumer; give each its own group_instance_id"
+
+
+class TransactionAbortable(BrokerError):
+    """The transaction cannot be committed. The producer is fit for the next one after `abort_transaction`."""
+
+    code = ErrorCode.TRANSACTION_ABORTABLE
+    what_to_do = "call abort_transaction, then begin again"
+
+
+class FatalTransactionError(BrokerError):
+    """The producer cannot go on: what it knows of its transactions is not what the coordinator knows."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+    what_to_do = "close this producer and make a new one"
+
+
+class ProducerFenced(FatalTransactionError):
+    """A newer producer has the same `transactional_id`; the transaction was aborted."""
+
+    code = ErrorCode.PRODUCER_FENCED
+    what_to_do = "close this producer: another has taken its place"
+
+
+_CLASSES: Mapping[int, type[BrokerError]] = {
+    ErrorCode.SASL_AUTHENTICATION_FAILED: AuthenticationFailed,
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: AuthenticationFailed,
+    ErrorCode.ILLEGAL_SASL_STATE: AuthenticationFailed,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthorizationFailed,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthorizationFailed,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthorizationFailed,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: AuthorizationFailed,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: AuthorizationFailed,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: TopicNotFound,
+    ErrorCode.UNKNOWN_TOPIC_ID: TopicNotFound,
+    ErrorCode.MESSAGE_TOO_LARGE: RecordTooLarge,
+    ErrorCode.RECORD_LIST_TOO_LARGE: RecordTooLarge,
+    ErrorCode.REBALANCE_IN_PROGRESS: RebalanceInProgress,
+    ErrorCode.FENCED_INSTANCE_ID: GroupFenced,
+    ErrorCode.TRANSACTION_ABORTABLE: TransactionAbortable,
+    ErrorCode.PRODUCER_FENCED: ProducerFenced,
 }
