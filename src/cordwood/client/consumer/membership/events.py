@@ -48,6 +48,8 @@ class TopicsChanged:
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
     """By name; what was told before stays known, so this may speak of some topics only. For KIP-848, whose answers
     name topics by their ids."""
+    partition_racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
+    """Where the replicas of each partition are, as far as brokers tell their racks (KIP-881)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,14 @@ class FindTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class CountPartitions:
+    """The leader of a classic group is to assign topics that it does not read itself: `TopicsChanged` follows, once,
+    and has those of them that exist."""
+
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Raise:
     """The application's next call raises this; the member takes no part any more until it subscribes again."""
 
@@ -153,7 +163,7 @@ class WakeAt:
     at_s: float
 
 
-Effect = Ask | ForgetCoordinator | Revoke | Lose | Assign | FindTopics | Raise | WakeAt
+Effect = Ask | ForgetCoordinator | Revoke | Lose | Assign | FindTopics | CountPartitions | Raise | WakeAt
 
 
 class Machine(Protocol):

@@ -1,0 +1,324 @@
+"""Runs a member of a group: performs what its machine wants, in the background, whatever the application does.
+
+The consumer, within its calls of poll:
+
+    with driver.polling():
+        while (step := driver.waiting) is not None:
+            ...                         # commit, call the listener, change what is fetched
+            driver.settled()
+        if driver.error is not None:
+            raise driver.error
+        driver.changed.clear()
+        ...                             # records, or else wait for them or for driver.changed
+
+and when it closes or unsubscribes:
+
+    driver.leave("the consumer is being closed")
+    while not driver.has_left:
+        ...                             # as above
+    await driver.close()
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cordwood.client.admin.coordinators import CoordinatorKind, find_coordinators
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.consumer.membership.events import (
+    Answered,
+    Ask,
+    Assign,
+    CountPartitions,
+    Effect,
+    Event,
+    Failed,
+    FindTopics,
+    ForgetCoordinator,
+    GroupMetadata,
+    Leave,
+    Lose,
+    Machine,
+    Polled,
+    Raise,
+    Revoke,
+    Settled,
+    Subscribed,
+    Tick,
+    TopicsChanged,
+    WakeAt,
+)
+from cordwood.client.consumer.membership.topic_names import find_topic_names
+from cordwood.client.errors import BrokerError, ClientError, NetworkFailed
+from cordwood.runtime.network import Network
+from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from cordwood.wire.primitives import Uuid
+
+
+class MembershipDriver:
+    """Belongs to one event loop. Nothing here blocks but `coordinator` and `close`."""
+
+    def __init__(self, client: Client, machine: Machine, group_id: str, *, network: Network, random: Random) -> None:
+        self.changed = asyncio.Event()
+        """Set when there may be news: a step that waits, an error, the end of leaving. Who waits for it clears it."""
+        self.waiting: Revoke | Lose | Assign | None = None
+        """What the application is to do next; `settled` when it has."""
+        self.error: ClientError | None = None
+        """The member takes no part any more, until it subscribes again."""
+        self.group_topics: frozenset[str] = frozenset()
+        """What others read in the group that this member leads: the client's metadata is to be kept fresh for it."""
+        self._client = client
+        self._machine = machine
+        self._group_id = group_id
+        self._loop = asyncio.get_running_loop()
+        # Answers come in the order of the requests. A join waits for all members, and a fetch for records: neither
+        # may hold up heartbeats and commits, so those have a connection of their own, and joins another one.
+        self._connections = Connections(network, client.settings, random)
+        self._joining_connections = Connections(network, client.settings, random)
+        self._coordinator_id: int | None = None
+        self._finding: asyncio.Task[int] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_polling = False
+        # What was to be heard after an error that will not pass; the machine is told when it is wanted again.
+        self._unheard: Failed | None = None
+        self._is_leaving = False
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    # ---- what the consumer sees
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._machine.assignment
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        return self._machine.metadata
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return self._machine.is_rebalancing
+
+    @property
+    def has_left(self) -> bool:
+        """Whether `leave` is through: nothing waits for the application, and the coordinator knows, or cannot."""
+        return self._is_leaving and self.waiting is None and not self._leaving
+
+    # ---- what it tells
+
+    def subscribe(self, topics: frozenset[str], pattern: str | None = None) -> None:
+        """The member joins within the application's next poll, or tells its group."""
+        self._is_leaving = False
+        self._come_back()
+        self._hear(Subscribed(topics, pattern))
+
+    def topics_changed(self) -> None:
+        """The client's metadata is new."""
+        self._hear(self._topics({}))
+
+    def polled(self) -> None:
+        """The application is alive. `polling` says so all the time that it lasts."""
+        self._hear(Polled())
+
+    @contextmanager
+    def polling(self) -> Iterator[None]:
+        """The application waits in a call of poll; while it does what `waiting` says, it may still be late."""
+        self.polled()
+        self._is_polling = True
+        try:
+            yield
+        finally:
+            self._is_polling = False
+            self.polled()
+
+    def settled(self) -> None:
+        """The application is through with what was `waiting`."""
+        assert self.waiting is not None, "nothing waited for the application"
+        self.waiting = None
+        self._hear(Settled())
+
+    def leave(self, reason: str, *, stays_static: bool = True) -> None:
+        """Begins it; `has_left` follows, after the steps that wait for the application."""
+        self._come_back()
+        self._is_leaving = True
+        self._hear(Leave(reason, stays_static))
+        self.changed.set()
+
+    async def close(self) -> None:
+        """At once, whether or not the member has left."""
+        if self._timer is not None:
+            self._timer.cancel()
+        going_on: list[asyncio.Task[Any]] = [*self._tasks]
+        if self._finding is not None:
+            going_on.append(self._finding)
+        for task in going_on:
+            task.cancel()
+        await asyncio.gather(*going_on, return_exceptions=True)
+        await self._connections.close()
+        await self._joining_connections.close()
+
+    # ---- the coordinator
+
+    async def coordinator(self) -> BrokerConnection:
+        """For commits. One try; raises a `ClientError`."""
+        return await self._connect(self._connections)
+
+    def forget_coordinator(self) -> None:
+        """It said that it is not the coordinator, or did not answer."""
+        self._coordinator_id = None
+
+    async def _connect(self, connections: Connections) -> BrokerConnection:
+        broker_id = await self._find_coordinator()
+        broker = self._client.cluster.brokers.get(broker_id)
+        if broker is None:
+            self.forget_coordinator()
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, subject=self._group_id)
+        try:
+            return await connections.to(broker.address)
+        except NetworkFailed:
+            self.forget_coordinator()
+            raise
+
+    async def _find_coordinator(self) -> int:
+        if self._coordinator_id is not None:
+            return self._coordinator_id
+        if self._finding is None:
+            self._finding = self._loop.create_task(self._look_for_coordinator())
+            self._finding.add_done_callback(self._found)
+        # Several may wait for it; that one of them gives up is no matter to the others.
+        return await asyncio.shield(self._finding)
+
+    async def _look_for_coordinator(self) -> int:
+        found = (await find_coordinators(self._client, CoordinatorKind.GROUP, [self._group_id]))[self._group_id]
+        if isinstance(found, BrokerError):
+            raise found
+        return found
+
+    def _found(self, finding: asyncio.Task[int]) -> None:
+        self._finding = None
+        # Whoever waited has been told of an error.
+        if not finding.cancelled() and finding.exception() is None:
+            self._coordinator_id = finding.result()
+
+    # ---- the machine
+
+    def _hear(self, event: Event) -> None:
+        if self._unheard is not None:
+            return
+        for effect in self._machine.step(event, self._loop.time()):
+            self._perform(effect)
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Ask():
+                self._start(self._ask(effect))
+            case ForgetCoordinator():
+                self.forget_coordinator()
+            case Revoke() | Lose() | Assign():
+                assert self.waiting is None, f"{effect} while the application is to {self.waiting}"
+                self.waiting = effect
+                self.changed.set()
+            case FindTopics(topic_ids):
+                self._start(self._find_topics(topic_ids))
+            case CountPartitions(topics):
+                self.group_topics = topics
+                self._start(self._count_partitions(topics))
+            case Raise(error):
+                self.error = error
+                self.changed.set()
+            case WakeAt(at_s):
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = self._loop.call_at(at_s, self._tick)
+
+    def _tick(self) -> None:
+        if self._is_polling and self.waiting is None:
+            self.polled()
+        self._hear(Tick())
+
+    def _come_back(self) -> None:
+        self.error = None
+        if self._unheard is not None:
+            unheard, self._unheard = self._unheard, None
+            self._hear(unheard)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        if self._is_leaving:
+            self._leaving.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._leaving.discard(task)
+        self.changed.set()
+        if not task.cancelled():
+            # A bug in a machine is to be seen, not to be a member that hangs.
+            task.result()
+
+    async def _ask(self, ask: Ask) -> None:
+        waits_for_others = ask.timeout_ms is not None
+        try:
+            connection = await self._connect(self._joining_connections if waits_for_others else self._connections)
+            response = await connection.ask(ask.request, timeout_ms=ask.timeout_ms)
+        except ClientError as error:
+            if isinstance(error, NetworkFailed):
+                self.forget_coordinator()
+            self._failed(Failed(ask.request, error))
+        else:
+            self._hear(Answered(ask.request, response))
+
+    def _failed(self, failed: Failed) -> None:
+        if failed.error.retriable or self._is_leaving:
+            self._hear(failed)
+        elif self._unheard is None:
+            self._unheard = failed
+            self.error = failed.error
+            self.changed.set()
+
+    # ---- metadata for the machine
+
+    async def _find_topics(self, topic_ids: frozenset[Uuid]) -> None:
+        try:
+            names = await find_topic_names(self._client, topic_ids)
+        except ClientError:
+            # The machine asks again.
+            return
+        self._hear(self._topics(names))
+
+    async def _count_partitions(self, topics: frozenset[str]) -> None:
+        asked = [MetadataRequestTopic(name=name) for name in sorted(topics)]
+        try:
+            response = await self._client.ask_any(
+                MetadataRequest(topics=asked, allow_auto_topic_creation=False), at_least=4
+            )
+        except ClientError:
+            # The leader assigns what it knows of, and again when it knows more.
+            pass
+        else:
+            self._client.cluster = self._client.cluster.updated(response)
+        self._hear(self._topics({}))
+
+    def _topics(self, ids: dict[str, Uuid]) -> TopicsChanged:
+        topics = self._client.cluster.topics
+        brokers = self._client.cluster.brokers
+        racks = {broker.id: broker.rack for broker in brokers.values() if broker.rack is not None}
+        return TopicsChanged(
+            {name: len(topic.partitions) for name, topic in topics.items()},
+            {name: topic.id for name, topic in topics.items()} | ids,
+            {
+                TopicPartition(name, partition.index): frozenset(
+                    racks[replica] for replica in partition.replicas if replica in racks
+                )
+                for name, topic in topics.items()
+                for partition in topic.partitions
+            }
+            if racks
+            else {},
+        )
