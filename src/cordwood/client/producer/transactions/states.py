@@ -1,0 +1,63 @@
+"""The states of a transactional producer, and what leads from one to another. docs/client-transactions.md shows them."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class State(Enum):
+    """Kafka's TransactionManager has the same; the value is what errors and diagrams call it."""
+
+    UNINITIALIZED = "Uninitialized"
+    INITIALIZING = "Initializing"
+    READY = "Ready"
+    IN_TRANSACTION = "InTransaction"
+    PREPARED = "Prepared"
+    COMMITTING = "Committing"
+    ABORTING = "Aborting"
+    ABORTABLE_ERROR = "AbortableError"
+    FATAL_ERROR = "FatalError"
+
+
+_BROKEN = "fenced, or an error that no abort mends"
+_SPOILED = "an error that an abort mends"
+_ENDED = "EndTxn is answered, or nothing was written"
+_BUMPED = "EndTxn is answered, and a new epoch is needed"
+
+# From → to → by what.
+TRANSITIONS: Mapping[State, Mapping[State, str]] = {
+    State.UNINITIALIZED: {State.INITIALIZING: "init_transactions"},
+    State.INITIALIZING: {
+        State.READY: "InitProducerId is answered",
+        State.PREPARED: "keep_prepared, and one is prepared",
+        State.UNINITIALIZED: "not allowed: init_transactions may be called again",
+        State.ABORTABLE_ERROR: _SPOILED,
+        State.FATAL_ERROR: _BROKEN,
+    },
+    State.READY: {State.IN_TRANSACTION: "begin_transaction", State.FATAL_ERROR: _BROKEN},
+    State.IN_TRANSACTION: {
+        State.COMMITTING: "commit_transaction",
+        State.ABORTING: "abort_transaction",
+        State.PREPARED: "prepare_transaction",
+        State.ABORTABLE_ERROR: _SPOILED,
+        State.FATAL_ERROR: _BROKEN,
+    },
+    State.PREPARED: {
+        State.COMMITTING: "complete_transaction with its own state, or commit_transaction",
+        State.ABORTING: "complete_transaction with another, or abort_transaction",
+        State.FATAL_ERROR: _BROKEN,
+    },
+    State.COMMITTING: {
+        State.READY: _ENDED,
+        State.ABORTABLE_ERROR: _SPOILED,
+        State.FATAL_ERROR: _BROKEN,
+    },
+    State.ABORTING: {
+        State.READY: _ENDED,
+        State.INITIALIZING: _BUMPED,
+        State.FATAL_ERROR: _BROKEN,
+    },
+    State.ABORTABLE_ERROR: {State.ABORTING: "abort_transaction", State.FATAL_ERROR: _BROKEN},
+    State.FATAL_ERROR: {},
+}
+
+COMPLETING = frozenset({State.COMMITTING, State.ABORTING})
