@@ -17,6 +17,7 @@ ClientError
 │   └── OffsetOutOfRange
 │       └── LogTruncation
 ├── CommitFailed             the group has given the partitions to others
+├── RetriableCommitFailed    a commit that is not retried by itself
 └── BrokerError              with Kafka's code; these by their codes:
     ├── AuthenticationFailed, AuthorizationFailed
     ├── TopicNotFound
@@ -29,6 +30,7 @@ ClientError
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from cordwood.client.error_meanings import MEANINGS, STALE_METADATA, WHAT_TO_DO
@@ -173,6 +175,13 @@ class CommitFailed(ClientError):
     what_to_do = "poll more often than max_poll_interval_ms: raise that, or lower max_poll_records"
 
 
+class RetriableCommitFailed(ClientError):
+    """A commit that nobody waits for was tried once, and not done; the cause says why."""
+
+    retriable = True
+    what_to_do = "commit again, unless a later commit has been done"
+
+
 class BrokerError(ClientError):
     """A broker answered with an error code; `subject` is what it is about: a topic, a partition.
 
@@ -181,6 +190,8 @@ class BrokerError(ClientError):
     """
 
     code: ErrorCode
+    outcomes: Mapping[Any, Any] = MappingProxyType({})
+    """Where a call of the admin client was about several things: the value of each, or its `BrokerError`."""
 
     def __new__(cls, code: int | None = None, *args: object, **kwargs: object) -> Self:
         if cls is BrokerError and code is not None:
