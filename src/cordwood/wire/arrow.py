@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from cordwood.wire.columns import (
@@ -29,14 +30,19 @@ def to_arrow(
     headers: bool = False,
     check_crcs: bool = False,
     limit: int = DECOMPRESSED_LIMIT_BYTES,
+    skipped: Container[int] = (),
 ) -> pa.RecordBatch:
     """The records of all whole batches in `data`: offset, timestamp (milliseconds), key, value and perhaps headers.
+
+    Batches whose base offset is in `skipped` are passed over, as control batches are.
 
     >>> to_arrow(fetched.records, start_offset=fetch_offset).column("value")
     """
     import pyarrow as pa
 
-    columns = decode_columns(data, start_offset=start_offset, headers=headers, check_crcs=check_crcs, limit=limit)
+    columns = decode_columns(
+        data, start_offset=start_offset, headers=headers, check_crcs=check_crcs, limit=limit, skipped=skipped
+    )
     arrays = [
         pa.Array.from_buffers(pa.int64(), columns.length, [None, pa.py_buffer(columns.offsets)]),
         pa.Array.from_buffers(pa.int64(), columns.length, [None, pa.py_buffer(columns.timestamps)]),

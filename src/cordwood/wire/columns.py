@@ -7,6 +7,7 @@ as bits from the lowest on, text and bytes as one run with offsets into it. `arr
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import cython  # type: ignore[import-untyped]
@@ -70,13 +71,15 @@ def decode_columns(
     headers: bool = False,
     check_crcs: bool = False,
     limit: int = DECOMPRESSED_LIMIT_BYTES,
+    skipped: Container[int] = (),
 ) -> RecordColumns:
     """The records of all whole batches in `data`, such as a Fetch response has them, from `start_offset` on.
 
-    Control batches are passed over. `limit` bounds what all the batches together decompress to.
+    Control batches are passed over, and those whose base offset is in `skipped`: of aborted transactions, for who
+    reads what is committed. `limit` bounds what all the batches together decompress to.
     """
     # Two walks: the first checks everything and adds up the sizes, the second copies into buffers of those sizes.
-    batches = _payloads(data, start_offset, check_crcs, limit)
+    batches = _payloads(data, start_offset, check_crcs, limit, skipped)
     sizes = ColumnSizes(start_offset)
     for header, contents in batches:
         sizes.add(RecordCursor(contents, header))
@@ -86,7 +89,9 @@ def decode_columns(
     return builder.columns()
 
 
-def _payloads(data: Buffer, start_offset: int, check_crcs: bool, limit: int) -> list[tuple[Any, Buffer]]:
+def _payloads(
+    data: Buffer, start_offset: int, check_crcs: bool, limit: int, skipped: Container[int]
+) -> list[tuple[Any, Buffer]]:
     """Header and decompressed records of each batch that has any to offer."""
     found = []
     for position, header in batch_headers(data):
@@ -94,8 +99,13 @@ def _payloads(data: Buffer, start_offset: int, check_crcs: bool, limit: int) -> 
             check_crc(data, header, position)
         if header.magic < 2:
             converted = upconvert(batch_bytes(data, position, header), limit=limit)
-            found += _payloads(converted, start_offset, False, limit)
-        elif not header.is_control and header.count != 0 and header.last_offset >= start_offset:
+            found += _payloads(converted, start_offset, False, limit, ())
+        elif (
+            not header.is_control
+            and header.count != 0
+            and header.last_offset >= start_offset
+            and header.base_offset not in skipped
+        ):
             contents = payload(data, position, header, limit)
             if header.is_compressed:
                 limit -= len(contents)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -23,6 +23,26 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+CREATE_TIME = 0
+LOG_APPEND_TIME = 1
+NO_TIMESTAMP_TYPE = -1
+"""Of a record that was written before records had timestamps."""
+
+
+class ConsumerRecord(NamedTuple):
+    """A record as a consumer gets it; key and value are bytes unless deserializers made something else of them."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_type: int = CREATE_TIME
+    leader_epoch: int = -1
 
 
 class RecordScan(NamedTuple):

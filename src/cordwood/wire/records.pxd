@@ -6,6 +6,20 @@ from libc.stdint cimport int64_t
 from cordwood.wire.record_stream cimport RecordCursor, RecordWriter
 
 
+@cython.final
+cdef class BatchReader:
+    cdef RecordCursor cursor
+    cdef object topic
+    cdef object partition
+    cdef int64_t start_offset
+    cdef object leader_epoch
+    cdef object timestamp_type
+    cdef readonly int64_t left
+
+    @cython.locals(cursor=RecordCursor, taken=Py_ssize_t)
+    cpdef list take(self, Py_ssize_t most)
+
+
 cdef RecordCursor _cursor(data, position, header, limit)
 @cython.locals(index=Py_ssize_t, timestamp=int64_t, latest=int64_t)
 cdef _scan(RecordCursor cursor, bint key_required, int64_t min_timestamp, int64_t max_timestamp)

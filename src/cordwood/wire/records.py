@@ -36,7 +36,18 @@ from cordwood.wire.batch_header import (
     whole_batches_length,
 )
 from cordwood.wire.compression import Codec, DecompressionError, compress, decompress
-from cordwood.wire.record import NO_TIMESTAMP, Buffer, CorruptBatch, InvalidRecord, Record, RecordScan
+from cordwood.wire.record import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    NO_TIMESTAMP_TYPE,
+    Buffer,
+    ConsumerRecord,
+    CorruptBatch,
+    InvalidRecord,
+    Record,
+    RecordScan,
+)
 from cordwood.wire.record_stream import RecordCursor, RecordWriter
 
 __all__ = [
@@ -45,7 +56,9 @@ __all__ = [
     "DECOMPRESSED_LIMIT_BYTES",
     "LOG_OVERHEAD",
     "BatchHeader",
+    "BatchReader",
     "Buffer",
+    "ConsumerRecord",
     "CorruptBatch",
     "InvalidRecord",
     "Record",
@@ -139,6 +152,69 @@ def decode_batch(data: Buffer, position: int = 0, *, limit: int = DECOMPRESSED_L
     return _decoded(_cursor(data, position, header, limit)) if header.count else []
 
 
+class BatchReader:
+    """The records of one batch from `start_offset` on, as a consumer wants them: some at a time, each decoded once.
+
+    The checksum is the caller's to check.
+    """
+
+    def __init__(
+        self,
+        data: Buffer,
+        position: int,
+        header: BatchHeader,
+        topic: str,
+        partition: int,
+        start_offset: int,
+        *,
+        limit: int = DECOMPRESSED_LIMIT_BYTES,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.start_offset = start_offset
+        self.leader_epoch = header.leader_epoch
+        self.timestamp_type = LOG_APPEND_TIME if header.is_log_append_time else CREATE_TIME
+        if header.magic < 2:
+            if header.magic == 0:
+                self.timestamp_type = NO_TIMESTAMP_TYPE
+            data, position = _upconverted(data, position, header, limit), 0
+            header = read_header(data)
+        self.left = header.count
+        # An emptied batch has no records; Kafka does not look at what follows its header.
+        self.cursor = _cursor(data, position, header, limit) if header.count else None
+
+    def take(self, most: int) -> list[ConsumerRecord]:
+        """The next records, at most so many; fewer only at the end of the batch. `left` says how many may follow."""
+        cursor: Any = self.cursor
+        records: list[ConsumerRecord] = []
+        taken = 0
+        while taken < most and self.left > 0:
+            cursor.advance()
+            self.left -= 1
+            if cursor.offset >= self.start_offset:
+                taken += 1
+                records.append(
+                    _new_record(
+                        ConsumerRecord,
+                        (
+                            self.topic,
+                            self.partition,
+                            cursor.offset,
+                            cursor.timestamp,
+                            cursor.key(),
+                            cursor.value(),
+                            cursor.headers() if cursor.header_count else (),
+                            self.timestamp_type,
+                            self.leader_epoch,
+                        ),
+                    )
+                )
+        if self.left == 0 and cursor is not None:
+            cursor.finish()
+            self.cursor = None
+        return records
+
+
 def record_keys(
     data: Buffer, position: int, header: BatchHeader, *, limit: int
 ) -> list[tuple[int, bytes | None, bool]]:
@@ -154,6 +230,12 @@ def _legacy_records(data: Buffer, position: int, header: BatchHeader, limit: int
     from cordwood.wire import legacy
 
     return legacy.decode(batch_bytes(data, position, header), header, limit)
+
+
+def _upconverted(data: Buffer, position: int, header: BatchHeader, limit: int) -> bytearray:
+    from cordwood.wire import legacy
+
+    return legacy.upconvert(batch_bytes(data, position, header), limit=limit)
 
 
 def _cursor(data: Buffer, position: int, header: BatchHeader, limit: int) -> RecordCursor:
