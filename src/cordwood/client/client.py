@@ -6,7 +6,9 @@ async with await Client.connect(parse_bootstrap("localhost:9092"), network=Socke
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import TypeVar
@@ -24,8 +26,11 @@ from cordwood.wire.schema import Request, ResponseT
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 # A topic that was created a moment ago may not be known to every broker yet.
 _UNKNOWN_TOPIC_PATIENCE_S = 0.5
+_LEAST_REFRESH_PAUSE_S = 0.1
 
 
 class Client:
@@ -41,6 +46,11 @@ class Client:
         self._loop = asyncio.get_running_loop()
         self._connections = Connections(network, settings, self._random)
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, self._random)
+        # When metadata last came, and since when we have asked for it in vain.
+        self._fetched_at = self._loop.time()
+        self._in_vain_since: float | None = None
+        self._refreshing: asyncio.Task[bool] | None = None
+        self._keeping: asyncio.Task[None] | None = None
 
     @classmethod
     async def connect(
@@ -70,6 +80,10 @@ class Client:
         return client
 
     async def close(self) -> None:
+        for task in (self._keeping, self._refreshing):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         await self._connections.close()
 
     async def __aenter__(self) -> "Client":
@@ -94,19 +108,20 @@ class Client:
         opened = [connection for address in self._addresses() if (connection := self._connections.opened(address))]
         if opened:
             return min(opened, key=lambda connection: connection.in_flight)
-        failures = []
+        failures: dict[Address, ClientError] = {}
         for address in self._addresses():
             try:
                 return await self._connections.to(address)
             except ClientError as error:
-                failures.append(str(error))
-        raise CannotReachCluster("; ".join(failures))
+                failures[address] = error
+        raise CannotReachCluster(failures)
 
     def _addresses(self) -> Iterator[Address]:
-        """All we know, each once: brokers from a random one on, so that clients spread; then how we began."""
+        """All we know, each once: brokers from a random one on, so that clients spread; then how we began (KIP-899)."""
         known = [broker.address for broker in self.cluster.brokers.values()]
         start = self._random.below(len(known)) if known else 0
-        yield from dict.fromkeys([*known[start:], *known[:start], *self._bootstrap])
+        begin_again = not known or self.settings.metadata_recovery_strategy != "none"
+        yield from dict.fromkeys([*known[start:], *known[:start], *(self._bootstrap if begin_again else ())])
 
     # ---- with retries
 
@@ -173,7 +188,16 @@ class Client:
     # ---- metadata
 
     async def refresh(self) -> bool:
-        """Asks for the topics we know again; False if nobody can be reached now, which the next try will meet, too."""
+        """Asks for the topics we know again; False if nobody can be reached now, which the next try will meet, too.
+
+        Many may want it when a broker is lost: who comes while it is under way waits for the same answer.
+        """
+        if self._refreshing is None:
+            self._refreshing = self._loop.create_task(self._refresh())
+            self._refreshing.add_done_callback(self._refreshed)
+        return await asyncio.shield(self._refreshing)
+
+    async def _refresh(self) -> bool:
         try:
             await self._fetch_metadata(tuple(self.cluster.topics))
         except ClientError as error:
@@ -181,6 +205,34 @@ class Client:
                 raise
             return False
         return True
+
+    def _refreshed(self, task: "asyncio.Task[bool]") -> None:
+        self._refreshing = None
+        if not task.cancelled():
+            # Whoever waited has been told.
+            task.exception()
+
+    def keep_fresh(self) -> None:
+        """From now on metadata is asked for again once it is `metadata_max_age_ms` old."""
+        if self._keeping is None:
+            self._keeping = self._loop.create_task(self._keep_fresh())
+
+    async def _keep_fresh(self) -> None:
+        max_age_s = self.settings.metadata_max_age_ms / 1000
+        failures = 0
+        while True:
+            if failures:
+                await self.pause_after(failures)
+            else:
+                # At least a little, so that an age of 0 does not keep the loop busy.
+                await asyncio.sleep(max(self._fetched_at + max_age_s - self._loop.time(), _LEAST_REFRESH_PAUSE_S))
+            if self._fetched_at + max_age_s > self._loop.time():
+                continue
+            try:
+                failures = 0 if await self.refresh() else failures + 1
+            except ClientError as error:
+                failures += 1
+                _log.warning("cannot refresh metadata: %s", error)
 
     async def topics(self, names: Collection[str], *, create: bool = False) -> dict[str, Topic]:
         """Raises a `BrokerError` for one that is not there. `create` lets the broker create those, if it does that."""
@@ -211,10 +263,35 @@ class Client:
     async def _fetch_metadata(self, names: Collection[str] | None, *, create: bool = False) -> MetadataResponse:
         """One try. None asks for all topics."""
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        connection = await self.any_broker()
-        # Version 4 is the first that can tell a broker not to create topics.
-        response = await connection.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=create), at_least=4)
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+        try:
+            # Version 4 is the first that can tell a broker not to create topics.
+            response = await (await self.any_broker()).ask(request, at_least=4)
+        except ClientError:
+            self._note_in_vain()
+            raise
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self._begin_again("a broker asks for it")
         if response.error_code != ErrorCode.NONE:
             raise BrokerError(response.error_code)
+        self._fetched_at = self._loop.time()
+        self._in_vain_since = None
         self.cluster = self.cluster.updated(response, has_all_topics=names is None)
         return response
+
+    def _note_in_vain(self) -> None:
+        """No metadata for long: brokers may all have moved (KIP-1102)."""
+        if self._in_vain_since is None:
+            self._in_vain_since = self._loop.time()
+        trigger_s = self.settings.metadata_recovery_rebootstrap_trigger_ms / 1000
+        if self._loop.time() - self._in_vain_since >= trigger_s:
+            self._begin_again(f"no metadata for {trigger_s:g} s")
+
+    def _begin_again(self, reason: str) -> None:
+        """Forgets the brokers, so that only how we began is left to ask."""
+        if self.settings.metadata_recovery_strategy == "none" or not self.cluster.brokers:
+            return
+        _log.warning("beginning again with the bootstrap addresses: %s", reason)
+        self._in_vain_since = None
+        self.cluster = replace(self.cluster, brokers={})
+        self._connections.drop()

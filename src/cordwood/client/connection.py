@@ -8,8 +8,8 @@ from cordwood.client.backoff import Backoff
 from cordwood.client.errors import BadAnswer, ClientError, NetworkFailed, UnsupportedByBroker
 from cordwood.client.settings import Settings
 from cordwood.client.versions import BrokerVersions, read_api_versions
-from cordwood.net.channel import Channel
-from cordwood.runtime.network import Address, CannotConnect, Network, NetworkError
+from cordwood.net.channel import Channel, RequestTimedOut
+from cordwood.runtime.network import Address, CannotConnect, Network, NetworkError, SocketOptions
 from cordwood.runtime.randomness import Random
 from cordwood.wire.exceptions import DecodeError, UnsupportedVersion
 from cordwood.wire.frames import encode_request_parts
@@ -28,11 +28,16 @@ class BrokerConnection:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._muted_until = 0.0
+        self._used_at = self._loop.time()
+        self._closed = False
 
     @classmethod
-    async def open(cls, network: Network, address: Address, settings: Settings) -> "BrokerConnection":
+    async def open(
+        cls, network: Network, address: Address, settings: Settings, setup_s: float | None = None
+    ) -> "BrokerConnection":
         """Connects and learns the broker's versions. Raises `NetworkFailed`, or what is wrong with its answer."""
-        setup_s = settings.socket_connection_setup_timeout_ms / 1000
+        if setup_s is None:
+            setup_s = settings.socket_connection_setup_timeout_ms / 1000
         try:
             channel = await Channel.open(
                 network,
@@ -40,6 +45,7 @@ class BrokerConnection:
                 address.port,
                 client_id=settings.client_id,
                 tls=settings.tls,
+                options=SocketOptions(settings.send_buffer_bytes, settings.receive_buffer_bytes),
                 timeout_s=setup_s,
             )
         except CannotConnect as error:
@@ -57,11 +63,16 @@ class BrokerConnection:
 
     @property
     def is_lost(self) -> bool:
-        return self._channel.lost_error is not None
+        return self._closed or self._channel.lost_error is not None
 
     @property
     def in_flight(self) -> int:
         return self._channel.in_flight
+
+    @property
+    def idle_since(self) -> float:
+        """By the loop's time. Who waits for a response is not idle."""
+        return self._loop.time() if self._channel.in_flight else self._used_at
 
     async def ask(
         self,
@@ -73,39 +84,54 @@ class BrokerConnection:
     ) -> ResponseT:
         """In the newest version both sides have. Raises `NetworkFailed`, `UnsupportedByBroker`, `BadAnswer`."""
         version = self.versions.best(type(request), at_least=at_least, at_most=at_most)
-        await self._wait_while_muted()
+        await self._wait_until_fit()
         timeout_ms = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
             response = await self._channel.request(request, version, timeout_ms / 1000)
+        except RequestTimedOut as error:
+            # Responses come in order: all that was asked later would wait behind this one. As Kafka's clients do.
+            self.abort()
+            raise NetworkFailed(str(error)) from error
         except NetworkError as error:
             raise NetworkFailed(str(error)) from error
         except DecodeError as error:
             raise BadAnswer(f"{self._channel.peer}: {error}") from error
         except UnsupportedVersion as error:
             raise UnsupportedByBroker(f"the broker's version {version} cannot say this: {error}") from error
+        finally:
+            self._used_at = self._loop.time()
         self._mute(getattr(response, "throttle_time_ms", 0))
         return response
 
     async def tell(self, request: Request[Any]) -> None:
         """Sends what is not answered: Produce with acks=0."""
         version = self.versions.best(type(request))
-        await self._wait_while_muted()
+        await self._wait_until_fit()
+        self._used_at = self._loop.time()
         try:
             await self._channel.send_only(request, version)
         except NetworkError as error:
             raise NetworkFailed(str(error)) from error
 
     def close(self) -> None:
+        self._closed = True
         self._channel.close()
+
+    def abort(self) -> None:
+        """What is in flight fails."""
+        self._closed = True
+        self._channel.abort()
 
     def _mute(self, throttle_time_ms: int) -> None:
         """A broker that is over its quota asks us to hold back (KIP-219)."""
         if throttle_time_ms > 0:
             self._muted_until = max(self._muted_until, self._loop.time() + throttle_time_ms / 1000)
 
-    async def _wait_while_muted(self) -> None:
+    async def _wait_until_fit(self) -> None:
         while (pause_s := self._muted_until - self._loop.time()) > 0:
             await asyncio.sleep(pause_s)
+        if self._closed:
+            raise NetworkFailed(f"the connection to {self._channel.peer} is closed")
 
 
 async def _learn_versions(channel: Channel, settings: Settings) -> BrokerVersions:
@@ -122,17 +148,22 @@ async def _learn_versions(channel: Channel, settings: Settings) -> BrokerVersion
 
 
 class Connections:
-    """One connection to an address, opened when it is first asked for, and again after it was lost."""
+    """One connection to an address, opened when it is first asked for, and again after it was lost or stood idle."""
 
     def __init__(self, network: Network, settings: Settings, random: Random) -> None:
         self._network = network
         self._settings = settings
         self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, random)
+        # A broker behind a slow link gets more time with each failure (KIP-601).
+        self._setup = Backoff(
+            settings.socket_connection_setup_timeout_ms, settings.socket_connection_setup_timeout_max_ms, random
+        )
         self._loop = asyncio.get_running_loop()
         self._open: dict[Address, BrokerConnection] = {}
         self._opening: dict[Address, asyncio.Task[BrokerConnection]] = {}
         # How often in a row an address failed, and when it may be tried again.
         self._failed: dict[Address, tuple[int, float]] = {}
+        self._idle_check: asyncio.TimerHandle | None = None
 
     def opened(self, address: Address) -> BrokerConnection | None:
         connection = self._open.get(address)
@@ -150,6 +181,12 @@ class Connections:
         # Several may wait for it; that one of them gives up is no matter to the others.
         return await asyncio.shield(opening)
 
+    def drop(self) -> None:
+        """Nothing that is open is used any more; what is in flight fails."""
+        for connection in self._open.values():
+            connection.abort()
+        self._open.clear()
+
     async def close(self) -> None:
         for opening in list(self._opening.values()):
             opening.cancel()
@@ -157,18 +194,23 @@ class Connections:
         for connection in self._open.values():
             connection.close()
         self._open.clear()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
+            self._idle_check = None
 
     async def _dial(self, address: Address) -> BrokerConnection:
         failures, not_before = self._failed.get(address, (0, 0.0))
         await asyncio.sleep(max(0.0, not_before - self._loop.time()))
         try:
-            connection = await BrokerConnection.open(self._network, address, self._settings)
+            setup_s = self._setup.pause_s(failures + 1)
+            connection = await BrokerConnection.open(self._network, address, self._settings, setup_s)
         except ClientError:
             failures += 1
             self._failed[address] = (failures, self._loop.time() + self._backoff.pause_s(failures))
             raise
         self._failed.pop(address, None)
         self._open[address] = connection
+        self._check_idle_later()
         return connection
 
     def _finish(self, address: Address, opening: asyncio.Task[BrokerConnection]) -> None:
@@ -176,3 +218,19 @@ class Connections:
         if not opening.cancelled():
             # Whoever waited has been told; if nobody is left, it is no matter.
             opening.exception()
+
+    def _check_idle_later(self) -> None:
+        """When the one that has stood for longest may have stood for too long."""
+        max_idle_s = self._settings.connections_max_idle_ms / 1000
+        if self._idle_check is None and self._open and max_idle_s >= 0:
+            oldest = min(connection.idle_since for connection in self._open.values())
+            self._idle_check = self._loop.call_at(oldest + max_idle_s, self._close_idle)
+
+    def _close_idle(self) -> None:
+        self._idle_check = None
+        idle_before = self._loop.time() - self._settings.connections_max_idle_ms / 1000
+        for address, connection in list(self._open.items()):
+            if connection.is_lost or (connection.idle_since <= idle_before and not connection.in_flight):
+                del self._open[address]
+                connection.close()
+        self._check_idle_later()

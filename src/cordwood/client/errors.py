@@ -38,6 +38,7 @@ from cordwood.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from cordwood.client.cluster import TopicPartition
+    from cordwood.runtime.network import Address
 
 
 class ClientError(Exception):
@@ -79,11 +80,23 @@ class NetworkFailed(ClientError):
 
 
 class CannotReachCluster(ClientError):
-    """None of the bootstrap addresses answers; the text says why, for each of them."""
+    """None of the addresses answers; the text says why, for each of them."""
 
     code = ErrorCode.NETWORK_EXCEPTION
     retriable = True
     what_to_do = "check bootstrap_servers, security_protocol, and that a broker listens there"
+
+    def __init__(self, failures: "Mapping[Address, ClientError]") -> None:
+        super().__init__("; ".join(_at(address, error) for address, error in failures.items()))
+        self.failures = failures
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self.failures),)
+
+
+def _at(address: "Address", error: ClientError) -> str:
+    text = str(error)
+    return text if str(address) in text else f"{address}: {text}"
 
 
 class BadAnswer(ClientError):
