@@ -18,12 +18,18 @@ class Readiness:
     leaders: frozenset[int]
     """Brokers for which a batch is due: full, lingered, flushed, closing, or because memory is short."""
     next_check_s: float
-    """When to ask again if nothing is appended meanwhile; infinity when nothing waits."""
+    """When to ask again if nothing is appended meanwhile, for what is not due yet, and for what expires; infinity when
+    nothing waits. Always later than now: who is due and could not be sent is not asked for again until something
+    changed."""
     leaderless: frozenset[str]
     """Topics with batches whose partition has no known leader: their metadata is wanted."""
 
 
 class Accumulator:
+    due_s: float
+    """When the earliest batch that was begun or filled since `ready` was last asked is due (a full one at once);
+    infinity if there is none. Who appends wakes a sender that would sleep longer."""
+
     def append(
         self,
         partition: TopicPartition,

@@ -1,6 +1,6 @@
 """A batch on its way: records of one partition that are sent, acknowledged and completed together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from cordwood.client.cluster import TopicPartition
@@ -49,7 +49,8 @@ class ProducerBatch:
     def complete(self, base_offset: int, log_append_time_ms: int) -> None:
         """Every record has its metadata; -1 where the broker did not say. Once: either this or `fail`."""
 
-    def fail(self, error: ClientError) -> None: ...
+    def fail(self, error: ClientError, record_errors: Mapping[int, ClientError] | None = None) -> None:
+        """`record_errors` has those that are one record's own, by its place in the batch."""
 
     def on_done(self, callback: Callable[["ProducerBatch"], None]) -> None:
         """Called once when it is completed or failed, at once if it is."""

@@ -1,0 +1,159 @@
+"""What a producer counts, by the names of Kafka's `producer-metrics`; sans-IO."""
+
+from collections.abc import Iterable, Sequence
+
+from cordwood.client.producer.batch import ProducerBatch
+
+# As metrics.sample.window.ms and metrics.num.samples have it: rates and averages are those of the last half to whole
+# minute.
+_WINDOW_S = 30.0
+
+
+class Meter:
+    """A sum since the start, and how fast it grows. `add` is called for each event, so it is kept short."""
+
+    __slots__ = ("_before", "_now", "_started_s", "total")
+
+    def __init__(self, now_s: float) -> None:
+        self.total = 0.0
+        self._started_s = now_s
+        self._now = 0.0
+        self._before: float | None = None
+
+    def add(self, amount: float, now_s: float) -> None:
+        if now_s - self._started_s >= _WINDOW_S:
+            self._turn(now_s)
+        self.total += amount
+        self._now += amount
+
+    def rate(self, now_s: float) -> float:
+        if now_s - self._started_s >= _WINDOW_S:
+            self._turn(now_s)
+        elapsed_s = now_s - self._started_s
+        if self._before is None:
+            return self._now / elapsed_s if elapsed_s > 0 else 0.0
+        return (self._before + self._now) / (_WINDOW_S + elapsed_s)
+
+    def _turn(self, now_s: float) -> None:
+        windows = int((now_s - self._started_s) / _WINDOW_S)
+        self._before = self._now if windows == 1 else 0.0
+        self._now = 0.0
+        self._started_s += windows * _WINDOW_S
+
+
+class Distribution:
+    """The average and the greatest of the last values; NaN while there is none, as in Kafka."""
+
+    __slots__ = ("_before", "_now", "_started_s")
+
+    def __init__(self, now_s: float) -> None:
+        self._started_s = now_s
+        # Count, sum, greatest.
+        self._now = (0, 0.0, float("-inf"))
+        self._before = self._now
+
+    def add(self, value: float, now_s: float) -> None:
+        self._turn(now_s)
+        count, total, greatest = self._now
+        self._now = (count + 1, total + value, max(greatest, value))
+
+    def average(self, now_s: float) -> float:
+        self._turn(now_s)
+        count = self._before[0] + self._now[0]
+        return (self._before[1] + self._now[1]) / count if count else float("nan")
+
+    def greatest(self, now_s: float) -> float:
+        self._turn(now_s)
+        return max(self._before[2], self._now[2]) if self._before[0] + self._now[0] else float("nan")
+
+    def _turn(self, now_s: float) -> None:
+        windows = int((now_s - self._started_s) / _WINDOW_S)
+        if windows > 0:
+            empty = (0, 0.0, float("-inf"))
+            self._before = self._now if windows == 1 else empty
+            self._now = empty
+            self._started_s += windows * _WINDOW_S
+
+
+_METERS = (
+    "record-send",
+    "record-error",
+    "record-retry",
+    "batch-split",
+    "request",
+    "outgoing-byte",
+    "buffer-exhausted",
+)
+_DISTRIBUTIONS = (
+    "batch-size",
+    "records-per-request",
+    "record-queue-time",
+    "record-size",
+    "request-latency",
+    "request-size",
+    "produce-throttle-time",
+)
+# Seconds that calls took, told in nanoseconds.
+_WAITS = (
+    "bufferpool-wait",
+    "metadata-wait",
+    "flush",
+    "txn-init",
+    "txn-begin",
+    "txn-send-offsets",
+    "txn-commit",
+    "txn-abort",
+)
+
+
+class ProducerMetrics:
+    """Times in milliseconds, sizes in bytes."""
+
+    def __init__(self, now_s: float) -> None:
+        self._meters = {name: Meter(now_s) for name in _METERS}
+        self._distributions = {name: Distribution(now_s) for name in _DISTRIBUTIONS}
+        self._waited_s = dict.fromkeys(_WAITS, 0.0)
+        self._started_s = now_s
+
+    def sent(self, batches: Sequence[ProducerBatch], sizes_bytes: Iterable[int], now_s: float) -> None:
+        """One request."""
+        records = 0
+        request_bytes = 0
+        for batch, size_bytes in zip(batches, sizes_bytes, strict=True):
+            count = batch.record_count
+            records += count
+            request_bytes += size_bytes
+            self._distributions["batch-size"].add(size_bytes, now_s)
+            self._distributions["record-size"].add(batch.size_bytes / count, now_s)
+            if batch.attempts == 1:
+                self._distributions["record-queue-time"].add((now_s - batch.created_s) * 1000, now_s)
+        self._meters["record-send"].add(records, now_s)
+        self._meters["request"].add(1, now_s)
+        self._meters["outgoing-byte"].add(request_bytes, now_s)
+        self._distributions["records-per-request"].add(records, now_s)
+        self._distributions["request-size"].add(request_bytes, now_s)
+
+    def answered(self, latency_s: float, throttle_time_ms: int, now_s: float) -> None:
+        self._distributions["request-latency"].add(latency_s * 1000, now_s)
+        self._distributions["produce-throttle-time"].add(throttle_time_ms, now_s)
+
+    def count(self, name: str, amount: int, now_s: float) -> None:
+        """`record-error`, `record-retry`, `batch-split` or `buffer-exhausted`."""
+        self._meters[name].add(amount, now_s)
+
+    def waited(self, name: str, seconds: float) -> None:
+        self._waited_s[name] += seconds
+
+    def read(self, now_s: float) -> dict[str, float]:
+        told: dict[str, float] = {}
+        for name, meter in self._meters.items():
+            told[f"{name}-rate"] = meter.rate(now_s)
+            told[f"{name}-total"] = meter.total
+        for name, distribution in self._distributions.items():
+            told[f"{name}-avg"] = distribution.average(now_s)
+            told[f"{name}-max"] = distribution.greatest(now_s)
+        for name, seconds in self._waited_s.items():
+            told[f"{name}-time-ns-total"] = seconds * 1e9
+        elapsed_s = now_s - self._started_s
+        told["bufferpool-wait-ratio"] = self._waited_s["bufferpool-wait"] / elapsed_s if elapsed_s > 0 else 0.0
+        return told

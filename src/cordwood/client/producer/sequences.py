@@ -1,0 +1,233 @@
+"""Sequence numbers of an idempotent producer: what makes a batch that is sent twice appended once; sans-IO.
+
+Brokers take a producer's batches of a partition in the order of their sequences, without a gap (KIP-98). So a number
+that was given must be written, or else the producer goes on under a new epoch, where numbers begin at 0 again
+(KIP-360). Before that nothing of the partition may be on its way: a batch that is numbered anew while a broker may
+still write it under its old number could be written twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.producer.batch import ProducerBatch
+from cordwood.client.producer.identity import ProducerIdentity
+from cordwood.wire.errors import ErrorCode
+
+# Brokers remember the last five batches of a producer and partition; a sixth might push out one that comes again.
+MAX_IN_FLIGHT = 5
+
+_SEQUENCES = 1 << 31
+_LAST_EPOCH = (1 << 15) - 1
+
+
+def sequence_after(sequence: int, record_count: int) -> int:
+    """They wrap at 2^31."""
+    return (sequence + record_count) % _SEQUENCES
+
+
+@dataclass(slots=True)
+class _Partition:
+    identity: ProducerIdentity | None = None
+    next_sequence: int = 0
+    acknowledged: int | None = None
+    """The sequence that follows the last record acknowledged under this identity; None when none was."""
+    acknowledged_offset: int = -1
+    numbered: list[ProducerBatch] = field(default_factory=list)
+    """Batches that have a sequence and are not done, in its order: on the wire, or waiting to be sent again."""
+    on_wire: list[ProducerBatch] = field(default_factory=list)
+    """Those that a broker may be writing now; also ones that were given up meanwhile."""
+    unresolved: int | None = None
+    """The sequence after batches that were given up and may or may not have been written."""
+    has_gap: bool = False
+    """A sequence was given and will never be written: wants a new epoch."""
+    is_forgotten: bool = False
+    """Retention deleted what we wrote, and what the broker knew of us: numbers begin at 0 again in the same epoch."""
+
+    def is_next(self, sequence: int) -> bool:
+        return sequence == (0 if self.acknowledged is None else self.acknowledged)
+
+
+class Sequences:
+    """`identity` is None until InitProducerId was answered, and again once its epochs are used up."""
+
+    def __init__(self, *, transactional: bool = False) -> None:
+        self.identity: ProducerIdentity | None = None
+        self._transactional = transactional
+        self._partitions: dict[TopicPartition, _Partition] = {}
+        # Those that are unresolved, have a gap or are forgotten.
+        self._troubled: dict[TopicPartition, _Partition] = {}
+
+    def identified(self, identity: ProducerIdentity) -> None:
+        """By InitProducerId, or by a transaction's end (KIP-890)."""
+        self.identity = identity
+        for partition, state in self._quiet_gaps():
+            self._renumber(partition, state)
+
+    # ---- a batch's way
+
+    def may_send(self, partition: TopicPartition) -> bool:
+        """Whether the partition's next batch may go now."""
+        if self.identity is None:
+            return False
+        state = self._partitions.get(partition)
+        if state is None:
+            return True
+        if partition in self._troubled or len(state.numbered) != len(state.on_wire):
+            if state.has_gap or state.is_forgotten:
+                return False
+            # What is to be sent again stands in front of what is new. It goes alone: what follows would only be
+            # refused as out of order if it fails once more.
+            if any(batch not in state.on_wire for batch in state.numbered):
+                return state.numbered[0] not in state.on_wire
+            if state.unresolved is not None:
+                return False
+        if not state.on_wire:
+            return True
+        if state.identity != self.identity:
+            return False
+        # A broker that knows nothing of the producer takes any first sequence. Were the first batch to fail in passing
+        # and the second not, the first could never be written: so the first goes alone.
+        return state.acknowledged is not None and len(state.on_wire) < MAX_IN_FLIGHT
+
+    def sent(self, batch: ProducerBatch) -> None:
+        """Gives it a sequence, if it has none yet; one that is sent again keeps what it has."""
+        state = self._partitions.setdefault(batch.partition, _Partition())
+        if batch.identity is None:
+            if state.identity != self.identity:
+                assert not state.numbered
+                _restart(state, self.identity)
+            batch.identity = state.identity
+            batch.base_sequence = state.next_sequence
+            state.next_sequence = sequence_after(state.next_sequence, batch.record_count)
+            state.numbered.append(batch)
+        state.on_wire.append(batch)
+
+    def completed(self, batch: ProducerBatch, base_offset: int) -> None:
+        """It is written; also one that was given up before its answer came."""
+        state = self._partitions[batch.partition]
+        _remove(state.on_wire, batch)
+        _remove(state.numbered, batch)
+        if batch.identity == state.identity:
+            end = sequence_after(batch.base_sequence, batch.record_count)
+            if state.acknowledged is None or _is_before(state.acknowledged, end):
+                state.acknowledged = end
+        if base_offset >= 0:
+            state.acknowledged_offset = max(state.acknowledged_offset, base_offset + batch.record_count - 1)
+
+    def returned(self, batch: ProducerBatch) -> None:
+        """It is no longer on the wire, and will be sent again."""
+        _remove(self._partitions[batch.partition].on_wire, batch)
+
+    def may_retry(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int) -> bool:
+        """Whether to send again what was refused so; a gap that this shows is noted."""
+        state = self._partitions[batch.partition]
+        if code == ErrorCode.UNKNOWN_PRODUCER_ID:
+            # The broker has forgotten us. It says where its log begins unless the partition is just moving away.
+            if log_start_offset == -1:
+                return True
+            if self._transactional and state.acknowledged_offset >= log_start_offset:
+                return False
+            state.is_forgotten = self._transactional
+            state.has_gap = not self._transactional
+            self._troubled[batch.partition] = state
+            return True
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            if state.unresolved is None and not state.is_next(batch.base_sequence):
+                # One before it was refused, too, and comes first.
+                return True
+            if self._transactional:
+                return False
+            # What was given up before it was not written, or what was acknowledged is gone.
+            if state.unresolved is None or state.unresolved == batch.base_sequence:
+                state.has_gap = True
+                self._troubled[batch.partition] = state
+            return True
+        return code.retriable
+
+    def split(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
+        """The parts take its place and share its sequences."""
+        state = self._partitions[batch.partition]
+        _remove(state.on_wire, batch)
+        sequence = batch.base_sequence
+        for part in parts:
+            part.identity = batch.identity
+            part.base_sequence = sequence
+            sequence = sequence_after(sequence, part.record_count)
+        place = state.numbered.index(batch)
+        state.numbered[place : place + 1] = parts
+
+    def failed(self, batch: ProducerBatch, *, surely_not_written: bool, still_on_wire: bool = False) -> None:
+        """It was given up. One that never had a sequence is no matter here."""
+        if batch.identity is None:
+            return
+        state = self._partitions[batch.partition]
+        _remove(state.numbered, batch)
+        if not still_on_wire:
+            _remove(state.on_wire, batch)
+        if batch.identity != state.identity:
+            return
+        self._troubled[batch.partition] = state
+        if surely_not_written:
+            state.has_gap = True
+            return
+        end = sequence_after(batch.base_sequence, batch.record_count)
+        if state.unresolved is None or _is_before(state.unresolved, end):
+            state.unresolved = end
+
+    # ---- gaps
+
+    def settle(self) -> None:
+        """Called before each drain. Closes the gaps of partitions of which nothing is on the wire, under a new epoch.
+
+        A transactional producer gets its epochs from its coordinator. Every gap comes from a batch that failed, so
+        its transaction is aborted, and the next one has another identity.
+        """
+        for partition, state in list(self._troubled.items()):
+            if state.unresolved is not None and not state.numbered and not state.on_wire:
+                # If later ones were acknowledged, it was written.
+                state.has_gap = state.has_gap or not state.is_next(state.next_sequence)
+                state.unresolved = None
+                if not state.has_gap and not state.is_forgotten:
+                    del self._troubled[partition]
+            if state.is_forgotten and not state.has_gap and not state.on_wire:
+                self._renumber(partition, state)
+        quiet = self._quiet_gaps()
+        if not quiet or self.identity is None or self._transactional:
+            return
+        if self.identity.epoch >= _LAST_EPOCH:
+            self.identity = None
+            return
+        self.identity = ProducerIdentity(self.identity.id, self.identity.epoch + 1)
+        for partition, state in quiet:
+            self._renumber(partition, state)
+
+    def _quiet_gaps(self) -> list[tuple[TopicPartition, _Partition]]:
+        return [(name, state) for name, state in self._troubled.items() if state.has_gap and not state.on_wire]
+
+    def _renumber(self, partition: TopicPartition, state: _Partition) -> None:
+        _restart(state, self.identity)
+        self._troubled.pop(partition, None)
+        for batch in state.numbered:
+            batch.identity = self.identity
+            batch.base_sequence = state.next_sequence
+            state.next_sequence = sequence_after(state.next_sequence, batch.record_count)
+
+
+def _restart(state: _Partition, identity: ProducerIdentity | None) -> None:
+    state.identity = identity
+    state.next_sequence = 0
+    state.acknowledged = None
+    state.unresolved = None
+    state.has_gap = False
+    state.is_forgotten = False
+
+
+def _is_before(sequence: int, other: int) -> bool:
+    """Of two that are near each other, on the circle of 2^31."""
+    return 0 < (other - sequence) % _SEQUENCES < _SEQUENCES // 2
+
+
+def _remove(batches: list[ProducerBatch], batch: ProducerBatch) -> None:
+    if batch in batches:
+        batches.remove(batch)
