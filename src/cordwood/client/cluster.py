@@ -1,6 +1,6 @@
 """What a client knows of a cluster: brokers, topics, leaders. A value; each Metadata response gives a new one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -91,6 +91,18 @@ class Cluster:
             brokers=brokers or self.brokers,
             topics=topics,
         )
+
+    def led_by(self, leaders: Mapping[TopicPartition, tuple[int, int]], brokers: Iterable[Broker]) -> "Cluster":
+        """What a broker said of partitions that it does not lead: who does, and in which epoch (KIP-951)."""
+        topics = dict(self.topics)
+        for (name, index), (leader, epoch) in leaders.items():
+            topic = topics.get(name)
+            if topic is None or index >= len(topic.partitions) or topic.partitions[index].leader_epoch >= epoch:
+                continue
+            partitions = list(topic.partitions)
+            partitions[index] = replace(partitions[index], leader=leader, leader_epoch=epoch)
+            topics[name] = replace(topic, partitions=tuple(partitions))
+        return replace(self, brokers={**self.brokers, **{broker.id: broker for broker in brokers}}, topics=topics)
 
 
 def _topic(told: MetadataResponseTopic, known: Topic | None) -> Topic:

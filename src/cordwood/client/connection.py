@@ -1,6 +1,7 @@
 """A connection to one broker whose versions are known, and the set of them that a client holds."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from cordwood import __version__
@@ -12,7 +13,7 @@ from cordwood.net.channel import Channel, RequestTimedOut
 from cordwood.runtime.network import Address, CannotConnect, Network, NetworkError, SocketOptions
 from cordwood.runtime.randomness import Random
 from cordwood.wire.exceptions import DecodeError, UnsupportedVersion
-from cordwood.wire.frames import encode_request_parts
+from cordwood.wire.frames import decode_response, encode_request_parts
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.schema import Request, ResponseT
 
@@ -100,6 +101,65 @@ class BrokerConnection:
             raise UnsupportedByBroker(f"the broker's version {version} cannot say this: {error}") from error
         finally:
             self._used_at = self._loop.time()
+        self._mute(getattr(response, "throttle_time_ms", 0))
+        return response
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether `start` may be called now: not lost, not asked to hold back, and not with too much unsent."""
+        return not self.is_lost and self._muted_until <= self._loop.time() and self._channel.has_room
+
+    async def until_fit(self) -> None:
+        """Raises `NetworkFailed`."""
+        while not self.is_fit:
+            await self._wait_until_fit()
+            try:
+                await self._channel.room()
+            except NetworkError as error:
+                raise NetworkFailed(str(error)) from error
+
+    def start(
+        self,
+        request: Request[ResponseT],
+        on_answer: Callable[[ResponseT | ClientError], None],
+        *,
+        at_most: int | None = None,
+    ) -> None:
+        """Sends at once, so that requests go in the order of the calls; `on_answer` is called once, later.
+
+        For who looks at `is_fit` first, and calls `abort` when an answer is overdue. Raises `UnsupportedByBroker`.
+        """
+        version = self._best(request, at_most)
+        try:
+            response = self._channel.start(request, version)
+        except UnsupportedVersion as error:
+            raise UnsupportedByBroker(f"the broker's version {version} cannot say this: {error}") from error
+        self._used_at = self._loop.time()
+        response.add_done_callback(lambda done: on_answer(self._read(type(request), version, done)))
+
+    def start_only(self, request: Request[Any], *, at_most: int | None = None) -> None:
+        """As `start`, for what is not answered. Raises `NetworkFailed`, too."""
+        version = self._best(request, at_most)
+        self._used_at = self._loop.time()
+        try:
+            self._channel.start_only(request, version)
+        except NetworkError as error:
+            raise NetworkFailed(str(error)) from error
+
+    def _best(self, request: Request[Any], at_most: int | None) -> int:
+        return self.versions.best(type(request), at_most=at_most)
+
+    def _read(self, kind: type[Request[Any]], version: int, done: "asyncio.Future[bytearray]") -> Any:
+        self._used_at = self._loop.time()
+        if done.cancelled():
+            return NetworkFailed(f"the connection to {self._channel.peer} is closed")
+        error = done.exception()
+        if error is not None:
+            return NetworkFailed(str(error))
+        try:
+            _, response = decode_response(kind.response, version, done.result())
+        except DecodeError as error:
+            return BadAnswer(f"{self._channel.peer}: {error}")
         self._mute(getattr(response, "throttle_time_ms", 0))
         return response
 

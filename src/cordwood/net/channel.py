@@ -93,10 +93,37 @@ class Channel:
         _, response = decode_response(answer, version, frame)
         return response  # type: ignore[no-any-return]
 
+    @property
+    def has_room(self) -> bool:
+        """Whether not too much is unsent."""
+        return self._connection.unsent_bytes <= _MAX_UNSENT_BYTES
+
+    async def room(self) -> None:
+        """Waits for it. Raises why the connection was lost."""
+        await self._wait_for_room()
+
+    def start(self, request: Request[Any], version: int) -> "asyncio.Future[bytearray]":
+        """Sends at once, for who looks at `has_room` first: the future is of the response's frame, without a time."""
+        correlation_id = self._take_id()
+        parts = encode_request_parts(request, version, correlation_id, self._client_id)
+        response: asyncio.Future[bytearray] = self._loop.create_future()
+        if self.lost_error is not None:
+            response.set_exception(_again(self.lost_error))
+        else:
+            self._awaited.append((correlation_id, response))
+            self._connection.send(parts)
+        return response
+
+    def start_only(self, request: Request[Any], version: int) -> None:
+        """As `start`, for what has no response. Raises why the connection was lost."""
+        if self.lost_error is not None:
+            raise _again(self.lost_error)
+        self._connection.send(encode_request_parts(request, version, self._take_id(), self._client_id))
+
     async def send_only(self, request: Request[Any], version: int) -> None:
         """A request that has no response: Produce with acks=0."""
         await self._wait_for_room()
-        self._connection.send(encode_request_parts(request, version, self._take_id(), self._client_id))
+        self.start_only(request, version)
 
     async def exchange(self, parts: Sequence[Part], correlation_id: int, timeout_s: float | None = None) -> bytearray:
         """A whole request, encoded already, for its response's frame."""
@@ -166,7 +193,7 @@ class Channel:
 
     async def _wait_for_room(self) -> None:
         """Returns with the connection fit to be sent on."""
-        while self.lost_error is None and self._connection.unsent_bytes > _MAX_UNSENT_BYTES:
+        while self.lost_error is None and not self.has_room:
             self._room.clear()
             await self._room.wait()
         if self.lost_error is not None:
