@@ -1,0 +1,95 @@
+"""How the partitions of a classic group's topics are shared out, as its members' own code decides it.
+
+Each member tells the coordinator which assignors it has; the coordinator picks one that all have, and the member that
+leads the group runs it for all. An assignor of one's own is any object with these attributes, given among
+`partition_assignment_strategy`:
+
+    class Everything:
+        '''All to the first member, the others stand by.'''
+
+        name = "everything"
+        supported_protocols = (RebalanceProtocol.EAGER,)
+
+        def subscription_user_data(self, topics):
+            return None
+
+        def assign(self, topics, subscriptions):
+            everything = topics.partitions(topics.partition_counts)
+            first, *others = sorted(subscriptions)
+            return {first: Assignment(everything)} | {other: Assignment([]) for other in others}
+
+        def on_assignment(self, assignment, metadata):
+            pass
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.membership.events import GroupMetadata
+
+NO_GENERATION = -1
+
+
+class RebalanceProtocol(IntEnum):
+    """The more advanced, the higher."""
+
+    EAGER = 0
+    """Members let go of all they have before they join."""
+    COOPERATIVE = 1
+    """Members keep what they have until they are told to let go of some of it (KIP-429)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member said when it joined."""
+
+    topics: Sequence[str]
+    user_data: bytes | None = None
+    """Of the assignor itself."""
+    owned_partitions: Sequence[TopicPartition] = ()
+    generation_id: int = NO_GENERATION
+    """In which it owned them."""
+    rack_id: str | None = None
+    group_instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a member is given."""
+
+    partitions: Sequence[TopicPartition]
+    user_data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopics:
+    """The topics that the members of a group read, as far as they exist."""
+
+    partition_counts: Mapping[str, int]
+    partition_racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
+    """Where the replicas are, as far as brokers tell their racks."""
+
+    def partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """All of these topics, in their order."""
+        return [TopicPartition(topic, index) for topic in topics for index in range(self.partition_counts[topic])]
+
+
+class Assignor(Protocol):
+    @property
+    def name(self) -> str:
+        """By which the members of a group agree on it."""
+
+    @property
+    def supported_protocols(self) -> Sequence[RebalanceProtocol]: ...
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        """What the leader's assignor is to know of this member; asked before each join."""
+
+    def assign(self, topics: GroupTopics, subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assignment]:
+        """By member id, for all of them. Only the leader's is asked."""
+
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+        """What this member was given."""

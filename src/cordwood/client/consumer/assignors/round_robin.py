@@ -1,0 +1,25 @@
+"""Round robin: all partitions of all topics in their order, one by one, to the members in turn."""
+
+from collections.abc import Mapping
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.assignors.assignor import Assignment, GroupTopics, RebalanceProtocol, Subscription
+from cordwood.client.consumer.assignors.members import in_member_order
+from cordwood.client.consumer.assignors.stateless import Stateless
+
+
+class RoundRobinAssignor(Stateless):
+    name = "roundrobin"
+    supported_protocols = (RebalanceProtocol.EAGER,)
+
+    def assign(self, topics: GroupTopics, subscriptions: Mapping[str, Subscription]) -> dict[str, Assignment]:
+        members = in_member_order(subscriptions)
+        reads = {member: frozenset(subscriptions[member].topics) for member in members}
+        given: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+        turn = 0
+        for partition in topics.partitions(sorted(frozenset().union(*reads.values()) & topics.partition_counts.keys())):
+            while partition.topic not in reads[members[turn]]:
+                turn = (turn + 1) % len(members)
+            given[members[turn]].append(partition)
+            turn = (turn + 1) % len(members)
+        return {member: Assignment(partitions) for member, partitions in given.items()}

@@ -1,0 +1,12 @@
+"""What assignors that remember nothing have in common."""
+
+from cordwood.client.consumer.assignors.assignor import Assignment
+from cordwood.client.consumer.membership.events import GroupMetadata
+
+
+class Stateless:
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        return None
+
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+        pass
