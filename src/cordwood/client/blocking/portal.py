@@ -1,0 +1,240 @@
+"""From an application's threads to the loop of a client and back.
+
+portal = Portal("cordwood-consumer")
+records = portal.run(consumer.poll())
+
+`run` has a coroutine run on the loop's thread while the calling thread waits. What it waits for may also be work for
+itself: a coroutine that awaits `in_caller(callback, ...)` has the callback run in the thread that waits, which may well
+call `run` again.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from cordwood.client.errors import Closed, IllegalState, TimedOut
+from cordwood.runtime.background import BackgroundLoop
+from cordwood.runtime.threads import Inbox, Lock
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Any number of threads may be in `run` at once. The loop's thread starts with the first call."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._background = BackgroundLoop(name)
+        # Guards what follows: nothing is put on a loop that has been told to stop, where it would never run.
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        # The calls that wait now, the innermost of nested ones last. Only the loop's thread looks at them.
+        self._calls: list[_Call[Any]] = []
+        self._call_came = asyncio.Event()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process was forked from the one that the loop's thread is in."""
+        return self._background.forked
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """What the coroutine returns or raises. After `timeout` seconds it is cancelled, and `TimedOut` raised; Ctrl-C
+        cancels it, too. Raises `Closed`, and `IllegalState` in a process that was forked."""
+        call = _Call(work, timeout)
+        try:
+            if self._background.is_current_thread:
+                raise IllegalState(f"a callback on {self._name}'s own thread cannot wait for it: it would wait forever")
+            self.post(self._begin, call)
+        except BaseException:
+            work.close()
+            raise
+        try:
+            return call.outcome()
+        except BaseException:
+            if not call.is_over:
+                # Where the portal is being closed, it is cancelled already.
+                with suppress(Closed):
+                    self.post(call.cancel)
+                call.wait_out()
+            raise
+
+    def post(self, callback: Callable[..., object], *args: object) -> None:
+        """Has the loop's thread call this soon; does not wait. Raises as `run` does."""
+        if self._background.forked:
+            raise IllegalState(
+                f"{self._name} was made before this process was forked, and its thread has stayed behind; "
+                "make a new one in each process"
+            )
+        with self._lock:
+            if self._closed:
+                raise Closed(f"{self._name} is closed")
+            if self._loop is None:
+                self._loop = self._background.start()
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    async def in_caller(self, callback: Callable[..., T], *args: object) -> T:
+        """On the loop's thread: has `callback` run in the thread of the call that this is awaited in. Who is awaited in
+        none, or in one that is over, gets the next that waits."""
+        call = _current.get(None)
+        while call is None or call.is_over:
+            call = await self._waiting_call()
+        result: T = await call.run_there(callback, args)
+        return result
+
+    def close(self) -> None:
+        """Ends the loop's thread. What still waits in `run` is cancelled."""
+        if self._background.forked:
+            return
+        with self._lock:
+            self._closed = True
+        self._background.stop()
+
+    def abandon(self, last_work: Coroutine[Any, Any, None]) -> None:
+        """For who is forgotten rather than closed: does the last work, then ends the thread; waits for neither."""
+
+        def begin() -> None:
+            task = asyncio.get_running_loop().create_task(last_work)
+            task.add_done_callback(lambda done: self._background.stop_soon())
+
+        try:
+            self.post(begin)
+        except IllegalState:
+            last_work.close()
+            return
+        with self._lock:
+            self._closed = True
+
+    def _begin(self, call: "_Call[Any]") -> None:
+        self._calls.append(call)
+        self._call_came.set()
+        call.begin(self._end)
+
+    def _end(self, call: "_Call[Any]") -> None:
+        self._calls.remove(call)
+
+    async def _waiting_call(self) -> "_Call[Any]":
+        while not self._calls:
+            self._call_came.clear()
+            await self._call_came.wait()
+        return self._calls[-1]
+
+
+_current: "ContextVar[_Call[Any]]" = ContextVar("cordwood_call")
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    """In an inbox: the coroutine is over."""
+
+    task: "asyncio.Task[T]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """In an inbox: something for the waiting thread to do."""
+
+    callback: Callable[..., Any]
+    args: tuple[object, ...]
+    result: "asyncio.Future[Any]"
+    loop: asyncio.AbstractEventLoop
+
+    def do(self) -> None:
+        """Interrupts go to the thread that works, after the coroutine has heard of them."""
+        try:
+            value = self.callback(*self.args)
+        except BaseException as error:
+            self.loop.call_soon_threadsafe(_fail, self.result, error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self.loop.call_soon_threadsafe(_succeed, self.result, value)
+
+    def refuse(self) -> None:
+        self.loop.call_soon_threadsafe(self.result.cancel)
+
+
+class _Call(Generic[T]):
+    """One thread that waits for one coroutine."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], timeout: float | None) -> None:
+        self.is_over = False
+        self._work = work
+        self._timeout = timeout
+        self._task: asyncio.Task[T] | None = None
+        self._inbox: Inbox[_Done[T] | _Work] = Inbox()
+
+    # ---- on the loop's thread
+
+    def begin(self, over: "Callable[[_Call[T]], None]") -> None:
+        token = _current.set(self)
+        try:
+            # The task's context is a copy of this one.
+            work = self._work if self._timeout is None else _within(self._work, self._timeout)
+            self._task = asyncio.get_running_loop().create_task(work)
+        finally:
+            _current.reset(token)
+
+        def finish(task: "asyncio.Task[T]") -> None:
+            self.is_over = True
+            over(self)
+            self._inbox.put(_Done(task))
+
+        self._task.add_done_callback(finish)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run_there(self, callback: Callable[..., Any], args: tuple[object, ...]) -> Any:
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Any] = loop.create_future()
+        self._inbox.put(_Work(callback, args, result, loop))
+        return await result
+
+    # ---- on the thread that waits
+
+    def outcome(self) -> T:
+        while isinstance(message := self._inbox.get(), _Work):
+            message.do()
+        try:
+            return message.task.result()
+        except asyncio.CancelledError:
+            raise Closed("closed while this call waited") from None
+
+    def wait_out(self) -> None:
+        """Until the coroutine, which has been cancelled, is over."""
+        while isinstance(message := self._inbox.get(), _Work):
+            message.refuse()
+
+
+async def _within(work: Coroutine[Any, Any, T], timeout: float) -> T:
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            raise TimedOut(f"not done within {timeout:g} s") from None
+        raise
+
+
+def _succeed(result: "asyncio.Future[Any]", value: object) -> None:
+    if not result.done():
+        result.set_result(value)
+
+
+def _fail(result: "asyncio.Future[Any]", error: BaseException) -> None:
+    if result.done():
+        return
+    if isinstance(error, Exception):
+        result.set_exception(error)
+    else:
+        # KeyboardInterrupt and SystemExit are the application's; the coroutine is only told to end.
+        result.cancel()
