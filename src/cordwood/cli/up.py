@@ -30,6 +30,7 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
 from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.memory import give_large_blocks_back
 from cordwood.runtime.network import CannotListen
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
@@ -90,6 +91,7 @@ def up(
       cordwood up --config server.properties --data /var/lib/cordwood --log-format json
     """
     _set_up_logging(log_format, log_level)
+    give_large_blocks_back()
     if ephemeral and data is not None:
         _give_up("--ephemeral keeps no data: leave out --data, or leave out --ephemeral")
     with _data_directory(data, ephemeral) as directory:
