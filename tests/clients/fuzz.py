@@ -33,7 +33,7 @@ THREADS = 4
 MAX_GROWTH_BYTES = 40 << 20
 # Of what others do meanwhile.
 RECORDS_PER_SECOND = 5_000
-# A fuzzed request must not fill the node with topics. That some cannot connect for a crowd before them is not the point.
+# A fuzzed request must not fill the node with topics. Who cannot connect for a crowd before it is not the point here.
 NODE_SETTINGS = {"auto.create.topics.enable": "false", "socket.listen.backlog.size": "1000"}
 
 
