@@ -18,6 +18,7 @@ ClientError
 │       └── LogTruncation
 ├── CommitFailed             the group has given the partitions to others
 ├── RetriableCommitFailed    a commit that is not retried by itself
+├── TransactionAborted       records that were not sent when their transaction was aborted
 └── BrokerError              with Kafka's code; these by their codes:
     ├── AuthenticationFailed, AuthorizationFailed
     ├── TopicNotFound
@@ -193,6 +194,10 @@ class RetriableCommitFailed(ClientError):
 
     retriable = True
     what_to_do = "commit again, unless a later commit has been done"
+
+
+class TransactionAborted(ClientError):
+    """The application aborted the transaction before this was sent."""
 
 
 class BrokerError(ClientError):

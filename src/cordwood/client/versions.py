@@ -32,8 +32,11 @@ class BrokerVersions:
         self.finalized_features_epoch = response.finalized_features_epoch
 
     def best(self, request: type[Request[Any]], *, at_least: int = 0, at_most: int | None = None) -> int:
-        """The newest version that both have. Raises `UnsupportedByBroker`."""
-        ours = request.stable_versions
+        """The newest version that both have. Raises `UnsupportedByBroker`.
+
+        One that is not stable yet is used where it is asked for, by `at_least`.
+        """
+        ours = request.stable_versions if at_least <= request.stable_versions.high else request.versions
         theirs = self._ranges.get(request.api_key)
         name = request.__name__.removesuffix("Request")
         if theirs is None:

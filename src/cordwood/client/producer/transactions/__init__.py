@@ -2,6 +2,7 @@
 
     states.py      the states and what leads from one to another: the table that the machine runs on
     machine.py     **Transactions**: the machine. No I/O, no clock; callers hold the producer's lock
+    contents.py    what belongs to the open transaction, and what still has to be made part of it
     requests.py    `Ask`: a request, to whom it goes, and in which versions; how each is made
     answers.py     what error codes mean: again, elsewhere, abort, or never again
     operation.py   `Operation`: an application's call that waits for brokers
@@ -11,14 +12,15 @@
 How a producer uses it:
 
 - `init_transactions`, `send_offsets_to_transaction`, `commit_transaction`, `abort_transaction` and
-  `complete_transaction` call the machine, which raises `InvalidState` at once for what cannot be; then `driver.wake()`,
+  `complete_transaction` call the machine, which raises `IllegalState` at once for what cannot be; then `driver.wake()`,
   wait for `operation.on_done` up to `max_block_ms`, and `operation.take()`. A call that ran out of time is called again
-  and takes up the same operation. `commit` flushes by itself: the machine asks for EndTxn when nothing is unsent.
-- `begin_transaction` is `machine.begin(transaction_version)`, `prepare_transaction` is a flush and `machine.prepare()`.
+  and takes up the same operation. `commit` begins a flush: the machine asks for EndTxn when nothing is incomplete.
+- `begin_transaction` is `machine.begin()`, `prepare_transaction` is a flush and `machine.prepare()`.
 - `send` calls `machine.add_partition(partition)` before it appends; it raises outside of a transaction and after an
   error. Where it returns True the driver has something to do (version 1): `driver.wake()`.
 - The sender asks `machine.may_send(partition)` in its drain and `machine.produce_at_most` for Produce, takes
   `machine.identity` for new batches (another identity than a partition's last begins its sequences at 0), and tells
   `machine.batch_failed(error)` for each batch that fails for good. `machine.drop_unsent` says that batches which were
   never sent are to fail, and with what; `machine.fatal_error` that all are.
+- `close` aborts first where `machine.is_open`, then cancels `run` and calls `machine.close()`.
 """

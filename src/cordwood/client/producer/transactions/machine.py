@@ -1,90 +1,473 @@
-"""**Transactions**: the machine of a transactional producer; sans-IO. Callers hold the producer's lock."""
+"""**Transactions**: the machine of a transactional producer; sans-IO. Callers hold the producer's lock.
+
+What it asks for next follows from its state alone, so a retry is nothing but asking again.
+"""
 
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
-from cordwood.client.errors import ClientError
+from cordwood.client.errors import (
+    BadSetting,
+    BrokerError,
+    ClientError,
+    Closed,
+    FatalTransactionError,
+    IllegalState,
+    ProducerFenced,
+    TransactionAbortable,
+    TransactionAborted,
+)
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.identity import ProducerIdentity
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transactions import requests
+from cordwood.client.producer.transactions.answers import (
+    Verdict,
+    added_partitions,
+    committed_offsets,
+    judge,
+    judge_batch,
+    worst,
+)
+from cordwood.client.producer.transactions.contents import Contents, OffsetCommit
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
-from cordwood.client.producer.transactions.requests import Ask
-from cordwood.client.producer.transactions.states import State
+from cordwood.client.producer.transactions.requests import Ask, To
+from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, WHAT_NOW, State
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+# The first of a transaction is often early: the one before is still being completed, which takes no time.
+_CONCURRENT_BACKOFF_S = 0.020
+_VERSION_2 = 2
 
 
 class Transactions:
-    """Misuse raises `InvalidState`, which says what to call instead; an error that spoiled the transaction raises
-    `AbortableError`, one that ended the producer `ProducerFenced` or `FatalTransactionError`, from every call."""
+    """Misuse raises `IllegalState`, which says what to call instead; an error that spoiled the transaction raises
+    `TransactionAbortable`, one that ended the producer `FatalTransactionError` (`ProducerFenced`), from every call."""
 
-    state: State
-    identity: ProducerIdentity | None
-    """For new batches; a new one begins all sequences at 0."""
-    is_version_2: bool
-    """Of the transaction that was begun last (KIP-890)."""
-
-    def __init__(self, settings: ProducerSettings, backoff: Backoff) -> None: ...
+    def __init__(self, settings: ProducerSettings, backoff: Backoff) -> None:
+        assert settings.transactional_id is not None
+        self.state = State.UNINITIALIZED
+        self.identity: ProducerIdentity | None = None
+        """For new batches; a new one begins all sequences at 0."""
+        self.is_version_2 = False
+        """Of the transaction that is open, else of the next (KIP-890). Chosen when the one before has ended."""
+        self.prepared: PreparedTxnState | None = None
+        """While one is prepared."""
+        self._id = settings.transactional_id
+        self._timeout_ms = settings.transaction_timeout_ms
+        self._has_two_phases = settings.transaction_two_phase_commit_enable
+        self._backoff = backoff
+        self._contents = Contents()
+        self._error: ClientError | None = None
+        self._operation: Operation | None = None
+        # How the initialization is to treat, and treated, what a producer before us left prepared.
+        self._keep_prepared = False
+        self._found_none_prepared = False
+        # Whether the next transaction has to begin with another epoch than this one has.
+        self._needs_epoch = False
+        self._cluster_version = 0
+        self._cluster_version_epoch = -1
+        self._in_flight: Ask | None = None
+        self._failures = 0
+        self._not_before_s = -inf
+        self._lost_coordinators: set[tuple[To, str]] = set()
 
     # ---- the application's calls
 
-    def initialize(self, transaction_version: int, *, keep_prepared: bool = False) -> Operation:
-        """`transaction_version` is the cluster's finalized feature `transaction.version`, 0 where it has none."""
+    def initialize(self, *, keep_prepared: bool = False) -> Operation:
+        pending = self._same_call("init_transactions")
+        if pending is not None:
+            return pending
+        self._check("init_transactions", State.UNINITIALIZED)
+        if keep_prepared and not self._has_two_phases:
+            raise BadSetting("init_transactions(keep_prepared=True) needs transaction_two_phase_commit_enable=True")
+        self._keep_prepared = keep_prepared
+        self._move(State.INITIALIZING)
+        return self._start("init_transactions")
 
-    def begin(self, transaction_version: int) -> None: ...
+    def begin(self) -> None:
+        self._check("begin_transaction", State.READY)
+        self._contents = Contents()
+        self._found_none_prepared = False
+        self._move(State.IN_TRANSACTION)
 
     def add_partition(self, partition: TopicPartition) -> bool:
         """Before each record that is sent. True when the driver has to be woken: the partition is new to it."""
+        contents = self._contents
+        if self.state is State.IN_TRANSACTION and partition in contents.added:
+            return False
+        self._check("send", State.IN_TRANSACTION)
+        if self.is_version_2:
+            # The first Produce adds it. Whether that gets through or not, the transaction has to be ended.
+            contents.added[partition] = None
+            contents.is_started = True
+            return False
+        if contents.has(partition):
+            return False
+        contents.new[partition] = None
+        return True
 
-    def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Operation: ...
+    def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Operation:
+        self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
+        if group.generation_id > 0 and not group.member_id:
+            raise BadSetting("the metadata of the group has a generation and no member: use consumer.group_metadata()")
+        operation = Operation("send_offsets_to_transaction")
+        if offsets:
+            self._contents.commits.append(OffsetCommit(group, dict(offsets), operation))
+        else:
+            operation.succeed()
+        return operation
 
-    def commit(self) -> Operation: ...
+    def commit(self) -> Operation:
+        return self._end("commit_transaction", commit=True)
 
-    def abort(self) -> Operation: ...
+    def abort(self) -> Operation:
+        return self._end("abort_transaction", commit=False)
 
     def prepare(self) -> PreparedTxnState:
         """Everything is flushed: what was sent is acknowledged."""
+        self._check("prepare_transaction", State.IN_TRANSACTION)
+        if not self._has_two_phases:
+            raise BadSetting("prepare_transaction() needs transaction_two_phase_commit_enable=True")
+        if self._contents.commits:
+            raise self._misuse("prepare_transaction", "wait for send_offsets_to_transaction()")
+        assert self.identity is not None
+        # Partitions that are not added by now have no records.
+        self._contents.new = {}
+        self._move(State.PREPARED)
+        self.prepared = PreparedTxnState.of(self.identity)
+        return self.prepared
 
     def complete(self, prepared: PreparedTxnState) -> Operation:
-        """Commits if it is this one that is prepared, else aborts."""
+        """Commits if it is this one that is prepared, else aborts. Nothing happens where `initialize` has looked for
+        a prepared one and there was none: it was completed before."""
+        pending = self._same_call("complete_transaction")
+        if pending is not None:
+            return pending
+        if self._found_none_prepared and self.state is State.READY:
+            operation = Operation("complete_transaction")
+            operation.succeed()
+            return operation
+        self._check("complete_transaction", State.PREPARED)
+        return self._end("complete_transaction", commit=prepared == self.prepared)
 
     @property
-    def prepared(self) -> PreparedTxnState | None: ...
+    def is_open(self) -> bool:
+        """There is a transaction that a producer should abort before it closes. One that is prepared outlives it."""
+        return self.state in OPEN or self.state is State.ABORTABLE_ERROR
 
     def close(self) -> None:
         """Whoever still waits is told that the producer was closed."""
+        closed = Closed("the producer was closed meanwhile")
+        self._contents.drop_unasked(closed)
+        if self._operation is not None:
+            self._operation.fail(closed)
+
+    def _end(self, call: str, *, commit: bool) -> Operation:
+        pending = self._same_call(call)
+        if pending is not None:
+            return pending
+        if commit:
+            self._check(call, State.IN_TRANSACTION, State.PREPARED)
+            self._move(State.COMMITTING)
+        else:
+            if self.state is not State.ABORTABLE_ERROR:
+                self._check(call, State.IN_TRANSACTION, State.PREPARED)
+            self._move(State.ABORTING)
+            self._error = None
+            self._contents.drop_unasked(TransactionAborted("not committed: the transaction is being aborted"))
+        self.prepared = None
+        return self._start(call)
+
+    def _same_call(self, call: str) -> Operation | None:
+        """The same call, of which the application has not seen the outcome yet."""
+        pending = self._operation
+        return pending if pending is not None and not pending.is_taken and pending.name == call else None
+
+    def _check(self, call: str, *allowed: State) -> None:
+        if self._error is not None:
+            raise copy(self._error) from self._error.__cause__
+        pending = self._operation
+        if pending is not None and not pending.is_taken and not pending.has_failed:
+            raise self._misuse(call, f"the outcome of {pending.name}() is not known yet; call that again")
+        if self.state not in allowed:
+            raise self._misuse(call, WHAT_NOW[self.state])
+
+    def _misuse(self, call: str, what_to_do: str) -> IllegalState:
+        error = IllegalState(f"{call}() is not possible now ({self.state.value}): {what_to_do}")
+        error.what_to_do = what_to_do
+        return error
+
+    def _start(self, call: str) -> Operation:
+        self._operation = Operation(call)
+        return self._operation
 
     # ---- the sender's
 
     def may_send(self, partition: TopicPartition) -> bool:
         """Asked in the drain: version 1 sends to a partition only after it was added."""
+        return self.state is not State.FATAL_ERROR and partition in self._contents.added
 
     @property
     def produce_at_most(self) -> int | None:
-        """The newest version of Produce that does not mean version 2, in a transaction of version 1."""
+        """The newest version of Produce that a transaction of version 1 may use."""
+        return None if self.is_version_2 else requests.PRODUCE_V2 - 1
 
     def batch_failed(self, error: ClientError) -> None:
-        """For good: its records are not in the transaction, so it cannot be committed."""
+        """For good: its records are not in the transaction, so it cannot be committed. Not for those dropped by
+        `drop_unsent`."""
+        verdict = judge_batch(error.code)
+        if verdict is Verdict.ABORT and (self.state in OPEN or self.state is State.ABORTABLE_ERROR):
+            self._spoil(error)
+        elif verdict > Verdict.ABORT and self.state is not State.FATAL_ERROR:
+            self._break(verdict, error)
 
     @property
     def drop_unsent(self) -> ClientError | None:
         """Batches that were never sent are to fail with this: the transaction is aborted, or can only be."""
+        if self.state is State.ABORTING:
+            return TransactionAborted("not sent: the transaction was aborted")
+        return self._error if self.state is State.ABORTABLE_ERROR else None
 
     @property
     def fatal_error(self) -> ClientError | None:
         """All batches are to fail with this, and nothing is sent any more."""
+        return self._error if self.state is State.FATAL_ERROR else None
 
     # ---- the driver's
 
+    def learn_version(self, transaction_version: int, features_epoch: int) -> None:
+        """What a broker tells when it is connected to: the finalized feature `transaction.version`, 0 without one."""
+        if features_epoch >= self._cluster_version_epoch:
+            self._cluster_version, self._cluster_version_epoch = transaction_version, features_epoch
+
     def next_ask(self, now_s: float, *, has_incomplete: bool) -> Ask | None:
         """`has_incomplete`: batches are unsent or unacknowledged; a transaction is ended after them."""
+        if self._in_flight is not None or now_s < self._not_before_s:
+            return None
+        ask = self._wanted(has_incomplete)
+        if ask is not None and (ask.to, ask.key) in self._lost_coordinators:
+            self._lost_coordinators.remove((ask.to, ask.key))
+            ask = replace(ask, look_up=True)
+        self._in_flight = ask
+        return ask
 
-    def next_check_s(self) -> float:
+    def next_check_s(self, now_s: float) -> float:
         """When `next_ask` may have something without anything else happening; infinity when it will not."""
+        return self._not_before_s if self._in_flight is None and now_s < self._not_before_s else inf
 
-    def answered(self, ask: Ask, response: Any, now_s: float) -> None: ...
+    def answered(self, ask: Ask, response: Any, now_s: float) -> None:
+        self._landed(ask)
+        verdict, code = self._judge(ask, response)
+        if verdict is Verdict.DONE:
+            self._failures = 0
+            self._done(ask, response)
+        else:
+            self._not_done(ask, verdict, BrokerError(code, subject=f"{ask.to.value} {ask.key}"), now_s)
 
     def failed(self, ask: Ask, error: ClientError, now_s: float) -> None:
         """No answer came, or the coordinator was not found."""
+        self._landed(ask)
+        if error.retriable:
+            verdict = Verdict.ELSEWHERE
+        elif isinstance(error, BrokerError):
+            verdict = judge(type(ask.request), error.code)
+        else:
+            verdict = Verdict.FATAL
+        self._not_done(ask, verdict, error, now_s)
+
+    def _landed(self, ask: Ask) -> None:
+        assert ask is self._in_flight, "an answer that nobody waits for"
+        self._in_flight = None
+
+    # ---- what to ask for
+
+    def _wanted(self, has_incomplete: bool) -> Ask | None:
+        if self.state is State.INITIALIZING:
+            return requests.init_producer_id(
+                self._id,
+                self._timeout_ms,
+                self.identity,
+                two_phases=self._has_two_phases,
+                keep_prepared=self._keep_prepared,
+            )
+        if self.state not in OPEN:
+            return None
+        ask = self._addition() or self._offset_commit()
+        if ask is not None or self.state is State.IN_TRANSACTION or has_incomplete:
+            return ask
+        if self._contents.is_started:
+            assert self.identity is not None
+            is_commit = self.state is State.COMMITTING
+            return requests.end_txn(self._id, self.identity, commit=is_commit, version_2=self.is_version_2)
+        self._ended()
+        return self._wanted(has_incomplete)
+
+    def _addition(self) -> Ask | None:
+        contents = self._contents
+        assert self.identity is not None
+        if contents.new:
+            contents.adding |= contents.new
+            contents.new = {}
+        if contents.adding:
+            return requests.add_partitions(self._id, self.identity, contents.adding)
+        if contents.commits and not self.is_version_2:
+            group_id = contents.commits[0].group.group_id
+            contents.adding_group = group_id if group_id not in contents.groups else None
+        if contents.adding_group is not None:
+            return requests.add_offsets(self._id, self.identity, contents.adding_group)
+        return None
+
+    def _offset_commit(self) -> Ask | None:
+        contents = self._contents
+        if not contents.commits:
+            return None
+        assert self.identity is not None
+        contents.is_started = True
+        commit = contents.commits[0]
+        return requests.txn_offset_commit(
+            self._id, self.identity, commit.group, commit.offsets, version_2=self.is_version_2
+        )
+
+    # ---- what an answer means
+
+    def _judge(self, ask: Ask, response: Any) -> tuple[Verdict, ErrorCode]:
+        request = type(ask.request)
+        if request is AddPartitionsToTxnRequest:
+            told = dict(added_partitions(response))
+            return worst(request, [told.get(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in self._contents.adding])
+        if request is TxnOffsetCommitRequest:
+            # None are left when the transaction was spoiled or aborted meanwhile.
+            if not self._contents.commits:
+                return Verdict.DONE, ErrorCode.NONE
+            told, offsets = dict(committed_offsets(response)), self._contents.commits[0].offsets
+            judged = worst(request, [told.get(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in offsets])
+            for partition, code in told.items():
+                if code == ErrorCode.NONE:
+                    offsets.pop(partition, None)
+            return judged
+        return worst(request, [response.error_code])
+
+    def _done(self, ask: Ask, response: Any) -> None:
+        match ask.request:
+            case InitProducerIdRequest():
+                self._initialized(response)
+            case AddPartitionsToTxnRequest():
+                self._contents.partitions_are_added()
+            case AddOffsetsToTxnRequest():
+                self._contents.group_is_added()
+            case TxnOffsetCommitRequest():
+                self._committed_offsets()
+            case EndTxnRequest():
+                self._take_next_identity(response)
+                self._ended()
+
+    def _initialized(self, response: InitProducerIdResponse) -> None:
+        self.identity = ProducerIdentity(response.producer_id, response.producer_epoch)
+        self.is_version_2 = self._cluster_version >= _VERSION_2
+        self._needs_epoch = False
+        if self._keep_prepared and response.ongoing_txn_producer_id >= 0:
+            self.prepared = PreparedTxnState(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
+            self._contents = Contents(is_started=True)
+            self._move(State.PREPARED)
+        else:
+            self._found_none_prepared = self._keep_prepared
+            self._move(State.READY)
+        self._keep_prepared = False
+        self._succeed()
+
+    def _committed_offsets(self) -> None:
+        if self._contents.commits:
+            self._contents.commits.popleft().operation.succeed()
+
+    def _take_next_identity(self, response: EndTxnResponse) -> None:
+        if self.is_version_2 and response.producer_id >= 0:
+            self.identity = ProducerIdentity(response.producer_id, response.producer_epoch)
+            self._needs_epoch = False
+
+    def _ended(self) -> None:
+        self._contents = Contents()
+        if not self.is_version_2 and self._cluster_version >= _VERSION_2:
+            # The first of version 2 begins with an epoch that nothing before it was sent with.
+            self._needs_epoch = True
+        self.is_version_2 = self._cluster_version >= _VERSION_2
+        if self._needs_epoch:
+            self._move(State.INITIALIZING)
+        else:
+            self._move(State.READY)
+            self._succeed()
+
+    def _not_done(self, ask: Ask, verdict: Verdict, error: ClientError, now_s: float) -> None:
+        if verdict is Verdict.ELSEWHERE:
+            self._lost_coordinators.add((ask.to, ask.key))
+        if verdict <= Verdict.ELSEWHERE:
+            self._failures += 1
+            self._not_before_s = now_s + self._pause_s(ask, error)
+        elif self.state is State.FATAL_ERROR:
+            return
+        elif verdict > Verdict.ABORT:
+            self._break(verdict, error)
+        elif self.state is State.INITIALIZING and self.identity is None:
+            self._move(State.UNINITIALIZED)
+            self._fail(error)
+        elif verdict is Verdict.REFUSED or (self.state is State.ABORTING and isinstance(ask.request, EndTxnRequest)):
+            self._break(Verdict.FATAL, error)
+        else:
+            self._contents.drop_unanswered()
+            self._spoil(error)
+
+    def _pause_s(self, ask: Ask, error: ClientError) -> float:
+        is_first = isinstance(ask.request, AddPartitionsToTxnRequest) and not self._contents.added
+        if is_first and error.code == ErrorCode.CONCURRENT_TRANSACTIONS:
+            return _CONCURRENT_BACKOFF_S
+        return self._backoff.pause_s(self._failures)
+
+    def _spoil(self, cause: ClientError) -> None:
+        """It can only be aborted. Version 1 goes on with a new epoch, as it cannot know what the brokers have of it."""
+        self._needs_epoch = self._needs_epoch or not self.is_version_2
+        if self.state not in (State.IN_TRANSACTION, State.COMMITTING, State.INITIALIZING):
+            return
+        error = TransactionAbortable(None, f"the transaction cannot be committed: {cause}")
+        error.__cause__ = cause
+        self._move(State.ABORTABLE_ERROR)
+        self._error = error
+        self._contents.drop_unasked(error)
+        self._fail(error)
+
+    def _break(self, verdict: Verdict, cause: ClientError) -> None:
+        """The producer cannot go on."""
+        error: FatalTransactionError
+        if verdict is Verdict.FENCED:
+            error = ProducerFenced(None, f"a newer producer has the transactional id {self._id}, or it timed out")
+        else:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR if cause.code is None else cause.code
+            error = FatalTransactionError(code, f"the producer of {self._id} cannot go on: {cause}")
+        error.__cause__ = cause
+        self._move(State.FATAL_ERROR)
+        self._error = error
+        self._contents.drop_unasked(error)
+        self._fail(error)
+
+    def _move(self, after: State) -> None:
+        assert after in TRANSITIONS[self.state], f"no way from {self.state} to {after}"
+        self.state = after
+
+    def _succeed(self) -> None:
+        if self._operation is not None:
+            self._operation.succeed()
+
+    def _fail(self, error: ClientError) -> None:
+        if self._operation is not None:
+            self._operation.fail(error)

@@ -23,6 +23,10 @@ class Operation:
         else:
             self._callbacks.append(callback)
 
+    @property
+    def has_failed(self) -> bool:
+        return self._error is not None
+
     def take(self) -> None:
         """Raises what it failed with. Until its outcome is taken, only the same call can be made again."""
         self.is_taken = True

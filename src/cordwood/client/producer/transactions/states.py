@@ -1,4 +1,4 @@
-"""The states of a transactional producer, and what leads from one to another. docs/client-transactions.md shows them."""
+"""The states of a transactional producer, and what leads from one to another; docs/client-transactions.md draws them."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -21,7 +21,7 @@ class State(Enum):
 _BROKEN = "fenced, or an error that no abort mends"
 _SPOILED = "an error that an abort mends"
 _ENDED = "EndTxn is answered, or nothing was written"
-_BUMPED = "EndTxn is answered, and a new epoch is needed"
+_BUMPED = "as well, and a new epoch is needed"
 
 # From → to → by what.
 TRANSITIONS: Mapping[State, Mapping[State, str]] = {
@@ -48,6 +48,7 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     },
     State.COMMITTING: {
         State.READY: _ENDED,
+        State.INITIALIZING: _BUMPED,
         State.ABORTABLE_ERROR: _SPOILED,
         State.FATAL_ERROR: _BROKEN,
     },
@@ -60,4 +61,18 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     State.FATAL_ERROR: {},
 }
 
-COMPLETING = frozenset({State.COMMITTING, State.ABORTING})
+# A transaction is begun, and what is added to it has to be told or ended.
+OPEN = frozenset({State.IN_TRANSACTION, State.COMMITTING, State.ABORTING})
+
+# What an application can do, for who has called something else.
+WHAT_NOW: Mapping[State, str] = {
+    State.UNINITIALIZED: "call init_transactions() first, once",
+    State.INITIALIZING: "wait for init_transactions() or abort_transaction()",
+    State.READY: "no transaction is open; call begin_transaction() first",
+    State.IN_TRANSACTION: "a transaction is open; end it by commit_transaction() or abort_transaction() first",
+    State.PREPARED: "a transaction is prepared; end it by complete_transaction() first",
+    State.COMMITTING: "wait for commit_transaction()",
+    State.ABORTING: "wait for abort_transaction()",
+    State.ABORTABLE_ERROR: "call abort_transaction()",
+    State.FATAL_ERROR: "close this producer and make a new one",
+}

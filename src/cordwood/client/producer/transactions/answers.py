@@ -1,0 +1,129 @@
+"""What the error codes of answers mean to a transaction (KIP-1050 sorts them in this way)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import Any
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from cordwood.wire.messages.end_txn import EndTxnRequest
+from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
+from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from cordwood.wire.schema import Request
+
+
+class Verdict(IntEnum):
+    """From harmless to final: of several, the last counts."""
+
+    DONE = 0
+    AGAIN = 1
+    ELSEWHERE = 2
+    """Again, after the coordinator was looked for."""
+    REFUSED = 3
+    """Not now; the application may ask again."""
+    ABORT = 4
+    FENCED = 5
+    FATAL = 6
+
+
+_OF_EVERY_REQUEST: Mapping[ErrorCode, Verdict] = {
+    ErrorCode.NONE: Verdict.DONE,
+    ErrorCode.NOT_COORDINATOR: Verdict.ELSEWHERE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: Verdict.ELSEWHERE,
+    ErrorCode.TRANSACTION_ABORTABLE: Verdict.ABORT,
+    ErrorCode.PRODUCER_FENCED: Verdict.FENCED,
+    # What coordinators before Kafka 2.7 say for it.
+    ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.FENCED,
+}
+_OF: Mapping[type[Request[Any]], Mapping[ErrorCode, Verdict]] = {
+    InitProducerIdRequest: {
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict.REFUSED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: Verdict.REFUSED,
+    },
+    AddPartitionsToTxnRequest: {
+        ErrorCode.INVALID_TXN_STATE: Verdict.FATAL,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING: Verdict.FATAL,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict.FATAL,
+        ErrorCode.UNSUPPORTED_VERSION: Verdict.FATAL,
+    },
+    AddOffsetsToTxnRequest: {
+        ErrorCode.UNKNOWN_PRODUCER_ID: Verdict.ABORT,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: Verdict.ABORT,
+        ErrorCode.INVALID_GROUP_ID: Verdict.ABORT,
+    },
+    TxnOffsetCommitRequest: {
+        ErrorCode.REQUEST_TIMED_OUT: Verdict.ELSEWHERE,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: Verdict.ABORT,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: Verdict.ABORT,
+        ErrorCode.INVALID_GROUP_ID: Verdict.ABORT,
+        ErrorCode.GROUP_ID_NOT_FOUND: Verdict.ABORT,
+        ErrorCode.OFFSET_METADATA_TOO_LARGE: Verdict.ABORT,
+        ErrorCode.INVALID_COMMIT_OFFSET_SIZE: Verdict.ABORT,
+        # The group has gone on without the member whose offsets these are.
+        ErrorCode.FENCED_INSTANCE_ID: Verdict.ABORT,
+        ErrorCode.UNKNOWN_MEMBER_ID: Verdict.ABORT,
+        ErrorCode.ILLEGAL_GENERATION: Verdict.ABORT,
+        ErrorCode.STALE_MEMBER_EPOCH: Verdict.ABORT,
+        ErrorCode.FENCED_MEMBER_EPOCH: Verdict.ABORT,
+    },
+    EndTxnRequest: {ErrorCode.UNKNOWN_PRODUCER_ID: Verdict.ABORT},
+}
+# What a code means that is in no table: a partition that cannot be added spoils one transaction only.
+_ELSE: Mapping[type[Request[Any]], Verdict] = {AddPartitionsToTxnRequest: Verdict.ABORT}
+
+
+def judge(request: type[Request[Any]], code: int) -> Verdict:
+    """Of an answer to this request, or of the search for the coordinator that it was for."""
+    error = ErrorCode.of(code)
+    verdict = _OF[request].get(error, _OF_EVERY_REQUEST.get(error))
+    if verdict is not None:
+        return verdict
+    return Verdict.AGAIN if error.retriable else _ELSE.get(request, Verdict.FATAL)
+
+
+def worst(request: type[Request[Any]], codes: Iterable[int]) -> tuple[Verdict, ErrorCode]:
+    """Of one answer's codes, the one that counts. A partition that was not even tried says nothing of itself."""
+    told = [ErrorCode.of(code) for code in codes]
+    telling = [code for code in told if code not in (ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED)]
+    return max(
+        ((judge(request, code), code) for code in telling or told),
+        key=lambda judged: judged[0],
+        default=(Verdict.DONE, ErrorCode.NONE),
+    )
+
+
+# ---- where the codes stand
+
+
+def added_partitions(response: AddPartitionsToTxnResponse) -> Iterator[tuple[TopicPartition, int]]:
+    for topic in response.results_by_topic_v3_and_below:
+        for told in topic.results_by_partition:
+            yield TopicPartition(topic.name, told.partition_index), told.partition_error_code
+
+
+def committed_offsets(response: TxnOffsetCommitResponse) -> Iterator[tuple[TopicPartition, int]]:
+    for topic in response.topics:
+        for told in topic.partitions:
+            yield TopicPartition(topic.name, told.partition_index), told.error_code
+
+
+# ---- batches
+
+_FATAL_TO_THE_PRODUCER = frozenset(
+    {
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+
+
+def judge_batch(code: ErrorCode | None) -> Verdict:
+    """Of a batch that failed for good. An old epoch does not tell who has the new one: the abort will."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return Verdict.FENCED
+    return Verdict.FATAL if code in _FATAL_TO_THE_PRODUCER else Verdict.ABORT

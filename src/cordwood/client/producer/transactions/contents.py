@@ -1,0 +1,60 @@
+"""What belongs to the transaction that is open, and what still has to be made part of it."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.errors import ClientError
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.client.producer.transactions.operation import Operation
+
+
+@dataclass(slots=True)
+class OffsetCommit:
+    """Offsets of a group on their way; those that are acknowledged leave `offsets`."""
+
+    group: GroupMetadata
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    operation: Operation
+
+
+class Contents:
+    """A partition is new, then being added (asked for, and perhaps done), then added. Dicts are sets with an order."""
+
+    def __init__(self, *, is_started: bool = False) -> None:
+        self.is_started = is_started
+        """Whether the coordinator may have it open, so that it has to be ended."""
+        self.new: dict[TopicPartition, None] = {}
+        self.adding: dict[TopicPartition, None] = {}
+        self.added: dict[TopicPartition, None] = {}
+        self.adding_group: str | None = None
+        self.groups: set[str] = set()
+        self.commits: deque[OffsetCommit] = deque()
+
+    def has(self, partition: TopicPartition) -> bool:
+        return partition in self.added or partition in self.adding or partition in self.new
+
+    def partitions_are_added(self) -> None:
+        self.is_started = True
+        self.added |= self.adding
+        self.adding = {}
+
+    def group_is_added(self) -> None:
+        assert self.adding_group is not None
+        self.is_started = True
+        self.groups.add(self.adding_group)
+        self.adding_group = None
+
+    def drop_unasked(self, error: ClientError) -> None:
+        """The transaction cannot be committed any more. What was asked for and not answered stays: it may be done, and
+        then the transaction has to be ended."""
+        self.new = {}
+        commits, self.commits = self.commits, deque()
+        for commit in commits:
+            commit.operation.fail(error)
+
+    def drop_unanswered(self) -> None:
+        """It was refused."""
+        self.adding = {}
+        self.adding_group = None
