@@ -6,7 +6,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-ROOM = ("batch_header", "record_stream", "records", "columns")
+ROOM = ("hashing", "batch_header", "record_stream", "records", "columns", "batch_builder")
 
 # -fwrapv: numbers out of hostile bytes wrap around as Java's do, instead of being undefined.
 COMPILED = [

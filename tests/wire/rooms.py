@@ -15,7 +15,10 @@ import pytest
 from cordwood import wire
 from cordwood.wire import records
 
-MODULES = ("batch_header", "record_stream", "records", "columns")
+MODULES = ("hashing", "batch_header", "record_stream", "records", "columns", "batch_builder")
+
+TESTED = ("hashing", "records", "columns", "batch_builder")
+"""In the order of the fields of `Room`; the others are tested through these."""
 
 
 @dataclass(frozen=True)
@@ -23,26 +26,29 @@ class Room:
     """The modules of one of the two, typed loosely: mypy knows only one of them."""
 
     name: str
+    hashing: Any
     records: Any
     columns: Any
+    batch_builder: Any
 
     def __repr__(self) -> str:
         return self.name
 
 
 def built_room() -> Room:
-    return Room("compiled", records, importlib.import_module("cordwood.wire.columns"))
+    return Room("compiled", *(importlib.import_module(f"cordwood.wire.{module}") for module in TESTED))
 
 
 def interpreted_room() -> Room:
-    importlib.import_module("cordwood.wire.columns")
     names = [f"cordwood.wire.{module}" for module in MODULES]
+    for name in names:
+        importlib.import_module(name)
     built = {name: sys.modules.pop(name) for name in names}
     try:
-        interpreted = [_interpreted(name) for name in names]
+        interpreted = {module: _interpreted(f"cordwood.wire.{module}") for module in MODULES}
     finally:
         sys.modules.update(built)
-    return Room("interpreted", *interpreted[2:])
+    return Room("interpreted", *(interpreted[module] for module in TESTED))
 
 
 def _interpreted(name: str) -> Any:

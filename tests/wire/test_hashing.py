@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from rooms import Room, in_each_room
 
-from cordwood.wire.hashing import murmur2, partition_for_id, partition_for_key, string_hash
+from cordwood.wire.hashing import partition_for_id, partition_for_key, string_hash
 
 
+@in_each_room
 @pytest.mark.parametrize(
     ("key", "hashed"),
     [(b"", 275646681), (b"+", -1120822521), (b"%p", -1296934138), (b"21", -973932308), (b"foobar", -790332482)],
 )
-def test_murmur2_is_kafkas(key: bytes, hashed: int) -> None:
-    assert murmur2(key) == hashed
-    assert murmur2(memoryview(key)) == hashed
+def test_murmur2_is_kafkas(room: Room, key: bytes, hashed: int) -> None:
+    assert room.hashing.murmur2(key) == hashed
+    assert room.hashing.murmur2(memoryview(key)) == hashed
 
 
 @pytest.mark.parametrize(

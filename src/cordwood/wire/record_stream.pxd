@@ -73,13 +73,17 @@ cdef class RecordWriter:
     cdef unsigned char* data
     cdef Py_ssize_t position
     cdef Py_ssize_t capacity
+    cdef Py_ssize_t most
     cdef readonly int32_t count
     cdef readonly int64_t max_timestamp
 
-    @cython.locals(headers_size=int64_t, rest_size=int64_t)
+    cdef int bound(self, Py_ssize_t most) except -1
     cdef int append(
         self, int64_t timestamp, int64_t base_timestamp, int64_t offset_delta, bytes key, bytes value, headers
     ) except -1
+    @cython.locals(headers_size=int64_t)
+    cdef int64_t rest_size(self, bytes key, bytes value, headers) except -1
+    cdef int rest(self, bytes key, bytes value, headers) except -1
     @cython.locals(size=Py_ssize_t)
     cdef int append_rebased(self, RecordCursor cursor, int64_t base_timestamp) except -1
     @cython.locals(size=int64_t, timestamp_delta=int64_t)
@@ -91,6 +95,7 @@ cdef class RecordWriter:
     cdef inline int varint(self, int64_t value) except -1
     cdef inline int field(self, bytes contents) except -1
     cdef int copy(self, const unsigned char* source, Py_ssize_t start, Py_ssize_t size) except -1
+    cdef int64_t size(self) noexcept
     cdef int64_t size_with(self, int64_t rest_size) except -1
     cdef int64_t varint_size(self, int64_t value) except -1
     cdef int64_t field_size(self, int64_t size) except -1

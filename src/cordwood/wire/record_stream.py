@@ -253,7 +253,14 @@ class RecordWriter:
         if cython.compiled:
             self.position = BATCH_HEADER_SIZE
             self.capacity = BATCH_HEADER_SIZE
+            self.most = MAX_RECORD_BYTES
             self.reserve(0)
+
+    def bound(self, most: int) -> None:
+        """Takes no more memory than for a batch of so many bytes, as long as that is enough."""
+        if cython.compiled:
+            # What is reserved for a record may be a little more than it takes.
+            self.most = most + MAX_BYTES_BEFORE_KEY
 
     def append(
         self,
@@ -264,11 +271,18 @@ class RecordWriter:
         value: bytes | None,
         headers: Sequence[tuple[bytes, bytes | None]],
     ) -> None:
+        self.start(timestamp, base_timestamp, offset_delta, self.rest_size(key, value, headers))
+        self.rest(key, value, headers)
+
+    def rest_size(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """Bytes of a record from its key on."""
         headers_size = varint_size(len(headers))
         for name, content in headers:
             headers_size += field_size_of(name) + field_size_of(content)
-        rest_size = field_size_of(key) + field_size_of(value) + headers_size
-        self.start(timestamp, base_timestamp, offset_delta, rest_size)
+        return field_size_of(key) + field_size_of(value) + headers_size
+
+    def rest(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """A record from its key on, for which `start` has made room."""
         self.field(key)
         self.field(value)
         self.varint(len(headers))
@@ -300,7 +314,7 @@ class RecordWriter:
     def reserve(self, size: int) -> None:
         """Every write that follows must fit into what was reserved for it."""
         if cython.compiled and (self.position + size > self.capacity or self.data == cython.NULL):
-            self.capacity = max(self.capacity * 2, self.position + size, 1024)
+            self.capacity = max(min(max(self.capacity * 2, 1024), self.most), self.position + size)
             PyByteArray_Resize(self.buffer, self.capacity)
             self.data = cython.cast(cython.p_uchar, PyByteArray_AsString(self.buffer))
 
@@ -341,10 +355,13 @@ class RecordWriter:
             else:
                 self.buffer += source[start : start + size]
 
+    def size(self) -> int:
+        """Of the batch as it is, with room for its header."""
+        return self.position if cython.compiled else len(self.buffer)
+
     def size_with(self, rest_size: int) -> int:
         """How large the batch may get with another record that has so many bytes from its key on."""
-        used = self.position if cython.compiled else len(self.buffer)
-        return used + MAX_BYTES_BEFORE_KEY + rest_size
+        return self.size() + MAX_BYTES_BEFORE_KEY + rest_size
 
     def varint_size(self, value: int) -> int:
         return varint_size(value)
