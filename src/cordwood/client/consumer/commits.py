@@ -337,6 +337,9 @@ class Commits:
             if self.is_member and self._group.is_rebalancing and self._sender() != sender:
                 return RebalanceInProgress(subject=f"group {sender.group_id}")
             return _commit_failed(sender, error)
+        if error.code == ErrorCode.OFFSET_METADATA_TOO_LARGE:
+            # Kafka calls it retriable. The same text will be too long again.
+            error.retriable = False
         return error
 
     def _check_membership(self, sender: GroupMetadata) -> None:

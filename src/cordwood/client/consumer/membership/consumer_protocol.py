@@ -1,0 +1,383 @@
+"""A member of a group whose coordinator assigns (KIP-848): heartbeats carry all there is to say, both ways.
+
+The member says which topics it wants and which partitions it has; the coordinator answers with those that it is to
+have. It lets go of some first and says so, since others wait for them, then takes the new ones. It is given topics by
+their ids: those whose name it does not know wait.
+"""
+
+from cordwood.client.backoff import Backoff
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.membership.consumer_heartbeats import Heartbeats, TopicIdPartition
+from cordwood.client.consumer.membership.consumer_states import IN_GROUP, NEXT_STATES, MemberState
+from cordwood.client.consumer.membership.events import (
+    Answered,
+    Ask,
+    Assign,
+    Effect,
+    Event,
+    Failed,
+    FindTopics,
+    ForgetCoordinator,
+    GroupMetadata,
+    Leave,
+    Lose,
+    Polled,
+    Raise,
+    Revoke,
+    Settled,
+    Subscribed,
+    Tick,
+    TopicsChanged,
+    WakeAt,
+)
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import BrokerError, ClientError, UnsupportedByBroker
+from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from cordwood.wire.primitives import Uuid, uuid_text
+
+
+class ConsumerProtocolMember:
+    """The machine of `events` for group_protocol=consumer. It makes its own member id, and keeps it (KIP-1082)."""
+
+    def __init__(self, settings: ConsumerSettings, random: Random) -> None:
+        assert settings.group_id is not None
+        self.state = MemberState.UNSUBSCRIBED
+        self._group_id = settings.group_id
+        self._instance_id = settings.group_instance_id
+        self._max_poll_interval_s = settings.max_poll_interval_ms / 1000
+        self._member_id = uuid_text(bytes(random.below(256) for _ in range(16)))
+        self._heartbeats = Heartbeats(settings, self._member_id)
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random)
+        self._effects: list[Effect] = []
+        # What the application wants, and when it was last heard of.
+        self._subscription = Subscribed(frozenset())
+        self._is_wanted = False
+        self._polled_s = 0.0
+        self._is_back = False
+        self._stays_static = True
+        # What it has, is about to have, and is to have; None is nothing said since it joined.
+        self._owned: dict[TopicPartition, Uuid] = {}
+        self._arriving: dict[TopicPartition, Uuid] = {}
+        self._target: frozenset[TopicIdPartition] | None = None
+        self._target_was_told = False
+        self._waiting: Revoke | Lose | Assign | None = None
+        self._topic_names: dict[Uuid, str] = {}
+        # What the coordinator knows and is told.
+        self._epoch = 0
+        self._is_known = False
+        self._in_flight: ConsumerGroupHeartbeatRequest | None = None
+        self._sent_s = 0.0
+        self._interval_s = 0.0
+        self._next_heartbeat_s = 0.0
+        self._owes_acknowledgement = False
+        self._failures = 0
+        self._wake_s: float | None = None
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return frozenset(self._owned)
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        if self._epoch <= 0:
+            return GroupMetadata(self._group_id, group_instance_id=self._instance_id)
+        return GroupMetadata(self._group_id, self._epoch, self._member_id, self._instance_id)
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return self.state in (MemberState.JOINING, MemberState.RECONCILING)
+
+    def step(self, event: Event, now_s: float) -> list[Effect]:
+        self._effects = []
+        match event:
+            case Subscribed():
+                self._subscription = event
+                self._is_wanted = True
+                if self.state not in IN_GROUP:
+                    # It joins within the next poll.
+                    self._is_back = False
+            case TopicsChanged(topic_ids=topic_ids):
+                self._learn_names(dict(topic_ids))
+            case Polled():
+                self._polled_s = now_s
+                self._is_back = True
+            case Answered(request, response) if request is self._in_flight:
+                self._in_flight = None
+                self._hear(response, now_s)
+            case Failed(request) if request is self._in_flight:
+                self._in_flight = None
+                self._try_again(now_s)
+            case Settled():
+                self._settle()
+            case Leave(_, stays_static):
+                self._is_wanted = False
+                self._stays_static = stays_static
+                if self.state in IN_GROUP:
+                    self._become(MemberState.PREPARE_LEAVING)
+            case Tick():
+                self._wake_s = None
+        self._go_on(now_s)
+        return self._effects
+
+    def _go_on(self, now_s: float) -> None:
+        """Whatever happened: what follows from how things are now."""
+        if self.state in IN_GROUP and now_s >= self._polled_s + self._max_poll_interval_s:
+            self._become_stale()
+        self._change_assignment()
+        if self._waiting is None:
+            self._come_and_go(now_s)
+        self._send_heartbeat(now_s)
+        self._ask_to_be_woken(now_s)
+
+    # ---- in the group, and out of it
+
+    def _come_and_go(self, now_s: float) -> None:
+        """Where the next state depends on what the application has still to let go of, it has let go of it now."""
+        match self.state:
+            case MemberState.PREPARE_LEAVING if self._is_known:
+                self._become(MemberState.LEAVING)
+                self._say_goodbye(stays_static=self._stays_static)
+            case MemberState.PREPARE_LEAVING:
+                self._become(MemberState.UNSUBSCRIBED)
+            case MemberState.LEAVING if self._in_flight is None:
+                self._become(MemberState.UNSUBSCRIBED)
+            case MemberState.FENCED | MemberState.STALE if not self._is_wanted:
+                self._become(MemberState.UNSUBSCRIBED)
+            case MemberState.FATAL if self._is_wanted:
+                self._become(MemberState.UNSUBSCRIBED)
+        match self.state:
+            case MemberState.FENCED:
+                self._join(now_s)
+            case MemberState.STALE | MemberState.UNSUBSCRIBED if self._is_wanted and self._is_back:
+                self._join(now_s)
+
+    def _join(self, now_s: float) -> None:
+        self._become(MemberState.JOINING)
+        # The application has the whole of its time again, however long it took to let go.
+        self._polled_s = now_s
+        if self._failures == 0:
+            self._next_heartbeat_s = now_s
+
+    def _become_stale(self) -> None:
+        """The application is stuck or slow. Others take over; when it polls again, it hears that it has lost all."""
+        self._become(MemberState.STALE)
+        self._is_back = False
+        self._leave_epoch_behind()
+        if self._is_known:
+            self._say_goodbye(stays_static=True)
+
+    def _become_fenced(self) -> None:
+        self._is_known = False
+        self._leave_epoch_behind()
+        if self.state in IN_GROUP:
+            self._become(MemberState.FENCED)
+
+    def _become_fatal(self, error: ClientError) -> None:
+        self._is_known = False
+        self._leave_epoch_behind()
+        if self.state in IN_GROUP:
+            self._become(MemberState.FATAL)
+            # The application has to ask for it again.
+            self._is_wanted = False
+            self._effects.append(Raise(error))
+
+    def _leave_epoch_behind(self) -> None:
+        self._epoch = 0
+        self._target = None
+        self._owes_acknowledgement = False
+        self._heartbeats.forget()
+
+    def _say_goodbye(self, *, stays_static: bool) -> None:
+        """Whatever is under way: its answer is of no interest any more."""
+        self._in_flight = self._heartbeats.leave(stays_static=stays_static)
+        self._is_known = False
+        self._effects.append(Ask(self._in_flight))
+        if self.state is MemberState.LEAVING:
+            self._leave_epoch_behind()
+
+    def _become(self, state: MemberState) -> None:
+        assert state in NEXT_STATES[self.state], f"{state.name} does not follow {self.state.name}"
+        self.state = state
+
+    # ---- what the application has
+
+    def _change_assignment(self) -> None:
+        """One step of it, and only when the application is through with the last one."""
+        if self._waiting is not None:
+            return
+        everything = frozenset(self._owned)
+        match self.state:
+            case MemberState.PREPARE_LEAVING if everything:
+                # One that is not a member any more has lost them already.
+                self._hand_over(Revoke(everything) if self._epoch > 0 else Lose(everything))
+            case MemberState.FENCED | MemberState.STALE | MemberState.FATAL if everything:
+                self._hand_over(Lose(everything))
+            case MemberState.RECONCILING:
+                self._reconcile()
+
+    def _reconcile(self) -> None:
+        assert self._target is not None
+        wanted = {
+            TopicPartition(self._topic_names[topic_id], partition): topic_id
+            for topic_id, partition in self._target
+            if topic_id in self._topic_names
+        }
+        unwanted = frozenset(
+            partition for partition, topic_id in self._owned.items() if wanted.get(partition) != topic_id
+        )
+        if unwanted:
+            self._hand_over(Revoke(unwanted))
+            return
+        self._arriving = {partition: topic_id for partition, topic_id in wanted.items() if partition not in self._owned}
+        is_whole = len(wanted) == len(self._target)
+        if self._arriving or (is_whole and not self._target_was_told):
+            self._target_was_told = is_whole
+            self._hand_over(Assign(frozenset(self._arriving)))
+        elif is_whole:
+            acknowledged = self._heartbeats.is_acknowledged(self._claimed)
+            self._become(MemberState.STABLE if acknowledged else MemberState.ACKNOWLEDGING)
+
+    def _hand_over(self, step: Revoke | Lose | Assign) -> None:
+        self._waiting = step
+        self._effects.append(step)
+
+    def _settle(self) -> None:
+        if isinstance(self._waiting, Assign):
+            self._owned |= self._arriving
+            self._arriving = {}
+        elif self._waiting is not None:
+            for partition in self._waiting.partitions:
+                self._owned.pop(partition, None)
+        self._waiting = None
+        self._owes_acknowledgement = self._epoch > 0 and not self._heartbeats.is_acknowledged(self._claimed)
+
+    @property
+    def _claimed(self) -> frozenset[TopicIdPartition]:
+        """What the coordinator must not give to others: also what the application is just being given."""
+        claimed = {**self._owned, **self._arriving}
+        return frozenset((topic_id, partition.partition) for partition, topic_id in claimed.items())
+
+    def _learn_names(self, topic_ids: dict[str, Uuid]) -> None:
+        # A topic that was deleted and created again has another id, and the old one means nothing any more.
+        self._topic_names = {
+            topic_id: name for topic_id, name in self._topic_names.items() if topic_ids.get(name, topic_id) == topic_id
+        }
+        self._topic_names |= {topic_id: name for name, topic_id in topic_ids.items()}
+
+    # ---- heartbeats
+
+    def _send_heartbeat(self, now_s: float) -> None:
+        if self._in_flight is not None or now_s < self._heartbeat_due_s(now_s):
+            return
+        if self.state is MemberState.JOINING:
+            self._in_flight = self._heartbeats.join(self._subscription)
+            self._is_known = True
+        elif self._is_beating:
+            self._in_flight = self._heartbeats.beat(self._epoch, self._subscription, self._claimed)
+            self._owes_acknowledgement = False
+            if self.state is MemberState.ACKNOWLEDGING:
+                self._become(MemberState.STABLE)
+        else:
+            return
+        self._sent_s = now_s
+        self._next_heartbeat_s = now_s + self._interval_s
+        self._effects.append(Ask(self._in_flight))
+
+    def _heartbeat_due_s(self, now_s: float) -> float:
+        has_news = self._owes_acknowledgement or self._heartbeats.is_news(self._subscription)
+        return now_s if has_news and self._failures == 0 else self._next_heartbeat_s
+
+    @property
+    def _is_beating(self) -> bool:
+        """While it prepares to leave, the application may still commit."""
+        return self._epoch > 0 and (self.state in IN_GROUP or self.state is MemberState.PREPARE_LEAVING)
+
+    def _hear(self, response: ConsumerGroupHeartbeatResponse, now_s: float) -> None:
+        if response.error_code != ErrorCode.NONE:
+            self._hear_refusal(
+                BrokerError(response.error_code, response.error_message, f"group {self._group_id}"), now_s
+            )
+            return
+        if not self._is_known:
+            # We have left.
+            return
+        self._failures = 0
+        self._epoch = response.member_epoch
+        self._interval_s = response.heartbeat_interval_ms / 1000
+        self._next_heartbeat_s = self._sent_s + self._interval_s
+        if self.state not in IN_GROUP:
+            return
+        if response.assignment is not None or self.state is MemberState.JOINING:
+            self._take_target(response.assignment)
+        unknown = frozenset(topic_id for topic_id, _ in self._target or () if topic_id not in self._topic_names)
+        if unknown:
+            self._effects.append(FindTopics(unknown))
+
+    def _take_target(self, assignment: Assignment | None) -> None:
+        told = assignment.topic_partitions if assignment is not None else []
+        target = frozenset((topic.topic_id, partition) for topic in told for partition in topic.partitions)
+        if target == self._target:
+            return
+        self._target = target
+        self._target_was_told = False
+        if self.state is not MemberState.RECONCILING:
+            self._become(MemberState.RECONCILING)
+
+    def _hear_refusal(self, error: BrokerError, now_s: float) -> None:
+        if not self._is_known:
+            # What is refused is to leave; then its session ends by itself.
+            return
+        if error.code in _NOT_COORDINATOR:
+            self._effects.append(ForgetCoordinator())
+        if error.code in _FENCED:
+            self._become_fenced()
+            self._try_again(now_s)
+            if self._failures == 1:
+                # There is nothing to wait for: the coordinator takes new members.
+                self._next_heartbeat_s = now_s
+        elif error.retriable:
+            self._try_again(now_s)
+        else:
+            self._become_fatal(_explained(error))
+
+    def _try_again(self, now_s: float) -> None:
+        """Later, and then it says everything: what the coordinator has heard is not known."""
+        self._heartbeats.forget()
+        self._failures += 1
+        self._next_heartbeat_s = now_s + self._backoff.pause_s(self._failures)
+
+    # ---- time
+
+    def _ask_to_be_woken(self, now_s: float) -> None:
+        times = []
+        if self.state in IN_GROUP:
+            times.append(self._polled_s + self._max_poll_interval_s)
+        if self._in_flight is None and (self._is_beating or self.state is MemberState.JOINING):
+            times.append(self._heartbeat_due_s(now_s))
+        if not times:
+            return
+        # Being woken too early does no harm, so a time that is asked for already will do.
+        if self._wake_s is None or min(times) < self._wake_s:
+            self._wake_s = min(times)
+            self._effects.append(WakeAt(self._wake_s))
+
+
+def _explained(error: BrokerError) -> ClientError:
+    return classic_instead(error) if error.code == ErrorCode.UNSUPPORTED_VERSION else error
+
+
+def classic_instead(error: ClientError) -> UnsupportedByBroker:
+    """What a cluster that is too old for KIP-848, or for all of it, means for who wanted it."""
+    return UnsupportedByBroker(
+        f"the cluster does not serve what group_protocol='consumer' asks of it ({error}): set group_protocol='classic'"
+    )
+
+
+_NOT_COORDINATOR = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+_FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
