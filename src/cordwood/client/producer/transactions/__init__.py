@@ -3,6 +3,7 @@
     states.py      the states and what leads from one to another: the table that the machine runs on
     machine.py     **Transactions**: the machine. No I/O, no clock; callers hold the producer's lock
     contents.py    what belongs to the open transaction, and what still has to be made part of it
+    flight.py      the one request that is on its way, and when the next may go
     requests.py    `Ask`: a request, to whom it goes, and in which versions; how each is made
     answers.py     what error codes mean: again, elsewhere, abort, or never again
     operation.py   `Operation`: an application's call that waits for brokers

@@ -5,6 +5,8 @@ from enum import IntEnum
 from typing import Any
 
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.errors import BrokerError, ClientError
+from cordwood.client.producer.transactions.contents import Contents
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -74,8 +76,35 @@ _OF: Mapping[type[Request[Any]], Mapping[ErrorCode, Verdict]] = {
 _ELSE: Mapping[type[Request[Any]], Verdict] = {AddPartitionsToTxnRequest: Verdict.ABORT}
 
 
-def judge(request: type[Request[Any]], code: int) -> Verdict:
-    """Of an answer to this request, or of the search for the coordinator that it was for."""
+def judge_answer(request: Request[Any], response: Any, contents: Contents) -> tuple[Verdict, ErrorCode]:
+    """And the code that counts."""
+    if isinstance(request, AddPartitionsToTxnRequest):
+        return _worst(request, dict(_added_partitions(response)), contents.adding)
+    if isinstance(request, TxnOffsetCommitRequest):
+        # No longer wanted when the transaction was spoiled or aborted meanwhile.
+        wanted = contents.commits[0].offsets if contents.commits else ()
+        return _worst(request, dict(committed_offsets(response)), wanted)
+    return _judge(type(request), response.error_code), ErrorCode.of(response.error_code)
+
+
+def judge_failure(request: Request[Any], error: ClientError) -> Verdict:
+    """No answer came, or the coordinator was not found."""
+    if error.retriable:
+        return Verdict.ELSEWHERE
+    return _judge(type(request), error.code) if isinstance(error, BrokerError) else Verdict.FATAL
+
+
+def _worst(
+    request: Request[Any], told: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition]
+) -> tuple[Verdict, ErrorCode]:
+    codes = [ErrorCode.of(told.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)) for partition in wanted]
+    # A partition that was not even tried says nothing of itself: it is about the others.
+    telling = [code for code in codes if code not in (ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED)] or codes
+    judged = [(_judge(type(request), code), code) for code in telling]
+    return max(judged, key=lambda one: one[0], default=(Verdict.DONE, ErrorCode.NONE))
+
+
+def _judge(request: type[Request[Any]], code: int) -> Verdict:
     error = ErrorCode.of(code)
     verdict = _OF[request].get(error, _OF_EVERY_REQUEST.get(error))
     if verdict is not None:
@@ -83,21 +112,7 @@ def judge(request: type[Request[Any]], code: int) -> Verdict:
     return Verdict.AGAIN if error.retriable else _ELSE.get(request, Verdict.FATAL)
 
 
-def worst(request: type[Request[Any]], codes: Iterable[int]) -> tuple[Verdict, ErrorCode]:
-    """Of one answer's codes, the one that counts. A partition that was not even tried says nothing of itself."""
-    told = [ErrorCode.of(code) for code in codes]
-    telling = [code for code in told if code not in (ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED)]
-    return max(
-        ((judge(request, code), code) for code in telling or told),
-        key=lambda judged: judged[0],
-        default=(Verdict.DONE, ErrorCode.NONE),
-    )
-
-
-# ---- where the codes stand
-
-
-def added_partitions(response: AddPartitionsToTxnResponse) -> Iterator[tuple[TopicPartition, int]]:
+def _added_partitions(response: AddPartitionsToTxnResponse) -> Iterator[tuple[TopicPartition, int]]:
     for topic in response.results_by_topic_v3_and_below:
         for told in topic.results_by_partition:
             yield TopicPartition(topic.name, told.partition_index), told.partition_error_code
@@ -108,8 +123,6 @@ def committed_offsets(response: TxnOffsetCommitResponse) -> Iterator[tuple[Topic
         for told in topic.partitions:
             yield TopicPartition(topic.name, told.partition_index), told.error_code
 
-
-# ---- batches
 
 _FATAL_TO_THE_PRODUCER = frozenset(
     {

@@ -1,6 +1,7 @@
 """What belongs to the transaction that is open, and what still has to be made part of it."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cordwood.client.cluster import TopicPartition
@@ -8,6 +9,7 @@ from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import ClientError
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.transactions.operation import Operation
+from cordwood.wire.errors import ErrorCode
 
 
 @dataclass(slots=True)
@@ -45,6 +47,18 @@ class Contents:
         self.is_started = True
         self.groups.add(self.adding_group)
         self.adding_group = None
+
+    def offsets_are_committed(self, told: Iterable[tuple[TopicPartition, int]]) -> None:
+        """An answer for the first of the commits; there are none when the transaction was spoiled meanwhile."""
+        if not self.commits:
+            return
+        commit = self.commits[0]
+        for partition, code in told:
+            if code == ErrorCode.NONE:
+                commit.offsets.pop(partition, None)
+        if not commit.offsets:
+            self.commits.popleft()
+            commit.operation.succeed()
 
     def drop_unasked(self, error: ClientError) -> None:
         """The transaction cannot be committed any more. What was asked for and not answered stays: it may be done, and

@@ -5,8 +5,6 @@ What it asks for next follows from its state alone, so a retry is nothing but as
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
-from math import inf
 from typing import Any
 
 from cordwood.client.backoff import Backoff
@@ -29,16 +27,16 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions import requests
 from cordwood.client.producer.transactions.answers import (
     Verdict,
-    added_partitions,
     committed_offsets,
-    judge,
+    judge_answer,
     judge_batch,
-    worst,
+    judge_failure,
 )
 from cordwood.client.producer.transactions.contents import Contents, OffsetCommit
+from cordwood.client.producer.transactions.flight import Flight
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
-from cordwood.client.producer.transactions.requests import Ask, To
+from cordwood.client.producer.transactions.requests import Ask
 from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, WHAT_NOW, State
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -68,7 +66,7 @@ class Transactions:
         self._id = settings.transactional_id
         self._timeout_ms = settings.transaction_timeout_ms
         self._has_two_phases = settings.transaction_two_phase_commit_enable
-        self._backoff = backoff
+        self._flight = Flight(backoff)
         self._contents = Contents()
         self._error: ClientError | None = None
         self._operation: Operation | None = None
@@ -79,10 +77,6 @@ class Transactions:
         self._needs_epoch = False
         self._cluster_version = 0
         self._cluster_version_epoch = -1
-        self._in_flight: Ask | None = None
-        self._failures = 0
-        self._not_before_s = -inf
-        self._lost_coordinators: set[tuple[To, str]] = set()
 
     # ---- the application's calls
 
@@ -255,42 +249,28 @@ class Transactions:
 
     def next_ask(self, now_s: float, *, has_incomplete: bool) -> Ask | None:
         """`has_incomplete`: batches are unsent or unacknowledged; a transaction is ended after them."""
-        if self._in_flight is not None or now_s < self._not_before_s:
-            return None
-        ask = self._wanted(has_incomplete)
-        if ask is not None and (ask.to, ask.key) in self._lost_coordinators:
-            self._lost_coordinators.remove((ask.to, ask.key))
-            ask = replace(ask, look_up=True)
-        self._in_flight = ask
-        return ask
+        ask = self._wanted(has_incomplete) if self._flight.may_go(now_s) else None
+        return None if ask is None else self._flight.went(ask)
 
     def next_check_s(self, now_s: float) -> float:
         """When `next_ask` may have something without anything else happening; infinity when it will not."""
-        return self._not_before_s if self._in_flight is None and now_s < self._not_before_s else inf
+        return self._flight.next_check_s(now_s)
 
     def answered(self, ask: Ask, response: Any, now_s: float) -> None:
-        self._landed(ask)
-        verdict, code = self._judge(ask, response)
+        self._flight.landed(ask)
+        verdict, code = judge_answer(ask.request, response, self._contents)
+        if isinstance(ask.request, TxnOffsetCommitRequest):
+            self._contents.offsets_are_committed(committed_offsets(response))
         if verdict is Verdict.DONE:
-            self._failures = 0
+            self._flight.succeeded()
             self._done(ask, response)
         else:
             self._not_done(ask, verdict, BrokerError(code, subject=f"{ask.to.value} {ask.key}"), now_s)
 
     def failed(self, ask: Ask, error: ClientError, now_s: float) -> None:
         """No answer came, or the coordinator was not found."""
-        self._landed(ask)
-        if error.retriable:
-            verdict = Verdict.ELSEWHERE
-        elif isinstance(error, BrokerError):
-            verdict = judge(type(ask.request), error.code)
-        else:
-            verdict = Verdict.FATAL
-        self._not_done(ask, verdict, error, now_s)
-
-    def _landed(self, ask: Ask) -> None:
-        assert ask is self._in_flight, "an answer that nobody waits for"
-        self._in_flight = None
+        self._flight.landed(ask)
+        self._not_done(ask, judge_failure(ask.request, error), error, now_s)
 
     # ---- what to ask for
 
@@ -343,23 +323,6 @@ class Transactions:
 
     # ---- what an answer means
 
-    def _judge(self, ask: Ask, response: Any) -> tuple[Verdict, ErrorCode]:
-        request = type(ask.request)
-        if request is AddPartitionsToTxnRequest:
-            told = dict(added_partitions(response))
-            return worst(request, [told.get(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in self._contents.adding])
-        if request is TxnOffsetCommitRequest:
-            # None are left when the transaction was spoiled or aborted meanwhile.
-            if not self._contents.commits:
-                return Verdict.DONE, ErrorCode.NONE
-            told, offsets = dict(committed_offsets(response)), self._contents.commits[0].offsets
-            judged = worst(request, [told.get(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in offsets])
-            for partition, code in told.items():
-                if code == ErrorCode.NONE:
-                    offsets.pop(partition, None)
-            return judged
-        return worst(request, [response.error_code])
-
     def _done(self, ask: Ask, response: Any) -> None:
         match ask.request:
             case InitProducerIdRequest():
@@ -368,8 +331,6 @@ class Transactions:
                 self._contents.partitions_are_added()
             case AddOffsetsToTxnRequest():
                 self._contents.group_is_added()
-            case TxnOffsetCommitRequest():
-                self._committed_offsets()
             case EndTxnRequest():
                 self._take_next_identity(response)
                 self._ended()
@@ -387,10 +348,6 @@ class Transactions:
             self._move(State.READY)
         self._keep_prepared = False
         self._succeed()
-
-    def _committed_offsets(self) -> None:
-        if self._contents.commits:
-            self._contents.commits.popleft().operation.succeed()
 
     def _take_next_identity(self, response: EndTxnResponse) -> None:
         if self.is_version_2 and response.producer_id >= 0:
@@ -411,10 +368,11 @@ class Transactions:
 
     def _not_done(self, ask: Ask, verdict: Verdict, error: ClientError, now_s: float) -> None:
         if verdict is Verdict.ELSEWHERE:
-            self._lost_coordinators.add((ask.to, ask.key))
+            self._flight.lose_coordinator(ask)
         if verdict <= Verdict.ELSEWHERE:
-            self._failures += 1
-            self._not_before_s = now_s + self._pause_s(ask, error)
+            is_first = isinstance(ask.request, AddPartitionsToTxnRequest) and not self._contents.added
+            is_early = is_first and error.code == ErrorCode.CONCURRENT_TRANSACTIONS
+            self._flight.pause(now_s, _CONCURRENT_BACKOFF_S if is_early else None)
         elif self.state is State.FATAL_ERROR:
             return
         elif verdict > Verdict.ABORT:
@@ -427,12 +385,6 @@ class Transactions:
         else:
             self._contents.drop_unanswered()
             self._spoil(error)
-
-    def _pause_s(self, ask: Ask, error: ClientError) -> float:
-        is_first = isinstance(ask.request, AddPartitionsToTxnRequest) and not self._contents.added
-        if is_first and error.code == ErrorCode.CONCURRENT_TRANSACTIONS:
-            return _CONCURRENT_BACKOFF_S
-        return self._backoff.pause_s(self._failures)
 
     def _spoil(self, cause: ClientError) -> None:
         """It can only be aborted. Version 1 goes on with a new epoch, as it cannot know what the brokers have of it."""

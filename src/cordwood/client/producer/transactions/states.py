@@ -1,4 +1,4 @@
-"""The states of a transactional producer, and what leads from one to another; docs/client-transactions.md draws them."""
+"""The states of a transactional producer, and what leads from one to another: docs/client-transactions.md draws it."""
 
 from collections.abc import Mapping
 from enum import Enum
