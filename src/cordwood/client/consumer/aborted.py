@@ -1,0 +1,26 @@
+"""Which batches belong to transactions that were aborted, as one walks through what was fetched."""
+
+from collections.abc import Iterable
+
+from cordwood.wire.control import ControlType, parse_control_type
+from cordwood.wire.messages.fetch import AbortedTransaction
+from cordwood.wire.records import BatchHeader, Buffer, decode_batch
+
+
+class Aborted:
+    """To be shown each batch, data and control, in the order of their offsets."""
+
+    def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
+        self._coming = sorted(transactions, key=lambda aborted: -aborted.first_offset)
+        self._producers: set[int] = set()
+
+    def covers(self, header: BatchHeader, content: Buffer, place: int) -> bool:
+        """Whether the batch is data that was aborted. A marker ends its producer's transaction."""
+        while self._coming and self._coming[-1].first_offset <= header.last_offset:
+            self._producers.add(self._coming.pop().producer_id)
+        if header.is_control:
+            marker = decode_batch(content, place)
+            if marker and parse_control_type(marker[0].key) is ControlType.ABORT:
+                self._producers.discard(header.producer_id)
+            return False
+        return header.is_transactional and header.producer_id in self._producers

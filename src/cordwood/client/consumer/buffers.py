@@ -1,0 +1,169 @@
+"""What was fetched and not read yet, of all partitions; in the order in which the application gets it."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from operator import length_hint
+from typing import TYPE_CHECKING
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.records import FetchedRecords
+from cordwood.client.consumer.subscription import Subscription
+from cordwood.wire.record import ConsumerRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+
+class Buffers:
+    """`drained` is called when there is room for more."""
+
+    def __init__(self, subscription: Subscription, drained: Callable[[], None]) -> None:
+        self.total_bytes = 0
+        self._subscription = subscription
+        self._drained = drained
+        # Who has got its turn goes to the end.
+        self._partitions: dict[TopicPartition, PartitionBuffer] = {}
+
+    def add(self, fetched: FetchedRecords) -> None:
+        buffer = self._partitions.get(fetched.partition)
+        if buffer is None:
+            buffer = self._partitions[fetched.partition] = PartitionBuffer()
+        buffer.fetched.append(fetched)
+        buffer.size += fetched.size
+        self.total_bytes += fetched.size
+
+    def bytes_of(self, partition: TopicPartition) -> int:
+        buffer = self._partitions.get(partition)
+        return 0 if buffer is None else buffer.size
+
+    def discard(self, partition: TopicPartition) -> None:
+        buffer = self._partitions.pop(partition, None)
+        if buffer is not None:
+            self.total_bytes -= buffer.size
+            buffer.stop_handing()
+
+    def stop_handing(self) -> None:
+        """Whoever iterates record by record asks again before the next one: it may not be theirs any more."""
+        for buffer in self._partitions.values():
+            buffer.stop_handing()
+
+    # ---- what the application takes
+
+    def take(self, partitions: Collection[TopicPartition], most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """At most so many records of these partitions, or of all; the application has had them then.
+
+        Raises what is wrong with the next record, if there are none before it.
+        """
+        taken: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for partition, state in self._readable(partitions):
+            if most <= 0:
+                break
+            try:
+                records = self._take_of(partition, state, most)
+            except Exception:
+                if taken:
+                    # It is told next time.
+                    return taken
+                raise
+            if records:
+                taken[partition] = records
+                most -= len(records)
+        return taken
+
+    def _take_of(self, partition: TopicPartition, state: PartitionState, most: int) -> list[ConsumerRecord]:
+        buffer = self._partitions[partition]
+        records: list[ConsumerRecord] = []
+        while len(records) < most and (buffer.handing is not None or buffer.fetched):
+            if buffer.handing is not None:
+                taken = list(islice(buffer.handing, most - len(records)))
+                if taken:
+                    state.advance(taken[-1].offset + 1, taken[-1].leader_epoch)
+                if len(records) + len(taken) < most:
+                    self._end_handing(partition, state)
+            else:
+                taken = buffer.fetched[0].take(most - len(records))
+                self._advance(partition, state)
+            records = records + taken if records else taken
+        return records
+
+    def hand(
+        self, partitions: Collection[TopicPartition], most: int
+    ) -> tuple[PartitionState, Iterator[ConsumerRecord]] | None:
+        """Some records of one partition to go through one by one; the caller tells the state of each.
+
+        The iterator ends early when what is left of it is not to be had any more, or not now.
+        """
+        for partition, state in self._readable(partitions):
+            buffer = self._partitions[partition]
+            while buffer.handing is not None or buffer.fetched:
+                if buffer.handing is None:
+                    records = buffer.fetched[0].take(most)
+                    if not records:
+                        self._advance(partition, state)
+                        continue
+                    buffer.handing = iter(records)
+                elif length_hint(buffer.handing) == 0:
+                    self._end_handing(partition, state)
+                    continue
+                return state, buffer.handing
+        return None
+
+    def arrow(
+        self, partitions: Collection[TopicPartition], *, headers: bool
+    ) -> "tuple[TopicPartition, pa.RecordBatch] | None":
+        """All that one fetch brought of a partition."""
+        for partition, state in self._readable(partitions):
+            buffer = self._partitions[partition]
+            if buffer.handing is not None:
+                buffer.stop_handing()
+                buffer.handing = None
+                buffer.fetched[0].rewind(state.offset)
+            while buffer.fetched:
+                batch = buffer.fetched[0].arrow(headers=headers)
+                self._advance(partition, state)
+                if batch.num_rows:
+                    return partition, batch
+        return None
+
+    def _readable(self, partitions: Collection[TopicPartition]) -> list[tuple[TopicPartition, PartitionState]]:
+        states = self._subscription.states
+        return [
+            (partition, state)
+            for partition in (partitions or self._partitions)
+            if partition in self._partitions and (state := states.get(partition)) is not None and state.is_consumable
+        ]
+
+    def _end_handing(self, partition: TopicPartition, state: PartitionState) -> None:
+        self._partitions[partition].handing = None
+        self._advance(partition, state)
+
+    def _advance(self, partition: TopicPartition, state: PartitionState) -> None:
+        """Past what was taken of the first fetch; on to the next, and to another partition, when that was all."""
+        buffer = self._partitions[partition]
+        fetched = buffer.fetched[0]
+        state.advance(fetched.offset, state.epoch if fetched.epoch is None else fetched.epoch)
+        if fetched.is_drained:
+            buffer.fetched.popleft()
+            buffer.size -= fetched.size
+            self.total_bytes -= fetched.size
+            del self._partitions[partition]
+            if buffer.fetched:
+                self._partitions[partition] = buffer
+            self._drained()
+
+
+class PartitionBuffer:
+    __slots__ = ("fetched", "handing", "size")
+
+    def __init__(self) -> None:
+        self.fetched: deque[FetchedRecords] = deque()
+        self.size = 0
+        self.handing: Iterator[ConsumerRecord] | None = None
+        """Of the first of `fetched`: decoded, and on their way to who iterates."""
+
+    def stop_handing(self) -> None:
+        """What is left is kept for whoever comes next; the iterator that was handed out is at its end."""
+        if self.handing is not None:
+            self.handing = iter(list(self.handing))

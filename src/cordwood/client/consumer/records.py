@@ -1,0 +1,189 @@
+"""One partition's share of a fetch response: whole batches as they came, decoded when the application takes them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.aborted import Aborted
+from cordwood.client.consumer.settings import ConsumerSettings, Deserializer
+from cordwood.client.errors import BadAnswer, ClientError, SerializationFailed
+from cordwood.wire.messages.fetch import PartitionData
+from cordwood.wire.record import ConsumerRecord
+from cordwood.wire.records import BatchHeader, BatchReader, CorruptBatch, InvalidRecord, batch_headers, check_crc
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+_BAD_RECORDS = (CorruptBatch, InvalidRecord)
+
+
+class FetchedRecords:
+    """`offset` and `epoch` say how far it has been taken; all of it is, when `is_drained`."""
+
+    def __init__(
+        self, partition: TopicPartition, data: PartitionData, fetch_offset: int, settings: ConsumerSettings
+    ) -> None:
+        content = data.records
+        assert isinstance(content, bytes | bytearray | memoryview)
+        self.partition = partition
+        self.size = len(content)
+        self.offset = fetch_offset
+        self.epoch: int | None = None
+        """None before anything has been taken."""
+        self.is_drained = False
+        self._content = content
+        self._settings = settings
+        is_read_committed = settings.isolation_level == "read_committed"
+        self._aborted = Aborted(data.aborted_transactions or ()) if is_read_committed else None
+        self._batches: Iterator[tuple[int, BatchHeader]] = batch_headers(content)
+        self._header: BatchHeader | None = None
+        self._reader: BatchReader | None = None
+        # Decoded, but a deserializer refused the first of them.
+        self._refused: list[ConsumerRecord] = []
+        self._skipped: set[int] = set()
+        self._is_decoded = False
+        self._error: ClientError | None = None
+        self.next_offset = self._find_end(fetch_offset)
+        """Where the next fetch begins."""
+
+    def _find_end(self, fetch_offset: int) -> int:
+        end = fetch_offset
+        try:
+            # The last batch may be cut where the limit was; it is not among these.
+            for _, header in batch_headers(self._content):
+                end = header.next_offset
+        except CorruptBatch:
+            # It is told when the application gets there.
+            return end
+        if end <= fetch_offset and self.size > 0:
+            self._error = self._bad(fetch_offset, "no whole batch in what the broker sent")
+        return max(end, fetch_offset)
+
+    def take(self, most: int) -> list[ConsumerRecord]:
+        """The next records. None but not drained: `most` is 0. Raises `BadAnswer` or `SerializationFailed` when the
+        next record does not read, again and again: `offset` stays before it."""
+        epoch_before = self.epoch
+        records = self._decode(most)
+        if self._settings.key_deserializer is None and self._settings.value_deserializer is None:
+            return records
+        return self._deserialize(records, epoch_before)
+
+    def _decode(self, most: int) -> list[ConsumerRecord]:
+        if self._refused:
+            records, self._refused = self._refused[:most], self._refused[most:]
+            self.offset = self._refused[0].offset if self._refused else records[-1].offset + 1
+            if not self._refused and self._is_decoded:
+                self.offset = self.next_offset
+                self.is_drained = True
+            return records
+        if self._error is not None:
+            raise self._error
+        records = []
+        try:
+            while len(records) < most:
+                if self._reader is None and not self._open_next():
+                    break
+                assert self._reader is not None
+                taken = self._reader.take(most - len(records))
+                records = records + taken if records else taken
+                if taken:
+                    self.offset = taken[-1].offset + 1
+                    self.epoch = taken[-1].leader_epoch
+                if not self._reader.left:
+                    self._close_batch()
+        except _BAD_RECORDS as error:
+            self._error = self._bad(self.offset, error)
+            if not records:
+                raise self._error from error
+        return records
+
+    def _open_next(self) -> bool:
+        """The next batch with something for the application; False at the end."""
+        for place, header in self._batches:
+            self._header = header
+            if self._is_readable(place, header):
+                self._reader = BatchReader(self._content, place, header, *self.partition, self.offset)
+                return True
+            self._close_batch()
+        self._drained()
+        return False
+
+    def _is_readable(self, place: int, header: BatchHeader) -> bool:
+        if self._settings.check_crcs:
+            check_crc(self._content, header, place)
+        if self._aborted is not None and self._aborted.covers(header, self._content, place):
+            self._skipped.add(header.base_offset)
+            return False
+        return not header.is_control
+
+    def _close_batch(self) -> None:
+        """Past its last offset: compaction may have taken the records there."""
+        assert self._header is not None
+        self._reader = None
+        self.offset = max(self.offset, self._header.next_offset)
+        self.epoch = self._header.leader_epoch
+        if self.offset >= self.next_offset:
+            self._drained()
+
+    def _drained(self) -> None:
+        self.is_drained = self._is_decoded = True
+
+    def _deserialize(self, records: list[ConsumerRecord], epoch_before: int | None) -> list[ConsumerRecord]:
+        read_key, read_value = self._settings.key_deserializer, self._settings.value_deserializer
+        done: list[ConsumerRecord] = []
+        for record in records:
+            try:
+                key, value = _apply(read_key, record.key), _apply(read_value, record.value)
+            except Exception as error:  # whatever an application's own function raises
+                self._refused = records[len(done) :] + self._refused
+                self.offset = record.offset
+                self.epoch = done[-1].leader_epoch if done else epoch_before
+                self.is_drained = False
+                if done:
+                    return done
+                raise SerializationFailed(
+                    f"{self.partition}: the record at offset {record.offset} cannot be deserialized: {error}; "
+                    "seek past it to go on"
+                ) from error
+            done.append(record._replace(key=key, value=value))
+        return done
+
+    def rewind(self, offset: int) -> None:
+        """What was taken from `offset` on has not been used; `arrow` gives it again."""
+        self.offset = offset
+
+    def arrow(self, *, headers: bool) -> "pa.RecordBatch":
+        """All that is left, without an object for each record. Deserializers are not asked."""
+        from cordwood.wire.arrow import to_arrow
+
+        if self._error is not None:
+            raise self._error
+        try:
+            if self._aborted is not None:
+                for place, header in self._batches:
+                    if self._aborted.covers(header, self._content, place):
+                        self._skipped.add(header.base_offset)
+            batch = to_arrow(
+                self._content,
+                start_offset=self.offset,
+                headers=headers,
+                check_crcs=self._settings.check_crcs,
+                skipped=self._skipped,
+            )
+            for _, header in batch_headers(self._content):
+                self.epoch = header.leader_epoch
+        except _BAD_RECORDS as error:
+            self._error = self._bad(self.offset, error)
+            raise self._error from error
+        self.offset = self.next_offset
+        self._reader = None
+        self._refused = []
+        self._drained()
+        return batch
+
+    def _bad(self, offset: int, reason: object) -> ClientError:
+        return BadAnswer(f"{self.partition} at offset {offset}: {reason}; seek past it to go on")
+
+
+def _apply(read: Deserializer | None, contents: bytes | None) -> Any:
+    return contents if read is None or contents is None else read(contents)

@@ -1,0 +1,140 @@
+"""What a consumer reads: topics or a pattern, which its group hands out, or partitions of its own choice; sans-IO."""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+from typing import Any, Protocol
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.errors import BadSetting, IllegalState
+
+
+class RebalanceListener(Protocol):
+    """Hears what the group does, within the application's own calls of poll. Any of them may be async, or missing."""
+
+    def on_partitions_revoked(self, revoked: list[TopicPartition]) -> Any:
+        """They are still ours: commit here."""
+
+    def on_partitions_assigned(self, assigned: list[TopicPartition]) -> Any:
+        """Nothing of them has been read yet: seek here."""
+
+    def on_partitions_lost(self, lost: list[TopicPartition]) -> Any:
+        """Others may have them already. Without it, `on_partitions_revoked` is called."""
+
+
+class SubscriptionPattern(str):
+    """A pattern in RE2's syntax, which the broker matches (KIP-848)."""
+
+    __slots__ = ()
+
+
+class Mode(Enum):
+    NOTHING = "nothing"
+    TOPICS = "topics"
+    PATTERN = "pattern"
+    MANUAL = "manual"
+
+
+class Subscription:
+    """`states` has every partition that is read, in the order in which to ask for them."""
+
+    def __init__(self) -> None:
+        self.mode = Mode.NOTHING
+        self.topics: frozenset[str] = frozenset()
+        """By name; with a pattern, those that match it as far as the client knows."""
+        self.pattern: re.Pattern[str] | None = None
+        self.remote_pattern: str | None = None
+        self.listener: Any = None
+        self.states: dict[TopicPartition, PartitionState] = {}
+
+    @property
+    def is_group_managed(self) -> bool:
+        return self.mode in (Mode.TOPICS, Mode.PATTERN)
+
+    def subscribe(self, topics: Collection[str], listener: Any) -> None:
+        if isinstance(topics, str):
+            raise BadSetting(f"topics are a list of names, not the text {topics!r}")
+        for topic in topics:
+            if not isinstance(topic, str) or not topic.strip():
+                raise BadSetting(f"{topic!r} is no name of a topic")
+        self._begin(Mode.TOPICS, listener)
+        self.topics = frozenset(topics)
+        self.pattern = self.remote_pattern = None
+
+    def subscribe_pattern(self, pattern: "re.Pattern[str] | SubscriptionPattern", listener: Any) -> None:
+        self._begin(Mode.PATTERN, listener)
+        self.topics = frozenset()
+        if isinstance(pattern, SubscriptionPattern):
+            self.pattern, self.remote_pattern = None, str(pattern)
+        else:
+            self.pattern, self.remote_pattern = pattern, None
+
+    def match(self, topics: Iterable[str]) -> bool:
+        """Whether other topics than before match the pattern."""
+        assert self.pattern is not None
+        matching = frozenset(name for name in topics if self.pattern.search(name))
+        changed = matching != self.topics
+        self.topics = matching
+        return changed
+
+    def assign(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """By hand; those that were read before keep their positions. Those that are not read any more are returned."""
+        self._begin(Mode.MANUAL, None)
+        return self._replace(partitions)
+
+    def unsubscribe(self) -> list[TopicPartition]:
+        dropped = list(self.states)
+        self.mode = Mode.NOTHING
+        self.topics = frozenset()
+        self.pattern = self.remote_pattern = self.listener = None
+        self.states = {}
+        return dropped
+
+    def _begin(self, mode: Mode, listener: Any) -> None:
+        if self.mode is not Mode.NOTHING and self.mode is not mode:
+            raise IllegalState(
+                f"the consumer reads by {self.mode.value} and is to read by {mode.value}: topics, a pattern and "
+                "partitions by hand exclude each other; unsubscribe comes first"
+            )
+        self.mode = mode
+        self.listener = listener
+
+    # ---- what the group does
+
+    def grant(self, partitions: Iterable[TopicPartition]) -> None:
+        """Nothing is read of them before the application has heard of it."""
+        for partition in sorted(partitions):
+            state = self.states[partition] = PartitionState(partition)
+            state.awaits_listener = True
+
+    def withdraw(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self.states.pop(partition, None)
+
+    # ---- states
+
+    def state(self, partition: TopicPartition) -> PartitionState:
+        state = self.states.get(partition)
+        if state is None:
+            raise IllegalState(f"{partition} is not assigned to this consumer")
+        return state
+
+    def select(self, partitions: Collection[TopicPartition]) -> list[PartitionState]:
+        """Those of these partitions; all for none."""
+        return [self.state(partition) for partition in partitions] if partitions else list(self.states.values())
+
+    def having(self, condition: Callable[[PartitionState], bool]) -> list[PartitionState]:
+        return [state for state in self.states.values() if condition(state)]
+
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Brokers fill their answers from the first partition on: who has got something is last next time."""
+        state = self.states.pop(partition, None)
+        if state is not None:
+            self.states[partition] = state
+
+    def _replace(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        kept = {partition: self.states.get(partition) or PartitionState(partition) for partition in partitions}
+        dropped = [partition for partition in self.states if partition not in kept]
+        self.states = kept
+        return dropped
