@@ -1,0 +1,84 @@
+"""What consumers of a classic group tell each other through the coordinator: two bytes of version, and a message."""
+
+from collections.abc import Collection, Iterable
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.assignors.assignor import Assignment, Subscription
+from cordwood.wire.codec import decode, encode
+from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages.data import consumer_protocol_assignment as assignment_data
+from cordwood.wire.messages.data import consumer_protocol_subscription as subscription_data
+from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment
+from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+PROTOCOL_TYPE = "consumer"
+
+_VERSION_BYTES = 2
+_LATEST = ConsumerProtocolSubscription.versions.high
+
+
+def write_subscription(subscription: Subscription) -> bytes:
+    message = ConsumerProtocolSubscription(
+        topics=sorted(subscription.topics),
+        user_data=subscription.user_data,
+        owned_partitions=[
+            subscription_data.TopicPartition(topic=topic, partitions=partitions)
+            for topic, partitions in _by_topic(sorted(subscription.owned_partitions))
+        ],
+        generation_id=subscription.generation_id,
+        rack_id=subscription.rack_id,
+    )
+    return _LATEST.to_bytes(_VERSION_BYTES) + encode(message, _LATEST)
+
+
+def read_subscription(data: bytes, group_instance_id: str | None) -> Subscription:
+    """DecodeError if it is none."""
+    message = decode(ConsumerProtocolSubscription, _version(data), data[_VERSION_BYTES:], strict=False)
+    return Subscription(
+        topics=message.topics,
+        user_data=message.user_data,
+        owned_partitions=[
+            TopicPartition(owned.topic, index) for owned in message.owned_partitions for index in owned.partitions
+        ],
+        generation_id=message.generation_id,
+        rack_id=message.rack_id or None,
+        group_instance_id=group_instance_id,
+    )
+
+
+def write_assignment(assignment: Assignment) -> bytes:
+    message = ConsumerProtocolAssignment(
+        assigned_partitions=[
+            assignment_data.TopicPartition(topic=topic, partitions=partitions)
+            for topic, partitions in _by_topic(assignment.partitions)
+        ],
+        user_data=assignment.user_data,
+    )
+    return _LATEST.to_bytes(_VERSION_BYTES) + encode(message, _LATEST)
+
+
+def read_assignment(data: bytes) -> Assignment:
+    """DecodeError if it is none. Some leaders leave out who gets nothing, and it gets no bytes at all."""
+    if not data:
+        return Assignment([])
+    message = decode(ConsumerProtocolAssignment, _version(data), data[_VERSION_BYTES:], strict=False)
+    partitions = [
+        TopicPartition(assigned.topic, index)
+        for assigned in message.assigned_partitions
+        for index in assigned.partitions
+    ]
+    return Assignment(partitions, message.user_data)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> Collection[tuple[str, list[int]]]:
+    by_topic: dict[str, list[int]] = {}
+    for partition in partitions:
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    return by_topic.items()
+
+
+def _version(data: bytes) -> int:
+    """Later versions begin as the latest that is known does."""
+    if len(data) < _VERSION_BYTES:
+        raise DecodeError("ConsumerProtocol", "version", 0, "there are no two bytes of it")
+    return min(max(int.from_bytes(data[:_VERSION_BYTES], signed=True), 0), _LATEST)

@@ -1,0 +1,66 @@
+"""What the leader of a classic group does for it: reads what all members said, and assigns."""
+
+from collections.abc import Mapping, Sequence
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.assignors.assignor import (
+    Assignment,
+    Assignor,
+    GroupTopics,
+    RebalanceProtocol,
+    Subscription,
+)
+from cordwood.client.consumer.assignors.cooperative_sticky import CooperativeStickyAssignor
+from cordwood.client.consumer.membership.classic_protocol import read_subscription, write_assignment
+from cordwood.client.errors import IllegalState
+from cordwood.wire.messages.join_group import JoinGroupResponseMember
+from cordwood.wire.messages.sync_group import SyncGroupRequestAssignment
+
+
+class Leading:
+    """For one generation."""
+
+    def __init__(
+        self, assignor: Assignor, protocol: RebalanceProtocol, members: Sequence[JoinGroupResponseMember]
+    ) -> None:
+        """DecodeError if what a member said does not read."""
+        self._assignor = assignor
+        self._protocol = protocol
+        self._subscriptions = {
+            member.member_id: read_subscription(member.metadata, member.group_instance_id) for member in members
+        }
+        self.topics = frozenset(topic for said in self._subscriptions.values() for topic in said.topics)
+        """What anyone in the group reads."""
+        self.assigned_from: GroupTopics | None = None
+        """What the assignment was made from: when it is not so any more, the group is to be assigned anew."""
+
+    def assign(self, topics: GroupTopics) -> list[SyncGroupRequestAssignment]:
+        """Raises what an assignor of the application's raises, and `IllegalState` if that breaks the rules."""
+        assignments = self._assignor.assign(topics, self._subscriptions)
+        # The built-in one minds the generations of what members say they own; two of them may name the same.
+        if self._protocol is RebalanceProtocol.COOPERATIVE and self._assignor.name != CooperativeStickyAssignor.name:
+            _check_cooperative(self._assignor.name, self._subscriptions, assignments)
+        given = {partition.topic for assignment in assignments.values() for partition in assignment.partitions}
+        # An assignor of one's own may give topics that nobody named.
+        self.topics |= given
+        return [
+            SyncGroupRequestAssignment(member_id=member, assignment=write_assignment(assignment))
+            for member, assignment in assignments.items()
+        ]
+
+
+def _check_cooperative(
+    name: str, subscriptions: Mapping[str, Subscription], assignments: Mapping[str, Assignment]
+) -> None:
+    """What one member still has may not go to another before it has let go of it (KIP-429)."""
+    added: set[TopicPartition] = set()
+    revoked: set[TopicPartition] = set()
+    for member, assignment in assignments.items():
+        owned = frozenset(subscriptions[member].owned_partitions)
+        added |= frozenset(assignment.partitions) - owned
+        revoked |= owned.difference(assignment.partitions)
+    if too_soon := sorted(added & revoked):
+        raise IllegalState(
+            f"the assignor {name} is cooperative, and gave what other members still have: "
+            + ", ".join(str(partition) for partition in too_soon)
+        )

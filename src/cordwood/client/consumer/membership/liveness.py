@@ -1,0 +1,43 @@
+"""When a member of a classic group owes a heartbeat, and who is late: the coordinator or the application."""
+
+from cordwood.client.backoff import Backoff
+from cordwood.client.consumer.settings import ConsumerSettings
+
+
+class Liveness:
+    def __init__(self, settings: ConsumerSettings, backoff: Backoff) -> None:
+        self._interval_s = settings.heartbeat_interval_ms / 1000
+        self._session_s = settings.session_timeout_ms / 1000
+        self._poll_interval_s = settings.max_poll_interval_ms / 1000
+        self._backoff = backoff
+        self._failures = 0
+        self.next_heartbeat_s = 0.0
+        """Unless one is on its way."""
+        self.session_ends_s = 0.0
+        """Without a heartbeat that was answered well, the coordinator may be gone."""
+        self.poll_ends_s = 0.0
+        """Without a poll, the application is stuck."""
+
+    def restart(self, now_s: float) -> None:
+        """The member has joined."""
+        self._failures = 0
+        self.next_heartbeat_s = now_s + self._interval_s
+        self.renew_session(now_s)
+        self.polled(now_s)
+
+    def renew_session(self, now_s: float) -> None:
+        self.session_ends_s = now_s + self._session_s
+
+    def polled(self, now_s: float) -> None:
+        self.poll_ends_s = now_s + self._poll_interval_s
+
+    def sent(self, now_s: float) -> None:
+        self.next_heartbeat_s = now_s + self._interval_s
+
+    def answered(self, now_s: float) -> None:
+        self._failures = 0
+        self.renew_session(now_s)
+
+    def failed(self, now_s: float) -> None:
+        self._failures += 1
+        self.next_heartbeat_s = now_s + self._backoff.pause_s(self._failures)
