@@ -9,13 +9,13 @@ from scripted_coordinators import Coordinators, run
 
 from cordwood.client.admin.groups import describe_groups, list_groups
 from cordwood.client.admin.offsets import (
-    CommittedOffset,
     alter_group_offsets,
     delete_group_offsets,
     list_group_offsets,
 )
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BrokerError, UnsupportedByBroker
+from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.wire.codec import encode
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import consumer_group_describe
@@ -211,7 +211,7 @@ def test_offsets_of_several_groups_are_fetched_at_once() -> None:
             brokers[0].answers[OffsetFetchRequest.api_key] = fetch
             async with await client_of(brokers[0].address) as client:
                 fetched = await list_group_offsets(client, ["a", "b"], require_stable=True)
-            assert fetched == {"a": {P0: CommittedOffset(5, -1, "m")}, "b": {P0: CommittedOffset(5, -1, "m")}}
+            assert fetched == {"a": {P0: OffsetAndMetadata(5, "m")}, "b": {P0: OffsetAndMetadata(5, "m")}}
             (request,) = brokers[0].seen_of(OffsetFetchRequest)
             assert request.require_stable
             assert [group.topics for group in request.groups] == [None, None]
@@ -231,7 +231,7 @@ def test_an_older_broker_is_asked_for_one_groups_offsets_at_a_time() -> None:
             brokers[0].answers[OffsetFetchRequest.api_key] = fetch
             async with await client_of(brokers[0].address) as client:
                 fetched = await list_group_offsets(client, ["a", "bb"])
-            assert fetched == {"a": {P0: CommittedOffset(1)}, "bb": {P0: CommittedOffset(2)}}
+            assert fetched == {"a": {P0: OffsetAndMetadata(1)}, "bb": {P0: OffsetAndMetadata(2)}}
 
     run(main())
 
@@ -249,7 +249,7 @@ def test_offsets_that_a_transaction_is_still_writing_are_waited_for() -> None:
             Coordinators(brokers)
             brokers[0].answers[OffsetFetchRequest.api_key] = fetch
             async with await client_of(brokers[0].address) as client:
-                assert await list_group_offsets(client, ["a"], require_stable=True) == {"a": {P0: CommittedOffset(5)}}
+                assert await list_group_offsets(client, ["a"], require_stable=True) == {"a": {P0: OffsetAndMetadata(5)}}
 
     run(main())
 
@@ -270,7 +270,7 @@ def test_what_becomes_of_each_offset_is_told_and_a_lost_coordinator_is_retried()
             Coordinators(brokers)
             brokers[0].answers[OffsetCommitRequest.api_key] = commit
             async with await client_of(brokers[0].address) as client:
-                offsets = {P0: CommittedOffset(7), TopicPartition("t", 1): CommittedOffset(8, 3, "m")}
+                offsets = {P0: OffsetAndMetadata(7), TopicPartition("t", 1): OffsetAndMetadata(8, "m", 3)}
                 results = await alter_group_offsets(client, "g", offsets)
             assert [result and result.code for result in results.values()] == [None, ErrorCode.UNKNOWN_MEMBER_ID]
             first, second = brokers[0].seen_of(OffsetCommitRequest)

@@ -6,9 +6,10 @@ from scripted_coordinators import Coordinators, run
 
 from cordwood.client.admin.transactions import (
     ActiveProducer,
+    FencingProducer,
     OpenTransaction,
     abort_in_partition,
-    fence_producer,
+    fence_producers,
     find_owners,
     list_transactions,
 )
@@ -48,7 +49,7 @@ def test_a_producer_is_fenced_once_its_transaction_is_aborted() -> None:
                 error_code=codes.pop(0), producer_id=5, producer_epoch=2
             )
             async with await client_of(brokers[0].address) as client:
-                assert await fence_producer(client, "id", 60_000) == (5, 2)
+                assert await fence_producers(client, {"id": 60_000}) == {"id": FencingProducer(5, 2)}
             assert [request.key_type for request in brokers[0].seen_of(FindCoordinatorRequest)] == [1, 1, 1]
 
     run(main())

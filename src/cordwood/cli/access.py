@@ -16,9 +16,9 @@ import typer
 
 from cordwood.cli.output import quietly_to_pipes, warn
 from cordwood.client.addresses import parse_bootstrap
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
 from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
-from cordwood.client.settings import Settings
+from cordwood.client.settings import AdminSettings
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientTls, KeyPair, TlsError
@@ -45,11 +45,12 @@ class Access:
     tls_key_password: str | None
     tls_any_host: bool
 
-    def settings(self) -> Settings:
+    def settings(self) -> AdminSettings:
         """Raises `BadSetting` or `TlsError`."""
         if self.tls_key is not None and self.tls_cert is None:
             raise BadSetting("--tls-key needs --tls-cert")
-        return Settings(
+        return AdminSettings(
+            bootstrap_servers=tuple(parse_bootstrap(self.bootstrap)),
             client_id="cordwood-cli",
             tls=self._client_tls(),
             default_api_timeout_ms=round(self.timeout_s * 1000),
@@ -137,14 +138,12 @@ def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callab
     return command
 
 
-def run(access: Access, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-    """Runs `work` with a client. An error becomes one line and an exit code; Ctrl-C and a closed pipe end quietly."""
+def run(access: Access, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
+    """An error of `work` becomes one line and an exit code; Ctrl-C and a closed pipe end quietly."""
 
     async def main() -> T:
-        addresses = parse_bootstrap(access.bootstrap)
-        settings = access.settings()
-        async with await Client.connect(addresses, settings, network=SocketNetwork()) as client:
-            return await work(client)
+        async with Admin(access.settings(), network=SocketNetwork()) as admin:
+            return await work(admin)
 
     try:
         return event_loop.run(main())

@@ -6,16 +6,13 @@ import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.output import print_facts, print_json, print_table
+from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.cluster import (
     ClusterDescription,
     FeatureLevels,
     Quorum,
     QuorumReplica,
-    describe_cluster,
-    describe_features,
-    describe_quorum,
 )
-from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError, UnsupportedByBroker
 from cordwood.wire.primitives import uuid_text
 
@@ -35,14 +32,14 @@ def cluster(
         _print(described, features, quorum)
 
 
-async def _describe(client: Client) -> tuple[ClusterDescription, list[FeatureLevels], Quorum | None]:
-    described = await describe_cluster(client)
+async def _describe(admin: Admin) -> tuple[ClusterDescription, list[FeatureLevels], Quorum | None]:
+    described = await admin.describe_cluster()
     try:
-        quorum = await describe_quorum(client)
+        quorum = await admin.describe_metadata_quorum()
     except (UnsupportedByBroker, BrokerError):
         # Brokers before KRaft have none, and not everybody may ask for it.
         quorum = None
-    return described, await describe_features(client), quorum
+    return described, await admin.describe_features(), quorum
 
 
 def _print(described: ClusterDescription, features: list[FeatureLevels], quorum: Quorum | None) -> None:

@@ -6,11 +6,9 @@ from collections.abc import Awaitable, Callable
 import typer
 
 from cordwood.client.addresses import parse_bootstrap
-from cordwood.client.admin.groups import list_groups
-from cordwood.client.admin.transactions import list_transactions
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
 from cordwood.client.errors import ClientError
-from cordwood.client.settings import Settings
+from cordwood.client.settings import AdminSettings
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
 
@@ -19,40 +17,41 @@ _PATIENCE_S = 1.0
 
 
 def complete_topic(ctx: typer.Context, incomplete: str) -> list[str]:
-    async def names(client: Client) -> list[str]:
-        return list(await client.all_topics())
+    async def names(admin: Admin) -> list[str]:
+        return list(await admin.list_topics(internal=True))
 
     return _complete(ctx, incomplete, names)
 
 
 def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
-    async def names(client: Client) -> list[str]:
-        return [group.id for group in await list_groups(client)]
+    async def names(admin: Admin) -> list[str]:
+        return [group.id for group in await admin.list_groups()]
 
     return _complete(ctx, incomplete, names)
 
 
 def complete_transaction(ctx: typer.Context, incomplete: str) -> list[str]:
-    async def names(client: Client) -> list[str]:
-        return [transaction.transactional_id for transaction in await list_transactions(client)]
+    async def names(admin: Admin) -> list[str]:
+        return [transaction.transactional_id for transaction in await admin.list_transactions()]
 
     return _complete(ctx, incomplete, names)
 
 
-def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Client], Awaitable[list[str]]]) -> list[str]:
+def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Admin], Awaitable[list[str]]]) -> list[str]:
     """Nothing at all when the cluster cannot be reached: a shell is no place for errors."""
     timeout_ms = round(_PATIENCE_S * 1000)
-    settings = Settings(
-        client_id="cordwood-completion",
-        request_timeout_ms=timeout_ms,
-        default_api_timeout_ms=timeout_ms,
-        socket_connection_setup_timeout_ms=timeout_ms,
-    )
     bootstrap = ctx.params.get("bootstrap") or os.environ.get("CORDWOOD_BOOTSTRAP") or "127.0.0.1:9092"
 
     async def work() -> list[str]:
-        async with await Client.connect(parse_bootstrap(bootstrap), settings, network=SocketNetwork()) as client:
-            return await names(client)
+        settings = AdminSettings(
+            bootstrap_servers=tuple(parse_bootstrap(bootstrap)),
+            client_id="cordwood-completion",
+            request_timeout_ms=timeout_ms,
+            default_api_timeout_ms=timeout_ms,
+            socket_connection_setup_timeout_ms=timeout_ms,
+        )
+        async with Admin(settings, network=SocketNetwork()) as admin:
+            return await names(admin)
 
     try:
         return [name for name in event_loop.run(work()) if name.startswith(incomplete)]

@@ -10,15 +10,13 @@ import typer
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes
 from cordwood.cli.output import print_json, print_table
+from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import (
     AlterOperation,
     ConfigChange,
     ConfigEntry,
-    Resource,
-    ResourceType,
-    alter_config,
-    describe_config,
-    list_config_resources,
+    ConfigResource,
+    ConfigResourceType,
 )
 
 app = typer.Typer(
@@ -38,12 +36,12 @@ class Kind(StrEnum):
 
 
 _TYPES = {
-    Kind.TOPIC: ResourceType.TOPIC,
-    Kind.BROKER: ResourceType.BROKER,
-    Kind.BROKER_DEFAULT: ResourceType.BROKER,
-    Kind.GROUP: ResourceType.GROUP,
-    Kind.LOGGER: ResourceType.BROKER_LOGGER,
-    Kind.CLIENT_METRICS: ResourceType.CLIENT_METRICS,
+    Kind.TOPIC: ConfigResourceType.TOPIC,
+    Kind.BROKER: ConfigResourceType.BROKER,
+    Kind.BROKER_DEFAULT: ConfigResourceType.BROKER,
+    Kind.GROUP: ConfigResourceType.GROUP,
+    Kind.LOGGER: ConfigResourceType.BROKER_LOGGER,
+    Kind.CLIENT_METRICS: ConfigResourceType.CLIENT_METRICS,
 }
 _KINDS = {kind_type: kind for kind, kind_type in _TYPES.items() if kind is not Kind.BROKER_DEFAULT}
 
@@ -78,10 +76,11 @@ def describe(
 ) -> None:
     """Show settings: those that were changed, or all; or only those that are named."""
     resource, names = _split(kind, words or [])
-    entries = run(
-        access,
-        partial(describe_config, resource=resource, names=names or None, documentation=documentation),
-    )
+
+    async def work(admin: Admin) -> list[ConfigEntry]:
+        return (await admin.describe_configs([resource], names or None, documentation=documentation))[resource]
+
+    entries = run(access, work)
     unknown = sorted(set(names) - {entry.name for entry in entries})
     if unknown and kind is not Kind.BROKER_DEFAULT:
         raise typer.BadParameter(f"{resource} has no setting {unknown[0]!r}", param_hint="NAME ...")
@@ -110,7 +109,7 @@ def set_config(access: Access, kind: KindArgument, words: Words = None, dry_run:
     changes = parse_changes(rest, "NAME=VALUE...")
     if not changes:
         raise typer.BadParameter("nothing to set: give NAME=VALUE", param_hint="NAME=VALUE...")
-    run(access, partial(alter_config, resource=resource, changes=changes, validate_only=dry_run))
+    run(access, partial(Admin.incremental_alter_configs, changes={resource: changes}, validate_only=dry_run))
 
 
 @app.command(
@@ -125,7 +124,7 @@ def unset(access: Access, kind: KindArgument, words: Words = None, dry_run: DryR
     if not names:
         raise typer.BadParameter("nothing to unset: give the names of settings", param_hint="NAME ...")
     changes = [ConfigChange(name, AlterOperation.DELETE) for name in names]
-    run(access, partial(alter_config, resource=resource, changes=changes, validate_only=dry_run))
+    run(access, partial(Admin.incremental_alter_configs, changes={resource: changes}, validate_only=dry_run))
 
 
 @app.command("list", epilog="Examples:\n\ncordwood config list\n\ncordwood config list group --json")
@@ -139,24 +138,24 @@ def list_resources(
 ) -> None:
     """List what can have, or has, a configuration: topics, brokers, groups, client metrics."""
     types = [] if kind is None else [_TYPES[kind]]
-    resources = run(access, partial(list_config_resources, types=types))
+    resources = run(access, partial(Admin.list_config_resources, types=types))
     if as_json:
         print_json([{"kind": _KINDS[resource.type].value, "name": resource.name} for resource in resources])
     else:
         print_table(("kind", "name"), [(_KINDS[resource.type].value, resource.name) for resource in resources])
 
 
-def _split(kind: Kind, words: Sequence[str]) -> tuple[Resource, list[str]]:
+def _split(kind: Kind, words: Sequence[str]) -> tuple[ConfigResource, list[str]]:
     """The resource and what follows it."""
     if kind is Kind.BROKER_DEFAULT:
-        return Resource(ResourceType.BROKER, ""), list(words)
+        return ConfigResource(ConfigResourceType.BROKER, ""), list(words)
     if not words:
         raise typer.BadParameter(f"which {kind.value}?", param_hint="NAME ...")
     if kind in (Kind.BROKER, Kind.LOGGER) and not words[0].isdecimal():
         raise typer.BadParameter(
             f"{words[0]!r} is not the id of a broker (broker-default is what holds for all)", param_hint="NAME ..."
         )
-    return Resource(_TYPES[kind], words[0]), list(words[1:])
+    return ConfigResource(_TYPES[kind], words[0]), list(words[1:])
 
 
 def _as_json(entry: ConfigEntry, documentation: bool) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from cordwood.cli.record_format import (
     value_format,
 )
 from cordwood.cli.spots import Earliest, Latest, Spot, parse_spots
+from cordwood.client.admin.admin import Admin
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
@@ -116,8 +117,9 @@ def consume(
     follow = follow or (not until and _is_latest(start or []))
     selection = _Selection(partitions or [], start or [], until or [], follow, count, read_committed)
 
-    async def work(client: Client) -> None:
-        plan = await _plan(client, topic, selection)
+    async def work(admin: Admin) -> None:
+        client = admin.client
+        plan = await _plan(admin, topic, selection)
         total = None if follow else sum(plan.ends[p] - plan.positions[p] for p in plan.left) if plan.ends else 0
         # Where records go to the terminal, they are progress enough.
         wanted = not quiet and not follow and count is None and not sys.stdout.isatty()
@@ -134,17 +136,17 @@ def consume(
     run(access, work)
 
 
-async def _plan(client: Client, topic: str, selection: _Selection) -> FetchPlan:
-    partitions = _chosen(await _known_topic(client, topic), selection.partitions)
+async def _plan(admin: Admin, topic: str, selection: _Selection) -> FetchPlan:
+    partitions = _chosen(await _known_topic(admin.client, topic), selection.partitions)
     committed = selection.read_committed
-    starts, ends = await bounds(client, partitions, read_committed=committed)
+    starts, ends = await bounds(admin, partitions, read_committed=committed)
     positions = await resolve(
-        client, _spots(partitions, selection.start, Earliest()), starts, ends, read_committed=committed
+        admin, _spots(partitions, selection.start, Earliest()), starts, ends, read_committed=committed
     )
     stops: Offsets | None = None
     if not selection.follow:
         stops = await resolve(
-            client, _spots(partitions, selection.until, Latest()), starts, ends, read_committed=committed
+            admin, _spots(partitions, selection.until, Latest()), starts, ends, read_committed=committed
         )
     # Few records are wanted: no need for a broker to send many.
     limits = FetchLimits(partition_max_bytes=64 * 1024) if (selection.count or 1000) < 1000 else FetchLimits()

@@ -15,8 +15,9 @@ from cordwood.cli.group_description import describe_in_full, print_groups
 from cordwood.cli.group_offsets import delete_offsets, reset_offsets
 from cordwood.cli.name_choice import choose_names
 from cordwood.cli.output import note, print_json, print_table
-from cordwood.client.admin.groups import GroupDescription, GroupListing, delete_groups, describe_groups, list_groups
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.groups import GroupDescription, GroupListing
+from cordwood.client.admin.results import failures_of, settled
 from cordwood.client.errors import BrokerError, ClientError
 from cordwood.wire.errors import ErrorCode
 
@@ -84,10 +85,11 @@ def list_all(
 ) -> None:
     """List groups with their state, type, protocol and number of members."""
 
-    async def work(client: Client) -> list[tuple[GroupListing, int | None]]:
-        groups = {group.id: group for group in await list_groups(client, states=states or [], kinds=kinds or [])}
+    async def work(admin: Admin) -> list[tuple[GroupListing, int | None]]:
+        groups = {group.id: group for group in await admin.list_groups(states=states or [], types=kinds or [])}
         chosen = [groups[name] for name in choose_names("group", list(groups), patterns or [], missing_ok=True)]
-        described = await describe_groups(client, [group.id for group in chosen if group.kind in DESCRIBED_KINDS])
+        known = [group.id for group in chosen if group.kind in DESCRIBED_KINDS]
+        described = await settled(admin.describe_consumer_groups(known))
         return [(group, _size(described.get(group.id))) for group in chosen]
 
     listed = run(access, work)
@@ -119,11 +121,11 @@ def describe(
     if bool(patterns) == everything:
         raise typer.BadParameter("name groups, or give --all", param_hint="GROUP")
 
-    async def work(client: Client) -> list[dict[str, Any]]:
-        groups = await choose_groups(client, patterns or [])
+    async def work(admin: Admin) -> list[dict[str, Any]]:
+        groups = await choose_groups(admin, patterns or [])
         if everything:
             groups = [group for group in groups if group.kind in DESCRIBED_KINDS]
-        return await describe_in_full(client, await describe_known(client, groups))
+        return await describe_in_full(admin, await describe_known(admin, groups))
 
     described = run(access, work)
     both = members == offsets
@@ -162,8 +164,8 @@ def delete(
 ) -> None:
     """Delete groups that have no members, with their offsets."""
 
-    async def choose(client: Client) -> list[str]:
-        return [group.id for group in await choose_groups(client, patterns, missing_ok=if_exists)]
+    async def choose(admin: Admin) -> list[str]:
+        return [group.id for group in await choose_groups(admin, patterns, missing_ok=if_exists)]
 
     names = run(access, choose)
     if not names:
@@ -172,9 +174,11 @@ def delete(
     end_with(run(access, partial(_delete, names=names)))
 
 
-async def _delete(client: Client, names: Sequence[str]) -> list[ClientError]:
+async def _delete(admin: Admin, names: Sequence[str]) -> list[ClientError]:
     failures: list[ClientError] = []
-    for name, error in (await delete_groups(client, names)).items():
+    failed = await failures_of(admin.delete_consumer_groups(names))
+    for name in names:
+        error = failed.get(name)
         if error is None:
             note(f"deleted {name}")
         elif error.code == ErrorCode.NON_EMPTY_GROUP:

@@ -5,26 +5,22 @@ from itertools import groupby
 from typing import Any
 
 from cordwood.cli.output import print_facts, print_table
+from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.groups import GroupDescription, GroupMember
-from cordwood.client.admin.offsets import GroupOffsets, list_group_offsets
-from cordwood.client.client import Client
+from cordwood.client.admin.offsets import GroupOffsets
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import BrokerError, ClientError
-from cordwood.client.offsets import LATEST, list_offsets
+from cordwood.client.errors import ClientError
+from cordwood.client.offsets import LATEST
 
 Assignment = tuple[TopicPartition, ...]
 
 
-async def describe_in_full(client: Client, groups: Sequence[GroupDescription]) -> list[dict[str, Any]]:
+async def describe_in_full(admin: Admin, groups: Sequence[GroupDescription]) -> list[dict[str, Any]]:
     """As JSON has it."""
-    committed: dict[str, GroupOffsets] = {}
-    for group_id, offsets in (await list_group_offsets(client, [group.id for group in groups])).items():
-        if isinstance(offsets, BrokerError):
-            raise offsets
-        committed[group_id] = offsets
+    committed = await admin.list_consumer_group_offsets([group.id for group in groups])
     owned = {partition for group in groups for partition in _owners(group)}
-    ends = await _ends(client, owned.union(*committed.values()))
-    return [_described(client, group, committed[group.id], ends) for group in groups]
+    ends = await _ends(admin, owned.union(*committed.values()))
+    return [_described(admin, group, committed[group.id], ends) for group in groups]
 
 
 def print_groups(described: Sequence[dict[str, Any]], *, members: bool, offsets: bool) -> None:
@@ -84,7 +80,7 @@ def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _described(
-    client: Client, group: GroupDescription, committed: GroupOffsets, ends: dict[TopicPartition, int]
+    admin: Admin, group: GroupDescription, committed: GroupOffsets, ends: dict[TopicPartition, int]
 ) -> dict[str, Any]:
     owners = _owners(group)
     offsets = []
@@ -97,8 +93,8 @@ def _described(
                 "topic": partition.topic,
                 "partition": partition.partition,
                 "committedOffset": None if at is None else at.offset,
-                "committedLeaderEpoch": None if at is None or at.leader_epoch < 0 else at.leader_epoch,
-                "metadata": None if at is None else at.metadata,
+                "committedLeaderEpoch": None if at is None else at.leader_epoch,
+                "metadata": (at.metadata or None) if at is not None else None,
                 "endOffset": end,
                 # Below zero when a topic was deleted and created anew: then it is the offset that is wrong.
                 "lag": None if at is None or end is None else end - at.offset,
@@ -106,7 +102,7 @@ def _described(
                 "clientId": None if owner is None else owner.client_id,
             }
         )
-    coordinator = client.cluster.brokers.get(group.coordinator)
+    coordinator = admin.client.cluster.brokers.get(group.coordinator)
     lags = [offset["lag"] for offset in offsets if offset["lag"] is not None]
     return {
         "groupId": group.id,
@@ -158,18 +154,18 @@ def _assignment_text(assignment: list[dict[str, Any]] | None) -> str | None:
     return " ".join(f"{topic['topic']}:{','.join(map(str, topic['partitions']))}" for topic in assignment)
 
 
-async def _ends(client: Client, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+async def _ends(admin: Admin, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     """Of those that are there and led; a topic may be gone, and its offsets are not."""
-    topics = await client.all_topics() if partitions else {}
+    topics = await admin.list_topics(internal=True) if partitions else {}
     led = [
         partition
         for partition in partitions
         if partition.topic in topics
         and partition.partition < len(topics[partition.topic].partitions)
-        and topics[partition.topic].partitions[partition.partition].leader in client.cluster.brokers
+        and topics[partition.topic].partitions[partition.partition].leader in admin.client.cluster.brokers
     ]
     try:
-        listed = await list_offsets(client, dict.fromkeys(led, LATEST)) if led else {}
+        listed = await admin.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
     except ClientError:
         # A partition that lost its leader meanwhile costs the lag, not the description.
         return {}

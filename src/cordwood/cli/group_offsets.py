@@ -17,17 +17,13 @@ from cordwood.cli.output import note, print_json, print_table
 from cordwood.cli.partition_choice import PartitionChoice, chosen_partitions, parse_partition_choices
 from cordwood.cli.spots import AtTime, BadSpot, parse_spot
 from cordwood.cli.times import parse_duration_ms
-from cordwood.client.admin.groups import GroupDescription, list_groups
-from cordwood.client.admin.offsets import (
-    CommittedOffset,
-    GroupOffsets,
-    alter_group_offsets,
-    delete_group_offsets,
-    list_group_offsets,
-)
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.groups import GroupDescription
+from cordwood.client.admin.offsets import GroupOffsets
+from cordwood.client.admin.results import failures_of
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import BrokerError, ClientError
+from cordwood.client.errors import ClientError
+from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.runtime.clock import SystemClock
 from cordwood.wire.errors import ErrorCode
 
@@ -112,8 +108,8 @@ def delete_offsets(
     """Delete what a group has committed for topics that its members, if there are any, do not read."""
     choices = _choices(topics, all_topics)
 
-    async def choose(client: Client) -> list[TopicPartition]:
-        committed = await _committed(client, name)
+    async def choose(admin: Admin) -> list[TopicPartition]:
+        committed = await _committed(admin, name)
         for choice in choices or ():
             if not any(choice.has(partition) for partition in committed):
                 raise ClientError(f"group {name} has no committed offsets for {_choice_text(choice)}")
@@ -131,45 +127,43 @@ def delete_offsets(
 
 
 async def _plan(
-    client: Client, name: str, create: bool, target: Target, choices: Sequence[PartitionChoice] | None
+    admin: Admin, name: str, create: bool, target: Target, choices: Sequence[PartitionChoice] | None
 ) -> list[PlannedReset]:
     """Without choices: all that it has committed offsets for."""
-    committed = await _committed_of_inactive(client, name, create)
+    committed = await _committed_of_inactive(admin, name, create)
     if choices is not None:
-        partitions = await chosen_partitions(client, choices)
+        partitions = await chosen_partitions(admin, choices)
     else:
-        partitions = await _still_there(client, committed)
+        partitions = await _still_there(admin, committed)
         if not partitions:
             raise ClientError(f"group {name} has no committed offsets; --topic says what to reset")
-    return await plan_reset(client, dict.fromkeys(partitions, target), committed)
+    return await plan_reset(admin, dict.fromkeys(partitions, target), committed)
 
 
 async def _plan_fixed(
-    client: Client, name: str, create: bool, targets: dict[TopicPartition, Target]
+    admin: Admin, name: str, create: bool, targets: dict[TopicPartition, Target]
 ) -> list[PlannedReset]:
-    committed = await _committed_of_inactive(client, name, create)
-    await chosen_partitions(client, [PartitionChoice(partition.topic, (partition.partition,)) for partition in targets])
-    return await plan_reset(client, targets, committed)
+    committed = await _committed_of_inactive(admin, name, create)
+    await chosen_partitions(admin, [PartitionChoice(partition.topic, (partition.partition,)) for partition in targets])
+    return await plan_reset(admin, targets, committed)
 
 
-async def _committed_of_inactive(client: Client, name: str, create: bool) -> GroupOffsets:
+async def _committed_of_inactive(admin: Admin, name: str, create: bool) -> GroupOffsets:
     """Raises a `ClientError` for a group with members: they would go on from where they are, and commit that."""
-    group = await describe_one(client, name)
+    group = await describe_one(admin, name)
     if group is None:
         if create:
             return {}
-        raise await _no_such_group(client, name)
+        raise await _no_such_group(admin, name)
     if group.is_active:
         raise ClientError(_active_text(name, group))
-    return await _offsets_of(client, name)
+    return await _offsets_of(admin, name)
 
 
-async def _reset(client: Client, name: str, plan: Sequence[PlannedReset]) -> list[ClientError]:
-    offsets = {reset.partition: CommittedOffset(reset.after) for reset in plan}
+async def _reset(admin: Admin, name: str, plan: Sequence[PlannedReset]) -> list[ClientError]:
+    offsets = {reset.partition: OffsetAndMetadata(reset.after) for reset in plan}
     failures: list[ClientError] = []
-    for error in (await alter_group_offsets(client, name, offsets)).values():
-        if error is None:
-            continue
+    for error in (await failures_of(admin.alter_consumer_group_offsets(name, offsets))).values():
         if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS):
             return [ClientError(f"group {name} has got members meanwhile: nothing was reset ({error.code.name})")]
         failures.append(error)
@@ -177,38 +171,34 @@ async def _reset(client: Client, name: str, plan: Sequence[PlannedReset]) -> lis
     return failures
 
 
-async def _delete_offsets(client: Client, name: str, partitions: Sequence[TopicPartition]) -> list[ClientError]:
+async def _delete_offsets(admin: Admin, name: str, partitions: Sequence[TopicPartition]) -> list[ClientError]:
     failures: list[ClientError] = []
-    results = await delete_group_offsets(client, name, partitions)
-    for partition, error in results.items():
-        if error is not None and error.code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
+    for partition, error in (await failures_of(admin.delete_consumer_group_offsets(name, partitions))).items():
+        if error.code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
             failures.append(ClientError(f"{partition}: members of group {name} read it now ({error.code.name})"))
-        elif error is not None:
+        else:
             failures.append(error)
-    note(f"deleted {counted(len(results) - len(failures), 'offset')} of group {name}")
+    note(f"deleted {counted(len(partitions) - len(failures), 'offset')} of group {name}")
     return failures
 
 
-async def _committed(client: Client, name: str) -> GroupOffsets:
-    if await describe_one(client, name) is None:
-        raise await _no_such_group(client, name)
-    return await _offsets_of(client, name)
+async def _committed(admin: Admin, name: str) -> GroupOffsets:
+    if await describe_one(admin, name) is None:
+        raise await _no_such_group(admin, name)
+    return await _offsets_of(admin, name)
 
 
-async def _offsets_of(client: Client, name: str) -> GroupOffsets:
-    committed = (await list_group_offsets(client, [name]))[name]
-    if isinstance(committed, BrokerError):
-        raise committed
-    return committed
+async def _offsets_of(admin: Admin, name: str) -> GroupOffsets:
+    return (await admin.list_consumer_group_offsets([name]))[name]
 
 
-async def _no_such_group(client: Client, name: str) -> NoSuchName:
-    return NoSuchName("group", name, [group.id for group in await list_groups(client)])
+async def _no_such_group(admin: Admin, name: str) -> NoSuchName:
+    return NoSuchName("group", name, [group.id for group in await admin.list_groups()])
 
 
-async def _still_there(client: Client, committed: GroupOffsets) -> list[TopicPartition]:
+async def _still_there(admin: Admin, committed: GroupOffsets) -> list[TopicPartition]:
     """Offsets of a topic that is deleted stay until they expire."""
-    topics = await client.all_topics()
+    topics = await admin.list_topics(internal=True)
     return [
         partition
         for partition in committed

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from cordwood.cli.output import warn
 from cordwood.cli.reading import bounds, resolve
 from cordwood.cli.spots import AtOffset, Spot
+from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.offsets import GroupOffsets
-from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting
 
@@ -32,11 +32,11 @@ class PlannedReset:
 
 
 async def plan_reset(
-    client: Client, targets: Mapping[TopicPartition, Target], committed: GroupOffsets
+    admin: Admin, targets: Mapping[TopicPartition, Target], committed: GroupOffsets
 ) -> list[PlannedReset]:
     """Never outside of what a partition holds: what would be is cut to it, with a warning. Raises `BadSetting`."""
     partitions = sorted(targets)
-    starts, ends = await bounds(client, partitions, read_committed=False)
+    starts, ends = await bounds(admin, partitions, read_committed=False)
     spots = {}
     for partition in partitions:
         spot = _spot(partition, targets[partition], committed)
@@ -49,7 +49,7 @@ async def plan_reset(
                 )
             spot = replace(spot, offset=within)
         spots[partition] = spot
-    offsets = await resolve(client, spots, starts, ends, read_committed=False)
+    offsets = await resolve(admin, spots, starts, ends, read_committed=False)
     return [
         PlannedReset(partition, committed[partition].offset if partition in committed else None, offsets[partition])
         for partition in partitions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import typer
 
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
 from cordwood.wire.errors import ErrorCode
@@ -26,10 +26,10 @@ def parse_partition_choices(texts: Sequence[str], option: str) -> list[Partition
     return [_parse(text, option) for text in texts]
 
 
-async def chosen_partitions(client: Client, choices: Collection[PartitionChoice]) -> list[TopicPartition]:
+async def chosen_partitions(admin: Admin, choices: Collection[PartitionChoice]) -> list[TopicPartition]:
     """Those that are there, sorted. Raises a `ClientError` for a topic or partition that is not."""
     try:
-        topics = await client.topics(sorted({choice.topic for choice in choices}))
+        topics = await admin.client.topics(sorted({choice.topic for choice in choices}))
     except BrokerError as error:
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and error.subject is not None:
             raise ClientError(f"there is no {error.subject}") from error

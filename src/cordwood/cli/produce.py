@@ -17,7 +17,8 @@ from cordwood.cli.lines import LineSplitter, LineTooLong
 from cordwood.cli.output import note
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.record_format import BadFormat, unescape
-from cordwood.client.admin.topics import CreatedTopic, NewTopic, create_topics, until_led
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.topics import NewTopic
 from cordwood.client.batch_producer import ALL_REPLICAS, BatchProducer, ProduceOptions
 from cordwood.client.client import Client
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
@@ -130,10 +131,10 @@ def produce(
     inputs = _open(files or ["-"])
     position = _Position()
 
-    async def work(client: Client) -> None:
+    async def work(admin: Admin) -> None:
         if create:
-            await _create(client, topic)
-        producer = await _start(client, topic, options)
+            await _create(admin, topic)
+        producer = await _start(admin.client, topic, options)
         try:
             with progress(topic, inputs.size_bytes, wanted=not quiet and not inputs.is_terminal) as update:
                 try:
@@ -196,12 +197,14 @@ async def _start(client: Client, topic: str, options: ProduceOptions) -> BatchPr
         raise
 
 
-async def _create(client: Client, topic: str) -> None:
-    created = (await create_topics(client, [NewTopic(topic)]))[topic]
-    if isinstance(created, CreatedTopic):
-        await until_led(client, [topic])
-    elif created.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-        raise created
+async def _create(admin: Admin, topic: str) -> None:
+    try:
+        await admin.create_topics([NewTopic(topic)])
+    except BrokerError as error:
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+    else:
+        await admin.until_topics_led([topic])
 
 
 def _open(files: Sequence[str]) -> Inputs:

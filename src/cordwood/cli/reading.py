@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 
 from cordwood.cli.spots import AtOffset, AtTime, BeforeEnd, Earliest, Spot
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting
-from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
+from cordwood.client.offsets import EARLIEST, LATEST
 
 Offsets = dict[TopicPartition, int]
 
 
 async def resolve(
-    client: Client, spots: Mapping[TopicPartition, Spot], starts: Offsets, ends: Offsets, *, read_committed: bool
+    admin: Admin, spots: Mapping[TopicPartition, Spot], starts: Offsets, ends: Offsets, *, read_committed: bool
 ) -> Offsets:
     """An offset for each spot. Raises `BadSetting` for one that the partition does not have."""
     times = {partition: spot.timestamp_ms for partition, spot in spots.items() if isinstance(spot, AtTime)}
-    found = await list_offsets(client, times, read_committed=read_committed) if times else {}
+    found = await admin.list_offsets(times, read_committed=read_committed) if times else {}
     offsets = {}
     for partition, spot in spots.items():
         start, end = starts[partition], ends[partition]
@@ -37,10 +37,10 @@ async def resolve(
     return offsets
 
 
-async def bounds(client: Client, partitions: list[TopicPartition], *, read_committed: bool) -> tuple[Offsets, Offsets]:
+async def bounds(admin: Admin, partitions: list[TopicPartition], *, read_committed: bool) -> tuple[Offsets, Offsets]:
     """Where each partition begins and ends now."""
-    starts = await list_offsets(client, dict.fromkeys(partitions, EARLIEST), read_committed=read_committed)
-    ends = await list_offsets(client, dict.fromkeys(partitions, LATEST), read_committed=read_committed)
+    starts = await admin.list_offsets(dict.fromkeys(partitions, EARLIEST), read_committed=read_committed)
+    ends = await admin.list_offsets(dict.fromkeys(partitions, LATEST), read_committed=read_committed)
     return (
         {partition: listed.offset for partition, listed in starts.items()},
         {partition: listed.offset for partition, listed in ends.items()},

@@ -15,17 +15,10 @@ from cordwood.cli.output import note, print_json, print_table
 from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible
 from cordwood.cli.topic_description import describe_topics, print_descriptions
-from cordwood.client.admin.configs import AlterOperation, ConfigChange, Resource, ResourceType, alter_config
-from cordwood.client.admin.topics import (
-    CreatedTopic,
-    NewTopic,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    until_gone,
-    until_led,
-)
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.configs import AlterOperation, ConfigChange, ConfigResource, ConfigResourceType
+from cordwood.client.admin.results import failures_of, settled
+from cordwood.client.admin.topics import CreatedTopic, NewTopic
 from cordwood.client.cluster import Topic
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
@@ -112,7 +105,7 @@ def list_topics(
     access: Access, patterns: OptionalPatterns = None, internal: Internal = False, as_json: AsJson = False
 ) -> None:
     """List topics: a table on a terminal, one name a line in a pipe."""
-    topics = choose_visible(run(access, Client.all_topics), patterns or [], internal)
+    topics = choose_visible(run(access, partial(Admin.list_topics, internal=True)), patterns or [], internal)
     if as_json:
         print_json([_listed_as_json(topic) for topic in topics])
     elif not sys.stdout.isatty():
@@ -132,9 +125,9 @@ def describe(
 ) -> None:
     """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults."""
 
-    async def work(client: Client) -> list[dict[str, Any]]:
-        topics = await choose_topics(client, patterns or [], internal)
-        return await describe_topics(client, topics)
+    async def work(admin: Admin) -> list[dict[str, Any]]:
+        topics = await choose_topics(admin, patterns or [], internal)
+        return await describe_topics(admin, topics)
 
     described = run(access, work)
     if as_json:
@@ -183,8 +176,8 @@ def delete(
 ) -> None:
     """Delete topics with all their records."""
 
-    async def choose(client: Client) -> list[str]:
-        return [topic.name for topic in await choose_topics(client, patterns, internal=True, missing_ok=if_exists)]
+    async def choose(admin: Admin) -> list[str]:
+        return [topic.name for topic in await choose_topics(admin, patterns, internal=True, missing_ok=if_exists)]
 
     names = run(access, choose)
     if not names:
@@ -193,47 +186,42 @@ def delete(
     end_with(run(access, partial(_delete, names=names)))
 
 
-async def _create(client: Client, topics: Sequence[NewTopic], dry_run: bool) -> list[CreatedTopic | BrokerError]:
+async def _create(admin: Admin, topics: Sequence[NewTopic], dry_run: bool) -> list[CreatedTopic | BrokerError]:
     results: list[CreatedTopic | BrokerError] = []
     with progress("creating", len(topics), wanted=len(topics) > _TOPICS_PER_REQUEST, unit="topics") as update:
         for some in _portions(topics):
-            told = await create_topics(client, some, validate_only=dry_run)
+            told = await settled(admin.create_topics(some, validate_only=dry_run))
             results += [told[topic.name] for topic in some]
             update(len(results), len(results))
     if not dry_run:
-        await until_led(client, [result.name for result in results if isinstance(result, CreatedTopic)])
+        await admin.until_topics_led([result.name for result in results if isinstance(result, CreatedTopic)])
     return results
 
 
 async def _alter(
-    client: Client, patterns: Sequence[str], partitions: int | None, changes: Sequence[ConfigChange], dry_run: bool
+    admin: Admin, patterns: Sequence[str], partitions: int | None, changes: Sequence[ConfigChange], dry_run: bool
 ) -> None:
-    names = [topic.name for topic in await choose_topics(client, patterns, internal=True)]
+    names = [topic.name for topic in await choose_topics(admin, patterns, internal=True)]
     # What can be refused without harm comes first.
     if partitions is not None:
-        failed = await create_partitions(client, dict.fromkeys(names, partitions), validate_only=dry_run)
-        for error in failed.values():
-            if error is not None:
-                raise error
+        await admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)
         if not dry_run:
-            await until_led(client, names, partitions)
+            await admin.until_topics_led(names, partitions)
     if changes:
-        for name in names:
-            await alter_config(client, Resource(ResourceType.TOPIC, name), changes, validate_only=dry_run)
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+        await admin.incremental_alter_configs(dict.fromkeys(resources, changes), validate_only=dry_run)
 
 
-async def _delete(client: Client, names: Sequence[str]) -> list[BrokerError]:
-    failures = []
-    deleted = []
+async def _delete(admin: Admin, names: Sequence[str]) -> list[BrokerError]:
+    failures: list[BrokerError] = []
+    deleted: list[str] = []
     with progress("deleting", len(names), wanted=len(names) > _TOPICS_PER_REQUEST, unit="topics") as update:
         for some in _portions(names):
-            for name, error in (await delete_topics(client, some)).items():
-                if error is None:
-                    deleted.append(name)
-                else:
-                    failures.append(error)
+            failed = await failures_of(admin.delete_topics(some))
+            failures += failed.values()
+            deleted += [name for name in some if name not in failed]
             update(len(deleted), len(deleted))
-        await until_gone(client, deleted)
+        await admin.until_topics_gone(deleted)
     for name in deleted:
         note(f"deleted {name}")
     return failures

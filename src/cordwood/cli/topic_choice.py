@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
 from cordwood.client.cluster import Topic
 from cordwood.client.errors import ClientError
 
@@ -15,18 +15,18 @@ class NoSuchTopic(ClientError):
 
 
 async def choose_topics(
-    client: Client, patterns: Sequence[str], internal: bool, *, missing_ok: bool = False
+    admin: Admin, patterns: Sequence[str], internal: bool, *, missing_ok: bool = False
 ) -> list[Topic]:
     """In the order of their names. Raises `NoSuchTopic`, or a `BrokerError` for a name that is not there."""
     names = [pattern for pattern in patterns if not is_pattern(pattern)]
     if names and len(names) == len(patterns) and not missing_ok:
-        return [topic for _, topic in sorted((await client.topics(names)).items())]
-    everything = await client.all_topics()
+        return [topic for _, topic in sorted((await admin.client.topics(names)).items())]
+    everything = await admin.list_topics(internal=True)
     missing = [name for name in names if name not in everything]
     if missing and not missing_ok:
         # A broker may be behind; who was asked by name looks twice.
-        await client.topics(missing)
-        everything = dict(client.cluster.topics)
+        await admin.client.topics(missing)
+        everything = dict(admin.client.cluster.topics)
     chosen = choose_visible(everything, patterns, internal)
     unmatched = [pattern for pattern in patterns if is_pattern(pattern) and not _matching(everything, pattern)]
     if unmatched and not missing_ok:

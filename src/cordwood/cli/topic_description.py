@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from cordwood.cli.output import print_facts, print_table
-from cordwood.client.admin.configs import ConfigEntry, Resource, ResourceType, describe_config
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.configs import ConfigEntry, ConfigResource, ConfigResourceType
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import ClientError
-from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
+from cordwood.client.offsets import EARLIEST, LATEST
 from cordwood.wire.primitives import uuid_text
 
 # Values that the topic has from the brokers' files are worth a line, too; those of nobody are not.
@@ -17,14 +17,14 @@ _PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "offlin
 _AT_ONCE = 8
 
 
-async def describe_topics(client: Client, topics: Sequence[Topic]) -> list[dict[str, Any]]:
+async def describe_topics(admin: Admin, topics: Sequence[Topic]) -> list[dict[str, Any]]:
     """As JSON has it."""
-    await client.topics([topic.name for topic in topics])
+    await admin.client.topics([topic.name for topic in topics])
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def describe(topic: Topic) -> dict[str, Any]:
         async with room:
-            return await _describe(client, topic)
+            return await _describe(admin, topic)
 
     return await asyncio.gather(*(describe(topic) for topic in topics))
 
@@ -61,16 +61,17 @@ _JSON_NAMES = {
 }
 
 
-async def _describe(client: Client, topic: Topic) -> dict[str, Any]:
+async def _describe(admin: Admin, topic: Topic) -> dict[str, Any]:
     # Without a leader there are no offsets, and waiting for one is not what was asked.
     led = [
         TopicPartition(topic.name, partition.index)
         for partition in topic.partitions
-        if partition.leader in client.cluster.brokers
+        if partition.leader in admin.client.cluster.brokers
     ]
-    starts = await _offsets(client, led, EARLIEST)
-    ends = await _offsets(client, led, LATEST)
-    configs = await describe_config(client, Resource(ResourceType.TOPIC, topic.name))
+    starts = await _offsets(admin, led, EARLIEST)
+    ends = await _offsets(admin, led, LATEST)
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
+    configs = (await admin.describe_configs([resource]))[resource]
     return {
         "name": topic.name,
         "topicId": uuid_text(topic.id),
@@ -92,9 +93,9 @@ async def _describe(client: Client, topic: Topic) -> dict[str, Any]:
     }
 
 
-async def _offsets(client: Client, partitions: Sequence[TopicPartition], which: int) -> dict[int, int]:
+async def _offsets(admin: Admin, partitions: Sequence[TopicPartition], which: int) -> dict[int, int]:
     try:
-        listed = await list_offsets(client, dict.fromkeys(partitions, which))
+        listed = await admin.list_offsets(dict.fromkeys(partitions, which))
     except ClientError:
         # A partition that lost its leader meanwhile costs the offsets, not the description.
         return {}

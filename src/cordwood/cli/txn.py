@@ -14,17 +14,13 @@ from cordwood.cli.partition_choice import chosen_partitions, parse_partition_cho
 from cordwood.cli.times import duration_text, parse_duration_ms, time_text
 from cordwood.cli.txn_abort import abort
 from cordwood.cli.txn_description import choose_transactions, described_as_json, print_transactions
+from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.transactions import (
     ActiveProducer,
     OpenTransaction,
     TransactionDescription,
     TransactionListing,
-    describe_producers,
-    find_owners,
-    list_open,
-    list_transactions,
 )
-from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.runtime.clock import SystemClock
 
@@ -83,9 +79,9 @@ def list_all(
     """List transactional ids with their state, producer id and coordinator."""
     running_ms = None if longer_than is None else _duration_ms(longer_than, "--longer-than")
 
-    async def work(client: Client) -> list[TransactionListing]:
-        listed = await list_transactions(
-            client, states=states or [], producer_ids=producer_ids or [], running_ms=running_ms
+    async def work(admin: Admin) -> list[TransactionListing]:
+        listed = await admin.list_transactions(
+            states=states or [], producer_ids=producer_ids or [], running_ms=running_ms
         )
         known = {transaction.transactional_id: transaction for transaction in listed}
         chosen = choose_names("transactional id", list(known), patterns or [], missing_ok=True)
@@ -120,8 +116,8 @@ def describe(
 ) -> None:
     """Show transactions: state, producer, timeout, since when one is open, and the partitions it has written to."""
 
-    async def work(client: Client) -> list[TransactionDescription]:
-        return await choose_transactions(client, patterns)
+    async def work(admin: Admin) -> list[TransactionDescription]:
+        return await choose_transactions(admin, patterns)
 
     now_ms = SystemClock().now_ms()
     described = [described_as_json(transaction, now_ms) for transaction in run(access, work)]
@@ -149,8 +145,8 @@ def producers(
     """Show the producers that partitions remember, and where their open transactions begin."""
     choices = parse_partition_choices(topics, "TOPIC")
 
-    async def work(client: Client) -> dict[TopicPartition, list[ActiveProducer]]:
-        return await describe_producers(client, await chosen_partitions(client, choices))
+    async def work(admin: Admin) -> dict[TopicPartition, list[ActiveProducer]]:
+        return await admin.describe_producers(await chosen_partitions(admin, choices))
 
     rows = [(partition, producer) for partition, found in run(access, work).items() for producer in found]
     if as_json:
@@ -203,11 +199,13 @@ def find_hanging(
     now_ms = SystemClock().now_ms()
     before_ms = now_ms - _duration_ms(older_than, "--older-than")
 
-    async def work(client: Client) -> list[OpenTransaction]:
-        partitions = await (chosen_partitions(client, choices) if choices else _all_partitions(client))
-        transactions = await list_open(client, partitions)
+    async def work(admin: Admin) -> list[OpenTransaction]:
+        partitions = await (chosen_partitions(admin, choices) if choices else _all_partitions(admin))
+        transactions = await admin.list_open_transactions(partitions)
         old = [transaction for transaction in transactions if transaction.producer.last_timestamp <= before_ms]
-        return [transaction for transaction, owner in (await find_owners(client, old)).items() if owner is None]
+        return [
+            transaction for transaction, owner in (await admin.find_transaction_owners(old)).items() if owner is None
+        ]
 
     hanging = run(access, work)
     if as_json:
@@ -239,13 +237,13 @@ app.command(
 )(abort)
 
 
-async def _all_partitions(client: Client) -> Sequence[TopicPartition]:
+async def _all_partitions(admin: Admin) -> Sequence[TopicPartition]:
     """Those that have a leader to ask."""
     return [
         TopicPartition(topic.name, partition.index)
-        for topic in (await client.all_topics()).values()
+        for topic in (await admin.list_topics(internal=True)).values()
         for partition in topic.partitions
-        if partition.leader in client.cluster.brokers
+        if partition.leader in admin.client.cluster.brokers
     ]
 
 

@@ -10,15 +10,8 @@ from cordwood.cli.completion import complete_topic, complete_transaction
 from cordwood.cli.consent import Yes, confirm, counted
 from cordwood.cli.partition_choice import PartitionChoice, chosen_partitions, parse_partition_choices
 from cordwood.cli.txn_description import describe_one
-from cordwood.client.admin.transactions import (
-    OpenTransaction,
-    TransactionDescription,
-    abort_in_partition,
-    fence_producer,
-    find_owners,
-    list_open,
-)
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.transactions import OpenTransaction, TransactionDescription
 from cordwood.client.errors import ClientError
 
 
@@ -70,8 +63,8 @@ def abort(
 
 
 def _abort_open(access: Access, transactional_id: str, yes: bool) -> None:
-    async def look(client: Client) -> TransactionDescription:
-        transaction = await describe_one(client, transactional_id)
+    async def look(admin: Admin) -> TransactionDescription:
+        transaction = await describe_one(admin, transactional_id)
         if transaction.state != "Ongoing":
             raise ClientError(
                 f"transactional id {transactional_id} has no open transaction; its state is {transaction.state}"
@@ -84,21 +77,22 @@ def _abort_open(access: Access, transactional_id: str, yes: bool) -> None:
         f"and fence its producer {transaction.producer_id} (epoch {transaction.producer_epoch})?",
         yes,
     )
-    producer_id, epoch = run(
-        access, partial(fence_producer, transactional_id=transactional_id, timeout_ms=transaction.timeout_ms)
+    fence = partial(
+        Admin.fence_producers, transactional_ids=[transactional_id], transaction_timeout_ms=transaction.timeout_ms
     )
+    taken = run(access, fence)[transactional_id]
     print(
         f"aborted the transaction of {transactional_id} by taking the id over: its producer {transaction.producer_id} "
-        f"(epoch {transaction.producer_epoch}) is fenced by producer {producer_id} (epoch {epoch})"
+        f"(epoch {transaction.producer_epoch}) is fenced by producer {taken.producer_id} (epoch {taken.producer_epoch})"
     )
 
 
 def _abort_hanging(
     access: Access, choice: PartitionChoice, start_offset: int | None, producer_id: int | None, yes: bool
 ) -> None:
-    async def look(client: Client) -> OpenTransaction:
-        transaction = await _open_transaction(client, choice, start_offset, producer_id)
-        owner = (await find_owners(client, [transaction]))[transaction]
+    async def look(admin: Admin) -> OpenTransaction:
+        transaction = await _open_transaction(admin, choice, start_offset, producer_id)
+        owner = (await admin.find_transaction_owners([transaction]))[transaction]
         if owner is not None:
             name = owner.transactional_id
             raise ClientError(
@@ -106,10 +100,6 @@ def _abort_hanging(
                 f"which cordwood txn abort {name} aborts"
             )
         return transaction
-
-    async def write(client: Client) -> None:
-        await client.topics([choice.topic])
-        await abort_in_partition(client, transaction)
 
     transaction = run(access, look)
     producer = transaction.producer
@@ -119,16 +109,16 @@ def _abort_hanging(
         f"{producer.txn_start_offset} on?",
         yes,
     )
-    run(access, write)
+    run(access, partial(Admin.abort_transaction, hanging=transaction))
     print(f"aborted the transaction of {whose} by an abort marker in {transaction.partition}, and nowhere else")
 
 
 async def _open_transaction(
-    client: Client, choice: PartitionChoice, start_offset: int | None, producer_id: int | None
+    admin: Admin, choice: PartitionChoice, start_offset: int | None, producer_id: int | None
 ) -> OpenTransaction:
     """Raises a `ClientError` that says what is open instead."""
-    (partition,) = await chosen_partitions(client, [choice])
-    transactions = await list_open(client, [partition])
+    (partition,) = await chosen_partitions(admin, [choice])
+    transactions = await admin.list_open_transactions([partition])
     for transaction in transactions:
         if start_offset in (None, transaction.producer.txn_start_offset) and producer_id in (
             None,

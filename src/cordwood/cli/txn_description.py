@@ -6,35 +6,30 @@ from typing import Any
 from cordwood.cli.name_choice import NoSuchName, choose_names
 from cordwood.cli.output import print_facts, print_table
 from cordwood.cli.times import duration_text, time_text
-from cordwood.client.admin.transactions import TransactionDescription, describe_transactions, list_transactions
-from cordwood.client.client import Client
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.transactions import TransactionDescription
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
-async def choose_transactions(client: Client, patterns: Sequence[str]) -> list[TransactionDescription]:
+async def choose_transactions(admin: Admin, patterns: Sequence[str]) -> list[TransactionDescription]:
     """Raises a `ClientError` for one that is not there."""
-    known = [transaction.transactional_id for transaction in await list_transactions(client)]
+    known = [transaction.transactional_id for transaction in await admin.list_transactions()]
     names = choose_names("transactional id", known, patterns)
-    found = []
-    for description in (await describe_transactions(client, names)).values():
-        if isinstance(description, BrokerError):
-            raise description
-        found.append(description)
-    return found
+    return list((await admin.describe_transactions(names)).values())
 
 
-async def describe_one(client: Client, transactional_id: str) -> TransactionDescription:
+async def describe_one(admin: Admin, transactional_id: str) -> TransactionDescription:
     """Raises a `ClientError` if it is not there."""
-    description = (await describe_transactions(client, [transactional_id]))[transactional_id]
-    if not isinstance(description, BrokerError):
-        return description
-    if description.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        known = [transaction.transactional_id for transaction in await list_transactions(client)]
-        raise NoSuchName("transactional id", transactional_id, known)
-    raise description
+    try:
+        return (await admin.describe_transactions([transactional_id]))[transactional_id]
+    except BrokerError as error:
+        if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            raise
+        known = [transaction.transactional_id for transaction in await admin.list_transactions()]
+        raise NoSuchName("transactional id", transactional_id, known) from error
 
 
 def described_as_json(transaction: TransactionDescription, now_ms: int) -> dict[str, Any]:

@@ -2,21 +2,43 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BrokerError
-from cordwood.client.leaders import ask_leaders
+from cordwood.client.leaders import Ask, ask_leaders
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
+
+class OffsetSpec(IntEnum):
+    """What stands where a time could."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    """The first record with the highest timestamp (Kafka 3.0+)."""
+    EARLIEST_LOCAL = -4
+    """The first that is not in remote storage alone."""
+    LATEST_TIERED = -5
+    """The last that is in remote storage."""
+    EARLIEST_PENDING_UPLOAD = -6
+    """The first that is not in remote storage yet."""
+
+
+LATEST = OffsetSpec.LATEST
+EARLIEST = OffsetSpec.EARLIEST
+MAX_TIMESTAMP = OffsetSpec.MAX_TIMESTAMP
 
 # The first version that knows the special timestamp.
-_AT_LEAST = {MAX_TIMESTAMP: 7}
+_AT_LEAST: Mapping[int, int] = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
 _CONSUMER = -1
 
 
@@ -31,10 +53,15 @@ class ListedOffset:
 async def list_offsets(
     client: Client, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, ListedOffset]:
-    """`wanted` says for each partition LATEST, EARLIEST, MAX_TIMESTAMP, or a time in ms since the epoch.
+    """`wanted` says for each partition an `OffsetSpec`, or a time in ms since the epoch.
 
     The latest is the offset of the next record; with `read_committed`, of the first that is still undecided.
     """
+    return await ask_leaders(client, wanted, asking_for_offsets(client, read_committed=read_committed))
+
+
+def asking_for_offsets(client: Client, *, read_committed: bool) -> Ask[int, ListedOffset]:
+    """The question that leaders are asked."""
 
     async def ask(
         broker: BrokerConnection, asked: Mapping[TopicPartition, int]
@@ -52,7 +79,7 @@ async def list_offsets(
                     answers[partition] = ListedOffset(told.offset, told.timestamp, told.leader_epoch)
         return answers
 
-    return await ask_leaders(client, wanted, ask)
+    return ask
 
 
 def _request(client: Client, asked: Mapping[TopicPartition, int], read_committed: bool) -> ListOffsetsRequest:

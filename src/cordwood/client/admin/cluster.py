@@ -1,30 +1,40 @@
-"""What a cluster is made of: brokers, features, the quorum of its controllers."""
+"""What a cluster is made of: brokers, controllers, features, the quorum; taking a broker out."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
+from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import Broker
-from cordwood.client.errors import BrokerError
+from cordwood.client.errors import BrokerError, NetworkFailed, UnsupportedByBroker
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.describe_cluster import DescribeClusterRequest
+from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from cordwood.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     ReplicaState,
     RequestPartitionData,
     RequestTopicData,
 )
+from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from cordwood.wire.primitives import Uuid
 
 _METADATA_TOPIC = "__cluster_metadata"
+# Of DescribeCluster: the first that tells brokers from controllers, the first with fenced brokers.
+_WITH_ENDPOINTS = 1
+_WITH_FENCED = 2
+_CONTROLLERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
     id: str
     controller: int
-    """In KRaft not the quorum's leader, but a broker that passes requests on to it."""
+    """In KRaft, as brokers tell it, not the quorum's leader but a broker that passes requests on to it."""
     brokers: tuple[Broker, ...]
+    """Where controllers were asked, these."""
     fenced: frozenset[int]
 
 
@@ -36,6 +46,20 @@ class FeatureLevels:
     finalized: int | None
     min_supported: int
     max_supported: int
+
+
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+    """Metadata may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    level: int
+    """0 turns the feature off."""
+    upgrade_type: UpgradeType = UpgradeType.UPGRADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +78,31 @@ class Quorum:
     high_watermark: int
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
+    controllers: Mapping[int, tuple[Address, ...]]
+    """Where each is reached, of all its listeners; empty before Kafka 3.9."""
 
 
-async def describe_cluster(client: Client) -> ClusterDescription:
-    response = await client.ask_any(DescribeClusterRequest())
-    if response.error_code != ErrorCode.NONE:
-        raise BrokerError(response.error_code, response.error_message)
-    brokers = sorted(
-        (Broker(told.broker_id, Address(told.host, told.port), told.rack) for told in response.brokers),
-        key=lambda broker: broker.id,
-    )
-    fenced = frozenset(told.broker_id for told in response.brokers if told.is_fenced)
-    return ClusterDescription(response.cluster_id, response.controller_id, tuple(brokers), fenced)
+async def describe_cluster(client: Client, *, include_fenced: bool = False) -> ClusterDescription:
+    # Only version 2 can be asked for those that are fenced.
+    request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
+    return _described(await client.ask_any(request, at_least=_WITH_FENCED if include_fenced else 0))
+
+
+async def describe_controllers(client: Client) -> ClusterDescription:
+    """As the controllers themselves tell it, whom DescribeQuorum says where to find (Kafka 3.9+)."""
+    quorum = await describe_quorum(client)
+    addresses = [address for listeners in quorum.controllers.values() for address in listeners]
+    if not addresses:
+        raise UnsupportedByBroker("the broker does not tell where controllers are reached")
+    failures = []
+    for address in addresses:
+        try:
+            connection = await client.connection(address)
+            request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+            return _described(await connection.ask(request, at_least=_WITH_ENDPOINTS))
+        except NetworkFailed as error:
+            failures.append(str(error))
+    raise NetworkFailed("no controller answers: " + "; ".join(failures))
 
 
 async def describe_features(client: Client) -> list[FeatureLevels]:
@@ -74,6 +111,43 @@ async def describe_features(client: Client) -> list[FeatureLevels]:
         FeatureLevels(name, versions.finalized_features.get(name), supported.low, supported.high)
         for name, supported in sorted(versions.supported_features.items())
     ]
+
+
+async def update_features(
+    client: Client, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
+) -> dict[str, BrokerError | None]:
+    """What became of each; None is success."""
+    request = UpdateFeaturesRequest(
+        timeout_ms=client.settings.request_timeout_ms,
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.upgrade_type)
+            for name, update in updates.items()
+        ],
+        validate_only=validate_only,
+    )
+
+    def errors(response: UpdateFeaturesResponse) -> Collection[int]:
+        return [response.error_code]
+
+    response = await client.ask_controller(request, errors)
+    outcomes = {told.feature: failure(told.error_code, told.error_message, told.feature) for told in response.results}
+    if response.error_code != ErrorCode.NONE:
+        # All or nothing: from version 2 on one error stands for all of them.
+        if any(outcomes.values()):
+            return {name: outcomes.get(name) for name in updates}
+        raise BrokerError(response.error_code, response.error_message)
+    return {name: outcomes.get(name) for name in updates}
+
+
+async def unregister_broker(client: Client, broker_id: int) -> None:
+    """Forgets a broker that is gone for good (KRaft). Raises a `BrokerError`."""
+
+    def errors(response: UnregisterBrokerResponse) -> Collection[int]:
+        return [response.error_code]
+
+    response = await client.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), errors)
+    if response.error_code != ErrorCode.NONE:
+        raise BrokerError(response.error_code, response.error_message, f"broker {broker_id}")
 
 
 async def describe_quorum(client: Client) -> Quorum:
@@ -92,7 +166,22 @@ async def describe_quorum(client: Client) -> Quorum:
         told.high_watermark,
         tuple(_replica(state) for state in told.current_voters),
         tuple(_replica(state) for state in told.observers),
+        {
+            node.node_id: tuple(Address(listener.host, listener.port) for listener in node.listeners)
+            for node in response.nodes
+        },
     )
+
+
+def _described(response: DescribeClusterResponse) -> ClusterDescription:
+    if response.error_code != ErrorCode.NONE:
+        raise BrokerError(response.error_code, response.error_message)
+    brokers = sorted(
+        (Broker(told.broker_id, Address(told.host, told.port), told.rack) for told in response.brokers),
+        key=lambda broker: broker.id,
+    )
+    fenced = frozenset(told.broker_id for told in response.brokers if told.is_fenced)
+    return ClusterDescription(response.cluster_id, response.controller_id, tuple(brokers), fenced)
 
 
 def _replica(state: ReplicaState) -> QuorumReplica:

@@ -1,12 +1,17 @@
 """Reading and changing configurations of topics, brokers, loggers, groups and client metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeVar
 
+from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages import alter_configs as replacing
+from cordwood.wire.messages import incremental_alter_configs as incremental
+from cordwood.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from cordwood.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -14,15 +19,16 @@ from cordwood.wire.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from cordwood.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from cordwood.wire.messages.list_config_resources import ListConfigResourcesRequest
+from cordwood.wire.schema import Request
+
+Altered = TypeVar("Altered", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 
 
-class ResourceType(IntEnum):
+class ConfigResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
@@ -31,8 +37,8 @@ class ResourceType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    type: ResourceType
+class ConfigResource:
+    type: ConfigResourceType
     name: str
     """Of a broker its id; empty for what holds for all brokers."""
 
@@ -115,73 +121,127 @@ class ConfigChange:
     value: str | None = None
 
 
-async def describe_config(
-    client: Client, resource: Resource, names: Sequence[str] | None = None, *, documentation: bool = False
-) -> list[ConfigEntry]:
-    """All entries, or those of `names`, sorted."""
-    request = DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(
-                resource_type=resource.type,
-                resource_name=resource.name,
-                configuration_keys=None if names is None else list(names),
-            )
-        ],
-        include_synonyms=True,
-        include_documentation=documentation,
-    )
-    broker = _home(resource)
-    response: DescribeConfigsResponse
-    response = await (client.ask_any(request) if broker is None else client.ask_broker(broker, request))
-    for told in response.results:
-        if told.error_code != ErrorCode.NONE:
-            raise BrokerError(told.error_code, told.error_message, str(resource))
-    entries = [_entry(config) for told in response.results for config in told.configs]
-    return sorted(entries, key=lambda entry: entry.name)
+async def describe_configs(
+    client: Client,
+    resources: Collection[ConfigResource],
+    names: Collection[str] | None = None,
+    *,
+    documentation: bool = False,
+) -> dict[ConfigResource, list[ConfigEntry] | BrokerError]:
+    """Of each all entries, or those of `names`, sorted."""
+    keys = None if names is None else list(names)
+    described: dict[ConfigResource, list[ConfigEntry] | BrokerError] = {}
+    for home, some in _by_home(resources).items():
+        request = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(
+                    resource_type=resource.type, resource_name=resource.name, configuration_keys=keys
+                )
+                for resource in some
+            ],
+            include_synonyms=True,
+            include_documentation=documentation,
+        )
+        response: DescribeConfigsResponse
+        response = await (client.ask_any(request) if home is None else client.ask_broker(home, request))
+        for told in response.results:
+            resource = ConfigResource(ConfigResourceType(told.resource_type), told.resource_name)
+            entries = sorted((_entry(config) for config in told.configs), key=lambda entry: entry.name)
+            described[resource] = failure(told.error_code, told.error_message, str(resource)) or entries
+    return {resource: described[resource] for resource in resources}
 
 
-async def alter_config(
-    client: Client, resource: Resource, changes: Sequence[ConfigChange], *, validate_only: bool = False
-) -> None:
-    """All of the changes or none. Raises a `BrokerError` that says why."""
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            AlterConfigsResource(
-                resource_type=resource.type,
-                resource_name=resource.name,
-                configs=[
-                    AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
-                    for change in changes
-                ],
-            )
-        ],
-        validate_only=validate_only,
-    )
-    broker = _home(resource)
-    response: IncrementalAlterConfigsResponse
-    response = await (client.ask_any(request) if broker is None else client.ask_broker(broker, request))
-    for told in response.responses:
-        if told.error_code != ErrorCode.NONE:
-            raise BrokerError(told.error_code, told.error_message, str(resource))
+async def incremental_alter_configs(
+    client: Client, changes: Mapping[ConfigResource, Collection[ConfigChange]], *, validate_only: bool = False
+) -> dict[ConfigResource, BrokerError | None]:
+    """All changes of a resource or none; what became of each."""
+
+    def request(resources: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
+        return IncrementalAlterConfigsRequest(
+            resources=[
+                incremental.AlterConfigsResource(
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                    configs=[
+                        incremental.AlterableConfig(
+                            name=change.name, config_operation=change.operation, value=change.value
+                        )
+                        for change in changes[resource]
+                    ],
+                )
+                for resource in resources
+            ],
+            validate_only=validate_only,
+        )
+
+    return await _alter(client, changes, request)
 
 
-async def list_config_resources(client: Client, types: Sequence[ResourceType] = ()) -> list[Resource]:
+async def alter_configs(
+    client: Client, configs: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+) -> dict[ConfigResource, BrokerError | None]:
+    """Puts these in the place of all that was set: what is not named goes back to its default."""
+
+    def request(resources: Sequence[ConfigResource]) -> AlterConfigsRequest:
+        return AlterConfigsRequest(
+            resources=[
+                replacing.AlterConfigsResource(
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                    configs=[
+                        replacing.AlterableConfig(name=name, value=value) for name, value in configs[resource].items()
+                    ],
+                )
+                for resource in resources
+            ],
+            validate_only=validate_only,
+        )
+
+    return await _alter(client, configs, request)
+
+
+async def list_config_resources(client: Client, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
     """What has a configuration; without `types`, of every type. Kafka 4.1+ (before, only client metrics)."""
     response = await client.ask_any(ListConfigResourcesRequest(resource_types=[int(kind) for kind in types]))
     if response.error_code != ErrorCode.NONE:
         raise BrokerError(response.error_code)
-    known = ResourceType._value2member_map_
+    known = ConfigResourceType._value2member_map_
     resources = [
-        Resource(ResourceType(told.resource_type), told.resource_name)
+        ConfigResource(ConfigResourceType(told.resource_type), told.resource_name)
         for told in response.config_resources
         if told.resource_type in known
     ]
     return sorted(resources, key=lambda resource: (resource.type, resource.name))
 
 
-def _home(resource: Resource) -> int | None:
+async def _alter(
+    client: Client,
+    resources: Collection[ConfigResource],
+    request: Callable[[Sequence[ConfigResource]], Request[Altered]],
+) -> dict[ConfigResource, BrokerError | None]:
+    def errors(response: Altered) -> Collection[int]:
+        return [told.error_code for told in response.responses]
+
+    outcomes: dict[ConfigResource, BrokerError | None] = {}
+    for home, some in _by_home(resources).items():
+        asked = request(some)
+        response = await (client.ask_controller(asked, errors) if home is None else client.ask_broker(home, asked))
+        for told in response.responses:
+            resource = ConfigResource(ConfigResourceType(told.resource_type), told.resource_name)
+            outcomes[resource] = failure(told.error_code, told.error_message, str(resource))
+    return {resource: outcomes[resource] for resource in resources}
+
+
+def _by_home(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
+    grouped: dict[int | None, list[ConfigResource]] = {}
+    for resource in resources:
+        grouped.setdefault(_home(resource), []).append(resource)
+    return grouped
+
+
+def _home(resource: ConfigResource) -> int | None:
     """The one broker that knows, or None if any does."""
-    if resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name:
+    if resource.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and resource.name:
         return int(resource.name)
     return None
 

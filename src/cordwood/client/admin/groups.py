@@ -8,7 +8,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from struct import Struct as Layout
 
-from cordwood.client.admin.coordinators import CoordinatorKind, ask_coordinators, ask_every_broker
+from cordwood.client.admin.coordinators import (
+    CoordinatorKind,
+    ask_coordinator,
+    ask_coordinators,
+    ask_every_broker,
+)
+from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
@@ -22,6 +28,7 @@ from cordwood.wire.messages.consumer_group_describe import ConsumerGroupDescribe
 from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment
 from cordwood.wire.messages.delete_groups import DeleteGroupsRequest
 from cordwood.wire.messages.describe_groups import DescribeGroupsRequest
+from cordwood.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from cordwood.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 CLASSIC = "classic"
@@ -29,6 +36,8 @@ CONSUMER = "consumer"
 """The protocol of groups that share partitions of topics, and the kind of KIP-848's groups."""
 
 _VERSION = Layout(">h")
+# Of LeaveGroup: the first that names several members, by instance or member id (KIP-345).
+_LEAVE_FOR_OTHERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +121,41 @@ async def delete_groups(client: Client, group_ids: Collection[str]) -> dict[str,
         broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
     ) -> Mapping[str, bool | BrokerError]:
         response = await broker.ask(DeleteGroupsRequest(groups_names=list(asked)))
-        return {told.group_id: _failure(told.error_code, None, told.group_id) or True for told in response.results}
+        return {
+            told.group_id: failure(told.error_code, None, f"group {told.group_id}") or True for told in response.results
+        }
 
     results = await ask_coordinators(client, CoordinatorKind.GROUP, dict.fromkeys(group_ids), delete)
     return {group_id: result if isinstance(result, BrokerError) else None for group_id, result in results.items()}
+
+
+async def remove_group_members(
+    client: Client,
+    group_id: str,
+    *,
+    instance_ids: Collection[str] = (),
+    member_ids: Collection[str] = (),
+    reason: str | None = None,
+) -> dict[str, BrokerError | None]:
+    """Takes static members out by their instance ids, others by their member ids; their partitions are shared out.
+
+    What became of each; None is success. UNKNOWN_MEMBER_ID for one that is not there.
+    """
+    members = [MemberIdentity(group_instance_id=instance_id, reason=reason) for instance_id in instance_ids]
+    members += [MemberIdentity(member_id=member_id, reason=reason) for member_id in member_ids]
+    request = LeaveGroupRequest(group_id=group_id, members=members)
+
+    async def ask(broker: BrokerConnection) -> dict[str, BrokerError | None]:
+        response = await broker.ask(request, at_least=_LEAVE_FOR_OTHERS)
+        if response.error_code != ErrorCode.NONE:
+            raise BrokerError(response.error_code, subject=f"group {group_id}")
+        outcomes = {}
+        for told in response.members:
+            name = told.member_id if told.member_id in member_ids else told.group_instance_id or told.member_id
+            outcomes[name] = failure(told.error_code, None, f"member {name} of group {group_id}")
+        return outcomes
+
+    return await ask_coordinator(client, CoordinatorKind.GROUP, group_id, ask)
 
 
 async def _describe(
@@ -124,14 +164,14 @@ async def _describe(
     described: dict[str, GroupDescription | BrokerError] = {}
     if broker.versions.has(ConsumerGroupDescribeRequest):
         for told in (await broker.ask(ConsumerGroupDescribeRequest(group_ids=list(asked)))).groups:
-            described[told.group_id] = _failure(told.error_code, told.error_message, told.group_id) or _consumer_group(
-                told, broker_id
-            )
+            described[told.group_id] = failure(
+                told.error_code, told.error_message, f"group {told.group_id}"
+            ) or _consumer_group(told, broker_id)
     others = [group_id for group_id in asked if _may_be_classic(described.get(group_id))]
     if others:
         for classic in (await broker.ask(DescribeGroupsRequest(groups=others))).groups:
-            described[classic.group_id] = _failure(
-                _classic_error(classic), classic.error_message, classic.group_id
+            described[classic.group_id] = failure(
+                _classic_error(classic), classic.error_message, f"group {classic.group_id}"
             ) or _classic_group(classic, broker_id)
     return described
 
@@ -238,7 +278,3 @@ def _assignment(told: consumer_group_describe.Assignment) -> tuple[TopicPartitio
 def _listing(told: ListedGroup, coordinator: int) -> GroupListing:
     kind = told.group_type.lower() or CLASSIC
     return GroupListing(told.group_id, kind, told.group_state or None, told.protocol_type, coordinator)
-
-
-def _failure(code: int, message: str | None, group_id: str) -> BrokerError | None:
-    return None if code == ErrorCode.NONE else BrokerError(code, message, f"group {group_id}")

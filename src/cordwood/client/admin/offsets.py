@@ -1,13 +1,13 @@
 """The offsets that groups have committed: reading, setting and deleting them from outside a group."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from cordwood.client.admin.coordinators import CoordinatorKind, ask_coordinator, ask_coordinators
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BrokerError
+from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -34,15 +34,7 @@ _ALL_TOPICS = 2
 _BATCHED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    offset: int
-    leader_epoch: int = -1
-    metadata: str | None = None
-    """Whatever the consumer wrote beside it."""
-
-
-GroupOffsets = dict[TopicPartition, CommittedOffset]
+GroupOffsets = dict[TopicPartition, OffsetAndMetadata]
 Results = dict[TopicPartition, BrokerError | None]
 """What became of each; None is success."""
 
@@ -74,7 +66,7 @@ async def list_group_offsets(
 
 
 async def alter_group_offsets(
-    client: Client, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    client: Client, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Results:
     """Commits for a group without members, which need not exist before. UNKNOWN_MEMBER_ID says that it has some."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
@@ -84,8 +76,8 @@ async def alter_group_offsets(
             OffsetCommitRequestPartition(
                 partition_index=partition.partition,
                 committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata or "",
+                committed_leader_epoch=-1 if committed.leader_epoch is None else committed.leader_epoch,
+                committed_metadata=committed.metadata,
             )
         )
     request = OffsetCommitRequest(group_id=group_id, topics=list(topics.values()))
@@ -143,8 +135,10 @@ def _offsets(
             if told.error_code != ErrorCode.NONE:
                 return BrokerError(told.error_code, subject=f"group {group_id}, {partition}")
             if told.committed_offset >= 0:
-                offsets[partition] = CommittedOffset(
-                    told.committed_offset, told.committed_leader_epoch, told.metadata or None
+                offsets[partition] = OffsetAndMetadata(
+                    told.committed_offset,
+                    told.metadata or "",
+                    told.committed_leader_epoch if told.committed_leader_epoch >= 0 else None,
                 )
     return dict(sorted(offsets.items()))
 

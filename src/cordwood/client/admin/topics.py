@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -21,7 +23,7 @@ from cordwood.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from cordwood.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from cordwood.wire.primitives import Uuid
+from cordwood.wire.primitives import Uuid, uuid_text
 
 CLUSTER_DEFAULT = -1
 
@@ -43,6 +45,16 @@ class CreatedTopic:
     partitions: int
     """-1 where the caller may not know, or before Kafka 2.4."""
     replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """What a topic grows to."""
+
+    count: int
+    """In all, with those that are there."""
+    replicas: Sequence[Sequence[int]] = ()
+    """For each new partition its brokers, the preferred leader first; else the cluster chooses."""
 
 
 async def create_topics(
@@ -83,29 +95,31 @@ async def until_gone(client: Client, names: Collection[str]) -> None:
         await asyncio.sleep(client.settings.retry_backoff_ms / 1000)
 
 
-async def delete_topics(client: Client, names: Sequence[str]) -> dict[str, BrokerError | None]:
-    """What became of each; None is success."""
+async def delete_topics(client: Client, topics: Sequence[str | Uuid]) -> dict[str | Uuid, BrokerError | None]:
+    """By name or by id. What became of each; None is success."""
     request = DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=name) for name in names], timeout_ms=client.settings.request_timeout_ms
+        topics=[_deletable(topic) for topic in topics], timeout_ms=client.settings.request_timeout_ms
     )
 
     def errors(response: DeleteTopicsResponse) -> Collection[int]:
         return [topic.error_code for topic in response.responses]
 
     response = await client.ask_controller(request, errors)
-    return {
-        told.name: _failure(told.error_code, told.error_message, f"topic {told.name}")
-        for told in response.responses
-        if told.name is not None
-    }
+    outcomes: dict[str | Uuid, BrokerError | None] = {}
+    for told in response.responses:
+        asked = told.topic_id if told.topic_id in topics else told.name
+        if asked is not None:
+            subject = f"topic {asked if isinstance(asked, str) else uuid_text(asked)}"
+            outcomes[asked] = failure(told.error_code, told.error_message, subject)
+    return outcomes
 
 
 async def create_partitions(
-    client: Client, counts: Mapping[str, int], *, validate_only: bool = False
+    client: Client, wanted: Mapping[str, int | NewPartitions], *, validate_only: bool = False
 ) -> dict[str, BrokerError | None]:
     """Grows each topic to so many partitions in all."""
     request = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in counts.items()],
+        topics=[_growing(name, grown) for name, grown in wanted.items()],
         timeout_ms=client.settings.request_timeout_ms,
         validate_only=validate_only,
     )
@@ -114,7 +128,7 @@ async def create_partitions(
         return [topic.error_code for topic in response.results]
 
     response = await client.ask_controller(request, errors)
-    return {told.name: _failure(told.error_code, told.error_message, f"topic {told.name}") for told in response.results}
+    return {told.name: failure(told.error_code, told.error_message, f"topic {told.name}") for told in response.results}
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -131,9 +145,16 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def _created(told: CreatableTopicResult) -> CreatedTopic | BrokerError:
-    failure = _failure(told.error_code, told.error_message, f"topic {told.name}")
-    return failure or CreatedTopic(told.name, told.topic_id, told.num_partitions, told.replication_factor)
+    refused = failure(told.error_code, told.error_message, f"topic {told.name}")
+    return refused or CreatedTopic(told.name, told.topic_id, told.num_partitions, told.replication_factor)
 
 
-def _failure(code: int, message: str | None, subject: str) -> BrokerError | None:
-    return None if code == ErrorCode.NONE else BrokerError(code, message, subject)
+def _deletable(topic: str | Uuid) -> DeleteTopicState:
+    return DeleteTopicState(name=topic) if isinstance(topic, str) else DeleteTopicState(name=None, topic_id=topic)
+
+
+def _growing(name: str, grown: int | NewPartitions) -> CreatePartitionsTopic:
+    if isinstance(grown, int):
+        grown = NewPartitions(grown)
+    assignments = [CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in grown.replicas]
+    return CreatePartitionsTopic(name=name, count=grown.count, assignments=assignments or None)

@@ -1,6 +1,6 @@
 """Transactions: which there are, what they write to, and how one that does not end is ended.
 
-Two ways, for two troubles. `fence_producer` ends a transaction that its coordinator knows, by taking the transactional
+Two ways, for two troubles. `fence_producers` ends a transaction that its coordinator knows, by taking the transactional
 id over from its producer. `abort_in_partition` ends one that hangs: a partition holds it open, and no coordinator knows
 of it any more (KIP-664, `find_owners`); a marker is then written into that partition alone.
 """
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from cordwood.client.admin.coordinators import (
     CoordinatorKind,
-    ask_coordinator,
     ask_coordinators,
     ask_every_broker,
 )
+from cordwood.client.admin.partition_leaders import ask_each_leader
+from cordwood.client.admin.results import failure, values
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BadAnswer, BrokerError
-from cordwood.client.leaders import ask_leaders
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from cordwood.wire.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
@@ -76,6 +76,14 @@ class OpenTransaction:
     producer: ActiveProducer
 
 
+@dataclass(frozen=True, slots=True)
+class FencingProducer:
+    """Who has a transactional id now."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 async def list_transactions(
     client: Client,
     *,
@@ -120,8 +128,8 @@ async def describe_transactions(
 
 async def describe_producers(
     client: Client, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, list[ActiveProducer]]:
-    """Those that the leader of each partition remembers, by their ids. The topics' metadata must have been fetched."""
+) -> dict[TopicPartition, list[ActiveProducer] | BrokerError]:
+    """Those that the leader of each partition remembers, by their ids."""
 
     async def ask(
         broker: BrokerConnection, asked: Mapping[TopicPartition, None]
@@ -153,14 +161,14 @@ async def describe_producers(
                 answers[partition] = sorted(producers, key=lambda producer: producer.producer_id)
         return answers
 
-    return await ask_leaders(client, dict.fromkeys(partitions), ask)
+    return await ask_each_leader(client, dict.fromkeys(partitions), ask)
 
 
 async def list_open(client: Client, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
-    """What these partitions hold open. The topics' metadata must have been fetched."""
+    """What these partitions hold open. Raises a `BrokerError` for one that cannot be asked."""
     return [
         OpenTransaction(partition, producer)
-        for partition, producers in (await describe_producers(client, partitions)).items()
+        for partition, producers in values(await describe_producers(client, partitions)).items()
         for producer in producers
         if producer.txn_start_offset is not None
     ]
@@ -188,29 +196,31 @@ async def find_owners(
     }
 
 
-async def fence_producer(client: Client, transactional_id: str, timeout_ms: int) -> tuple[int, int]:
-    """Takes the transactional id over, which aborts its open transaction; its producer can go on no more.
+async def fence_producers(client: Client, timeouts_ms: Mapping[str, int]) -> dict[str, FencingProducer | BrokerError]:
+    """Takes transactional ids over, which aborts their open transactions; their producers can go on no more.
 
-    `timeout_ms` is the transaction timeout that the id has from now on. Returns its producer id and epoch. An id that
-    is not known comes into being.
+    `timeouts_ms` has for each id the transaction timeout that it has from now on. One that is not known comes into
+    being.
     """
-    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
 
-    async def ask(broker: BrokerConnection) -> tuple[int, int]:
-        response = await broker.ask(request)
-        # CONCURRENT_TRANSACTIONS, which may pass: the abort is on its way.
-        if response.error_code != ErrorCode.NONE:
-            raise BrokerError(response.error_code, subject=f"transactional id {transactional_id}")
-        return response.producer_id, response.producer_epoch
+    async def ask(
+        broker_id: int, broker: BrokerConnection, asked: Mapping[str, int]
+    ) -> Mapping[str, FencingProducer | BrokerError]:
+        fenced: dict[str, FencingProducer | BrokerError] = {}
+        for transactional_id, timeout_ms in asked.items():
+            response = await broker.ask(
+                InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+            )
+            # CONCURRENT_TRANSACTIONS, which may pass: the abort is on its way.
+            refused = failure(response.error_code, None, f"transactional id {transactional_id}")
+            fenced[transactional_id] = refused or FencingProducer(response.producer_id, response.producer_epoch)
+        return fenced
 
-    return await ask_coordinator(client, CoordinatorKind.TRANSACTION, transactional_id, ask)
+    return await ask_coordinators(client, CoordinatorKind.TRANSACTION, timeouts_ms, ask)
 
 
 async def abort_in_partition(client: Client, transaction: OpenTransaction) -> None:
-    """Writes an abort marker into this one partition, past any coordinator: for what hangs, and nothing else.
-
-    The topic's metadata must have been fetched.
-    """
+    """Writes an abort marker into this one partition, past any coordinator: for what hangs, and nothing else."""
     partition, producer = transaction.partition, transaction.producer
 
     async def ask(
@@ -230,7 +240,7 @@ async def abort_in_partition(client: Client, transaction: OpenTransaction) -> No
             raise BadAnswer(f"the broker answers for {len(codes)} partitions, and was asked for one")
         return {partition: BrokerError(codes[0], subject=str(partition)) if codes[0] != ErrorCode.NONE else True}
 
-    await ask_leaders(client, {partition: None}, ask)
+    values(await ask_each_leader(client, {partition: None}, ask))
 
 
 def _description(told: TransactionState, coordinator: int) -> TransactionDescription | BrokerError:

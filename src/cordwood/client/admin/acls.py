@@ -1,0 +1,205 @@
+"""Access control lists: who may do what."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cordwood.client.admin.results import failure
+from cordwood.client.client import Client
+from cordwood.client.errors import BrokerError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from cordwood.wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from cordwood.wire.messages.describe_acls import DescribeAclsRequest
+
+
+class AclResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+    @classmethod
+    def of(cls, number: int) -> "AclResourceType":
+        """UNKNOWN for one that a newer broker made up."""
+        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
+
+
+class PatternType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    """In a filter: what would apply to this name."""
+    LITERAL = 3
+    PREFIXED = 4
+
+    @classmethod
+    def of(cls, number: int) -> "PatternType":
+        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
+
+
+class AclOperation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+    @classmethod
+    def of(cls, number: int) -> "AclOperation":
+        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
+
+
+class AclPermission(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+    @classmethod
+    def of(cls, number: int) -> "AclPermission":
+        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    resource_type: AclResourceType
+    resource_name: str
+    principal: str
+    """Such as "User:alice", or "User:*"."""
+    operation: AclOperation
+    permission: AclPermission = AclPermission.ALLOW
+    host: str = "*"
+    pattern_type: PatternType = PatternType.LITERAL
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """What is not given matches everything."""
+
+    resource_type: AclResourceType = AclResourceType.ANY
+    resource_name: str | None = None
+    principal: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermission = AclPermission.ANY
+    host: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+
+
+async def describe_acls(client: Client, wanted: AclFilter) -> list[Acl]:
+    """SECURITY_DISABLED where brokers have no authorizer."""
+    response = await client.ask_any(
+        DescribeAclsRequest(
+            resource_type_filter=wanted.resource_type,
+            resource_name_filter=wanted.resource_name,
+            pattern_type_filter=wanted.pattern_type,
+            principal_filter=wanted.principal,
+            host_filter=wanted.host,
+            operation=wanted.operation,
+            permission_type=wanted.permission,
+        )
+    )
+    if response.error_code != ErrorCode.NONE:
+        raise BrokerError(response.error_code, response.error_message)
+    return [
+        Acl(
+            AclResourceType.of(resource.resource_type),
+            resource.resource_name,
+            acl.principal,
+            AclOperation.of(acl.operation),
+            AclPermission.of(acl.permission_type),
+            acl.host,
+            PatternType.of(resource.pattern_type),
+        )
+        for resource in response.resources
+        for acl in resource.acls
+    ]
+
+
+async def create_acls(client: Client, acls: Sequence[Acl]) -> dict[Acl, BrokerError | None]:
+    """What became of each; None is success, also for one that was there."""
+    request = CreateAclsRequest(
+        creations=[
+            AclCreation(
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                resource_pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+            for acl in acls
+        ]
+    )
+
+    def errors(response: CreateAclsResponse) -> Collection[int]:
+        return [told.error_code for told in response.results]
+
+    response = await client.ask_controller(request, errors)
+    return {
+        acl: failure(told.error_code, told.error_message, f"{acl.resource_name} for {acl.principal}")
+        for acl, told in zip(acls, response.results, strict=True)
+    }
+
+
+async def delete_acls(client: Client, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl] | BrokerError]:
+    """What was deleted by each."""
+    request = DeleteAclsRequest(
+        filters=[
+            DeleteAclsFilter(
+                resource_type_filter=wanted.resource_type,
+                resource_name_filter=wanted.resource_name,
+                pattern_type_filter=wanted.pattern_type,
+                principal_filter=wanted.principal,
+                host_filter=wanted.host,
+                operation=wanted.operation,
+                permission_type=wanted.permission,
+            )
+            for wanted in filters
+        ]
+    )
+
+    def errors(response: DeleteAclsResponse) -> Collection[int]:
+        return [told.error_code for told in response.filter_results]
+
+    response = await client.ask_controller(request, errors)
+    return {wanted: _deleted(told) for wanted, told in zip(filters, response.filter_results, strict=True)}
+
+
+def _deleted(told: DeleteAclsFilterResult) -> list[Acl] | BrokerError:
+    refused = failure(told.error_code, told.error_message)
+    for one in told.matching_acls:
+        refused = refused or failure(one.error_code, one.error_message, one.resource_name)
+    return refused or [
+        Acl(
+            AclResourceType.of(one.resource_type),
+            one.resource_name,
+            one.principal,
+            AclOperation.of(one.operation),
+            AclPermission.of(one.permission_type),
+            one.host,
+            PatternType.of(one.pattern_type),
+        )
+        for one in told.matching_acls
+    ]

@@ -1,0 +1,1 @@
+"""The methods of `Admin`, by what they are about."""

@@ -1,0 +1,70 @@
+"""Groups of consumers, and what they have committed."""
+
+from collections.abc import Collection, Mapping
+
+from cordwood.client.admin import groups, offsets
+from cordwood.client.admin.calls.connected import Connected
+from cordwood.client.admin.groups import CONSUMER, GroupDescription, GroupListing
+from cordwood.client.admin.results import values
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.offset_types import OffsetAndMetadata
+
+
+class GroupCalls(Connected):
+    async def list_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
+        """All groups of all kinds, by id; only those of a state or type, if some are given."""
+        return await groups.list_groups(await self._connected(), states=states, kinds=types)
+
+    async def list_consumer_groups(
+        self, *, states: Collection[str] = (), types: Collection[str] = ()
+    ) -> list[GroupListing]:
+        """Those of `list_groups` that consumers make up, or that only have offsets."""
+        listed = await self.list_groups(states=states, types=types)
+        return [group for group in listed if group.protocol_type in (CONSUMER, "")]
+
+    async def describe_consumer_groups(self, group_ids: Collection[str]) -> dict[str, GroupDescription]:
+        """Groups of the classic and of the consumer protocol, with their members and what these are assigned."""
+        return values(await groups.describe_groups(await self._connected(), group_ids))
+
+    async def delete_consumer_groups(self, group_ids: Collection[str]) -> None:
+        """Deletes groups without members, with their offsets."""
+        values(await groups.delete_groups(await self._connected(), group_ids))
+
+    async def remove_members_from_consumer_group(
+        self,
+        group_id: str,
+        *,
+        instance_ids: Collection[str] = (),
+        member_ids: Collection[str] = (),
+        reason: str | None = None,
+    ) -> None:
+        """Takes members out of a group: static ones by instance id, others by member id; all if none is named."""
+        client = await self._connected()
+        if not instance_ids and not member_ids:
+            group = (await self.describe_consumer_groups([group_id]))[group_id]
+            instance_ids = [member.instance_id for member in group.members if member.instance_id is not None]
+            member_ids = [member.id for member in group.members if member.instance_id is None]
+            if not group.members:
+                return
+        values(
+            await groups.remove_group_members(
+                client, group_id, instance_ids=instance_ids, member_ids=member_ids, reason=reason
+            )
+        )
+
+    async def list_consumer_group_offsets(
+        self, group_ids: Collection[str], *, require_stable: bool = False
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """All that each group has committed; with `require_stable`, once no transaction is committing more."""
+        client = await self._connected()
+        return values(await offsets.list_group_offsets(client, group_ids, require_stable=require_stable))
+
+    async def alter_consumer_group_offsets(
+        self, group_id: str, committed: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """Commits for a group without members, which need not exist before."""
+        values(await offsets.alter_group_offsets(await self._connected(), group_id, committed))
+
+    async def delete_consumer_group_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
+        """Deletes what a group has committed for partitions of topics that its members do not read."""
+        values(await offsets.delete_group_offsets(await self._connected(), group_id, partitions))

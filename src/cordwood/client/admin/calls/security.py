@@ -1,0 +1,49 @@
+"""Who may do what, and how much: ACLs, quotas, credentials."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from cordwood.client.admin import acls as acl_functions
+from cordwood.client.admin import quotas, scram
+from cordwood.client.admin.acls import Acl, AclFilter
+from cordwood.client.admin.calls.connected import Connected
+from cordwood.client.admin.quotas import QuotaEntity, QuotaName
+from cordwood.client.admin.results import values
+from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
+
+_EVERY_ACL = AclFilter()
+
+
+class SecurityCalls(Connected):
+    async def describe_acls(self, wanted: AclFilter = _EVERY_ACL) -> list[Acl]:
+        """ACLs that match."""
+        return await acl_functions.describe_acls(await self._connected(), wanted)
+
+    async def create_acls(self, acls: Sequence[Acl]) -> None:
+        """Adds ACLs; one that is there stays."""
+        values(await acl_functions.create_acls(await self._connected(), acls))
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl]]:
+        """Deletes what matches, and tells it."""
+        return values(await acl_functions.delete_acls(await self._connected(), filters))
+
+    async def describe_client_quotas(
+        self, components: Mapping[str, str | QuotaName] | None = None, *, strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """Quotas of those that match every component ("user", "client-id", "ip"); `strict`: and have no other."""
+        return await quotas.describe_client_quotas(await self._connected(), components or {}, strict=strict)
+
+    async def alter_client_quotas(
+        self, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> None:
+        """Sets quotas such as "producer_byte_rate"; None removes one."""
+        values(await quotas.alter_client_quotas(await self._connected(), changes, validate_only=validate_only))
+
+    async def describe_user_scram_credentials(
+        self, users: Collection[str] | None = None
+    ) -> dict[str, list[ScramCredential]]:
+        """Which mechanisms users have credentials for; of all users or of these."""
+        return values(await scram.describe_user_scram_credentials(await self._connected(), users))
+
+    async def alter_user_scram_credentials(self, changes: Sequence[ScramUpsertion | ScramDeletion]) -> None:
+        """Sets and deletes credentials; passwords are salted and hashed here, and never sent."""
+        values(await scram.alter_user_scram_credentials(await self._connected(), changes, self._random))

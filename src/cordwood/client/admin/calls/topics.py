@@ -1,0 +1,109 @@
+"""Topics and their partitions."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from cordwood.client.admin import partitions as partition_functions
+from cordwood.client.admin import topic_descriptions
+from cordwood.client.admin import topics as topic_functions
+from cordwood.client.admin.calls.connected import Connected
+from cordwood.client.admin.partition_leaders import ask_each_leader
+from cordwood.client.admin.partitions import ElectionType, PartitionReassignment
+from cordwood.client.admin.results import values
+from cordwood.client.admin.topic_descriptions import TopicDescription
+from cordwood.client.admin.topics import CreatedTopic, NewPartitions, NewTopic
+from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.errors import BrokerError
+from cordwood.client.offsets import ListedOffset, asking_for_offsets
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.primitives import Uuid
+
+
+class TopicCalls(Connected):
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, CreatedTopic]:
+        """Creates topics; they may have no leaders yet, see `until_topics_led`."""
+        return values(await topic_functions.create_topics(await self._connected(), topics, validate_only=validate_only))
+
+    async def delete_topics(self, topics: Sequence[str | Uuid]) -> None:
+        """Deletes topics, by name or id, with all their records."""
+        values(await topic_functions.delete_topics(await self._connected(), topics))
+
+    async def list_topics(self, *, internal: bool = False) -> dict[str, Topic]:
+        """All topics by name; with `internal`, also the brokers' own."""
+        topics = await (await self._connected()).all_topics()
+        return {name: topic for name, topic in topics.items() if internal or not topic.is_internal}
+
+    async def describe_topics(
+        self, names: Collection[str], *, partitions_per_page: int = topic_descriptions.PARTITIONS_PER_PAGE
+    ) -> dict[str, TopicDescription]:
+        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+)."""
+        client = await self._connected()
+        return values(await topic_descriptions.describe_topics(client, names, partitions_per_page=partitions_per_page))
+
+    async def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
+        """As `describe_topics`, for who knows their ids."""
+        return values(await topic_descriptions.describe_topics_by_id(await self._connected(), ids))
+
+    async def create_partitions(
+        self, topics: Mapping[str, int | NewPartitions], *, validate_only: bool = False
+    ) -> None:
+        """Grows each topic to so many partitions in all."""
+        client = await self._connected()
+        values(await topic_functions.create_partitions(client, topics, validate_only=validate_only))
+
+    async def until_topics_led(self, names: Collection[str], partitions: int = 0) -> None:
+        """Waits until every partition of these topics has a leader, and there are at least so many partitions."""
+        await topic_functions.until_led(await self._connected(), names, partitions)
+
+    async def until_topics_gone(self, names: Collection[str]) -> None:
+        """Waits until brokers have heard that these topics are deleted."""
+        await topic_functions.until_gone(await self._connected(), names)
+
+    async def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is none."""
+        client = await self._connected()
+        return values(await ask_each_leader(client, wanted, asking_for_offsets(client, read_committed=read_committed)))
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Deletes what stands before these offsets (-1: all), and tells where each partition then begins."""
+        return values(await partition_functions.delete_records(await self._connected(), before))
+
+    async def elect_leaders(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        election: ElectionType = ElectionType.PREFERRED,
+    ) -> list[TopicPartition]:
+        """Elects leaders, of all partitions without `partitions`, and tells for which one was needed."""
+        outcomes = await partition_functions.elect_leaders(await self._connected(), election, partitions)
+        elected = [partition for partition, outcome in outcomes.items() if outcome is None]
+        # The leader is who it should be: that is what was wanted.
+        values({partition: outcome for partition, outcome in outcomes.items() if not _is_not_needed(outcome)})
+        return elected
+
+    async def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+    ) -> None:
+        """Begins to move partitions to these brokers; None calls off what is under way."""
+        client = await self._connected()
+        values(
+            await partition_functions.alter_partition_reassignments(
+                client, targets, allow_replication_factor_change=allow_replication_factor_change
+            )
+        )
+
+    async def list_partition_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """Moves that are under way, of all partitions or of these."""
+        return await partition_functions.list_partition_reassignments(await self._connected(), partitions)
+
+
+def _is_not_needed(outcome: BrokerError | None) -> bool:
+    return outcome is not None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED

@@ -1,0 +1,60 @@
+"""Transactions and producers."""
+
+from collections.abc import Collection
+
+from cordwood.client.admin import transactions
+from cordwood.client.admin.calls.connected import Connected
+from cordwood.client.admin.results import values
+from cordwood.client.admin.transactions import (
+    ActiveProducer,
+    FencingProducer,
+    OpenTransaction,
+    TransactionDescription,
+    TransactionListing,
+)
+from cordwood.client.cluster import TopicPartition
+
+
+class TransactionCalls(Connected):
+    async def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        running_ms: int | None = None,
+    ) -> list[TransactionListing]:
+        """Transactional ids of all coordinators; only those open for longer than `running_ms` (Kafka 3.8+)."""
+        return await transactions.list_transactions(
+            await self._connected(), states=states, producer_ids=producer_ids, running_ms=running_ms
+        )
+
+    async def describe_transactions(self, transactional_ids: Collection[str]) -> dict[str, TransactionDescription]:
+        """State, producer, timeout and partitions of each."""
+        return values(await transactions.describe_transactions(await self._connected(), transactional_ids))
+
+    async def describe_producers(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, list[ActiveProducer]]:
+        """The producers that each partition remembers."""
+        return values(await transactions.describe_producers(await self._connected(), partitions))
+
+    async def list_open_transactions(self, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
+        """What these partitions hold open."""
+        return await transactions.list_open(await self._connected(), partitions)
+
+    async def find_transaction_owners(
+        self, opened: Collection[OpenTransaction]
+    ) -> dict[OpenTransaction, TransactionDescription | None]:
+        """What a coordinator knows each as; None of one that hangs, for nobody is going to end it (KIP-664)."""
+        return await transactions.find_owners(await self._connected(), opened)
+
+    async def abort_transaction(self, hanging: OpenTransaction) -> None:
+        """Writes an abort marker into one partition, past any coordinator: for a transaction that hangs."""
+        await transactions.abort_in_partition(await self._connected(), hanging)
+
+    async def fence_producers(
+        self, transactional_ids: Collection[str], *, transaction_timeout_ms: int = 60_000
+    ) -> dict[str, FencingProducer]:
+        """Takes transactional ids over: their open transactions are aborted, their producers can go on no more."""
+        timeouts_ms = dict.fromkeys(transactional_ids, transaction_timeout_ms)
+        return values(await transactions.fence_producers(await self._connected(), timeouts_ms))

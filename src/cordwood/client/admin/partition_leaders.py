@@ -1,0 +1,90 @@
+"""Questions about partitions, each put to its leader, and each with an outcome of its own."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.errors import BrokerError, ClientError
+from cordwood.client.leaders import Ask
+from cordwood.wire.errors import ErrorCode
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+async def ask_each_leader(
+    client: Client, questions: Mapping[TopicPartition, Q], ask: Ask[Q, A]
+) -> dict[TopicPartition, A | BrokerError]:
+    """An answer for each partition, or the error that will not pass; what may pass is asked again.
+
+    Fetches the metadata it needs. Raises `GaveUp` when the time is over.
+    """
+    answers: dict[TopicPartition, A | BrokerError] = {}
+    missing = await _missing_topics(client, {partition.topic for partition in questions})
+    for partition in questions:
+        if partition.topic in missing:
+            answers[partition] = missing[partition.topic]
+        elif not 0 <= partition.partition < len(client.cluster.topics[partition.topic].partitions):
+            answers[partition] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
+    left = {partition: question for partition, question in questions.items() if partition not in answers}
+
+    def settle(results: Mapping[TopicPartition, A | BrokerError]) -> ClientError | None:
+        """The first that may pass."""
+        again: ClientError | None = None
+        for partition, answer in results.items():
+            if isinstance(answer, BrokerError) and answer.retriable:
+                again = again or answer
+            else:
+                answers[partition] = answer
+                del left[partition]
+        return again
+
+    async def ask_one(leader: int, asked: Mapping[TopicPartition, Q]) -> Mapping[TopicPartition, A | BrokerError]:
+        return await ask(await client.broker(leader), asked)
+
+    async def attempt() -> None:
+        grouped: dict[int, dict[TopicPartition, Q]] = {}
+        failures: list[ClientError | None] = []
+        for partition, question in left.items():
+            try:
+                grouped.setdefault(client.cluster.leader(partition), {})[partition] = question
+            except BrokerError as error:
+                failures.append(error)
+        rounds = [ask_one(leader, asked) for leader, asked in grouped.items()]
+        for results in await asyncio.gather(*rounds, return_exceptions=True):
+            if isinstance(results, ClientError):
+                failures.append(results)
+            elif isinstance(results, BaseException):
+                raise results
+            else:
+                failures.append(settle(results))
+        # One that will not pass ends it; the others are tried again.
+        for failed in sorted((failed for failed in failures if failed is not None), key=lambda error: error.retriable):
+            raise failed
+
+    await client.retrying(attempt)
+    return {partition: answers[partition] for partition in questions}
+
+
+async def _missing_topics(client: Client, names: Collection[str]) -> dict[str, BrokerError]:
+    """Those that are not there, or that we may not see; the metadata of the others is known from now on."""
+    try:
+        await client.topics(sorted(names))
+    except BrokerError as error:
+        if error.subject is None:
+            raise
+    else:
+        return {}
+
+    async def look(name: str) -> BrokerError | None:
+        try:
+            await client.topics([name])
+        except BrokerError as error:
+            return error
+        return None
+
+    ordered = sorted(names)
+    found = await asyncio.gather(*(look(name) for name in ordered))
+    return {name: error for name, error in zip(ordered, found, strict=True) if error is not None}

@@ -1,0 +1,61 @@
+"""What became of each thing that a call was about.
+
+try:
+    await admin.create_topics([NewTopic("a"), NewTopic("b")])
+except BrokerError as error:
+    for name, outcome in error.outcomes.items():
+        ...  # a CreatedTopic, or the BrokerError that says why not
+"""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
+
+from cordwood.client.errors import BrokerError
+from cordwood.wire.errors import ErrorCode
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def failure(code: int, message: str | None = None, subject: str | None = None) -> BrokerError | None:
+    """None where the code says that nothing went wrong."""
+    return None if code == ErrorCode.NONE else BrokerError(code, message, subject)
+
+
+def values(outcomes: Mapping[K, V | BrokerError]) -> dict[K, V]:
+    """Of all of them. Raises the first that is an error, which then carries all outcomes."""
+    found: dict[K, V] = {}
+    failures: list[BrokerError] = []
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, BrokerError):
+            failures.append(outcome)
+        else:
+            found[key] = outcome
+    if not failures:
+        return found
+    first, *others = failures
+    first.outcomes = outcomes
+    for other in others:
+        first.add_note(f"also: {other}")
+    raise first
+
+
+async def settled(call: Awaitable[Mapping[K, V]]) -> dict[K, V | BrokerError]:
+    """All outcomes of a call, whether it raises or not."""
+    try:
+        return dict(await call)
+    except BrokerError as error:
+        if not error.outcomes:
+            raise
+        return dict(error.outcomes)
+
+
+async def failures_of(call: Awaitable[object]) -> dict[Any, BrokerError]:
+    """Those that a call fails for."""
+    try:
+        await call
+    except BrokerError as error:
+        if not error.outcomes:
+            raise
+        return {key: outcome for key, outcome in error.outcomes.items() if isinstance(outcome, BrokerError)}
+    return {}
