@@ -5,6 +5,8 @@ have. It lets go of some first and says so, since others wait for them, then tak
 their ids: those whose name it does not know wait.
 """
 
+from typing import Any
+
 from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.consumer_heartbeats import Heartbeats, TopicIdPartition
@@ -40,6 +42,7 @@ from cordwood.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from cordwood.wire.primitives import Uuid, uuid_text
+from cordwood.wire.schema import Request
 
 
 class ConsumerProtocolMember:
@@ -291,7 +294,8 @@ class ConsumerProtocolMember:
 
     def _heartbeat_due_s(self, now_s: float) -> float:
         has_news = self._owes_acknowledgement or self._heartbeats.is_news(self._subscription)
-        return now_s if has_news and self._failures == 0 else self._next_heartbeat_s
+        is_urgent = has_news and self._failures == 0 and self.state in IN_GROUP
+        return now_s if is_urgent else self._next_heartbeat_s
 
     @property
     def _is_beating(self) -> bool:
@@ -370,6 +374,13 @@ class ConsumerProtocolMember:
 
 def _explained(error: BrokerError) -> ClientError:
     return classic_instead(error) if error.code == ErrorCode.UNSUPPORTED_VERSION else error
+
+
+def explained(request: Request[Any], error: ClientError) -> ClientError:
+    """A broker that does not have KIP-848 at all cannot be asked."""
+    if isinstance(request, ConsumerGroupHeartbeatRequest) and isinstance(error, UnsupportedByBroker):
+        return classic_instead(error)
+    return error
 
 
 def classic_instead(error: ClientError) -> UnsupportedByBroker:

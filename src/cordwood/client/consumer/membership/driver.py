@@ -28,6 +28,7 @@ from cordwood.client.admin.coordinators import CoordinatorKind, find_coordinator
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.consumer.membership.consumer_protocol import explained
 from cordwood.client.consumer.membership.events import (
     Answered,
     Ask,
@@ -279,7 +280,7 @@ class MembershipDriver:
             self._hear(failed)
         elif self._unheard is None:
             self._unheard = failed
-            self.error = failed.error
+            self.error = explained(failed.request, failed.error)
             self.changed.set()
 
     # ---- metadata for the machine
