@@ -1,6 +1,7 @@
 """A replica that moves from one log directory to another."""
 
 import random
+from contextlib import suppress
 
 import pytest
 from support import NOW, batch, values
@@ -229,6 +230,36 @@ def test_a_disk_that_fails_at_the_last_moment_leaves_one_replica(failing: int, o
     else:
         # It is offline with its directory.
         assert holders[0] is both.directories[failing]
+
+
+@pytest.mark.parametrize("power_lost", [True, False])
+@pytest.mark.parametrize("operation", ["write", "append to", "sync", "rename"])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_disk_that_fails_at_the_last_moment_and_comes_back_has_not_cost_a_record(
+    failing: int, operation: str, power_lost: bool
+) -> None:
+    disks = two_disks()
+    both = _with_a_start_within_a_batch(*disks)
+    relocation = relocation_of(both)
+    catch_up(relocation)
+    disks[failing].fail_next(operation)
+    with suppress(DiskError):
+        relocation.finish()
+    if not both.directories[1].is_offline:
+        relocation.give_up()
+        both.directories[1].checkpoint()
+        both.directories[1].purge(MAX_INT64)
+    # Once without the disk that failed, which decides nothing.
+    disks = [disk.restart(power_lost=power_lost) for disk in disks]
+    disks[0].fail_next("list")
+    without = directories(*disks)
+    assert without.directories[0].is_offline
+    without.directories[1].checkpoint()
+    again = directories(*(disk.restart(power_lost=power_lost) for disk in disks))
+    again.purge(MAX_INT64)
+    holders = [directory for directory in again.directories if KEY in directory.logs]
+    assert len(holders) == 1
+    assert values(holders[0].logs[KEY]) == ["v2", "v3", "v4"]
 
 
 def test_a_move_that_was_under_way_at_a_stop_is_asked_for_again() -> None:

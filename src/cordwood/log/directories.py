@@ -40,7 +40,7 @@ class LogDirectories:
         (see `relocation`). Otherwise it begins anew, which `interrupted` still asks for."""
         if len(self.online) < len(self.directories):
             # The other may lie where nobody can look.
-            del directory.interrupted[topic, partition]
+            directory.leave_interrupted(topic, partition)
             return
         try:
             if self.log(topic, partition) is None:

@@ -77,6 +77,9 @@ class LogDirectory:
         # Directories of such that were on their way when the node was last stopped.
         self.interrupted: dict[TopicPartition, str] = {}
         self._interrupted_options: dict[TopicPartition, OpenOptions] = {}
+        # Future replicas of which only a start with all directories can tell whether they are the last ones, with what
+        # the checkpoints are to go on saying of them.
+        self._undecided: dict[TopicPartition, dict[OffsetCheckpoint, int]] = {}
         # How far each compacted partition is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         # Of the node that stopped cleanly here last; -1 if it did not.
@@ -146,7 +149,8 @@ class LogDirectory:
         ):
             # A log was cut, or a crash came in the middle of a truncation: the old points promise too much.
             self.checkpoint_recovery_points()
-        for partition in {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets} - self.logs.keys():
+        noted = {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets}
+        for partition in noted - self.logs.keys() - self.interrupted.keys():
             self._forget(partition)
         self.cleaner_offsets = {
             partition: offset for partition, offset in self.cleaner_offsets.items() if partition in self.logs
@@ -303,6 +307,18 @@ class LogDirectory:
         self.cleaner_offsets.pop(key, None)
         self._forget(key)
 
+    def leave_future(self, topic: str, partition: int) -> None:
+        """It stays as it is, and what is noted of it: it may be the only one, or not."""
+        key = (topic, partition)
+        log = self.logs.pop(key)
+        noted = {self.recovery_points: log.recovery_point, self.high_watermarks: log.high_watermark}
+        if (start_offset := _start_to_note(log)) is not None:
+            noted[self.log_starts] = start_offset
+        if (cleaned_to := self.cleaner_offsets.pop(key, None)) is not None:
+            noted[self.cleaner_checkpoint] = cleaned_to
+        self._undecided[key] = noted
+        log.release()
+
     def adopt_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
         """The replica takes its name. There must not be another one of it anywhere."""
         key = (topic, partition)
@@ -336,7 +352,21 @@ class LogDirectory:
         if 0 < options.cleaned_to < MAX_INT64:
             self.cleaner_offsets[key] = options.cleaned_to
 
+    def leave_interrupted(self, topic: str, partition: int) -> None:
+        """Whether there is another cannot be seen now."""
+        key = (topic, partition)
+        del self.interrupted[key]
+        options = self._interrupted_options[key]
+        noted = {
+            self.recovery_points: options.recovery_point,
+            self.log_starts: options.start_offset,
+            self.high_watermarks: options.high_watermark,
+            self.cleaner_checkpoint: options.cleaned_to,
+        }
+        self._undecided[key] = {checkpoint: offset for checkpoint, offset in noted.items() if 0 < offset < MAX_INT64}
+
     def doom_interrupted(self, topic: str, partition: int) -> None:
+        self._forget((topic, partition))
         self._doom((topic, partition), self.interrupted[topic, partition], self._clock.now_ms())
 
     def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
@@ -375,14 +405,18 @@ class LogDirectory:
         self.log_starts.write(self._offsets(self.log_starts))
 
     def checkpoint_cleaner(self) -> None:
-        self.cleaner_checkpoint.write(self.cleaner_offsets)
+        self.cleaner_checkpoint.write(self._offsets(self.cleaner_checkpoint))
 
     def _offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
+        kept = self._undecided_offsets(checkpoint)
         if checkpoint is self.cleaner_checkpoint:
-            return dict(self.cleaner_offsets)
+            return kept | self.cleaner_offsets
         offset_of = self._offset_of(checkpoint)
         offsets = ((partition, offset_of(log)) for partition, log in self.logs.items() if log.has_files)
-        return {partition: offset for partition, offset in offsets if offset is not None}
+        return kept | {partition: offset for partition, offset in offsets if offset is not None}
+
+    def _undecided_offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
+        return {partition: noted[checkpoint] for partition, noted in self._undecided.items() if checkpoint in noted}
 
     def _offset_of(self, checkpoint: OffsetCheckpoint) -> Callable[[Log], int | None]:
         if checkpoint is self.recovery_points:
@@ -396,6 +430,7 @@ class LogDirectory:
         what was flushed: it only goes back with a truncation, which writes the file at once, so that this does not."""
         drafts = [checkpoint.begin() for checkpoint in checkpoints]
         for checkpoint, draft in zip(checkpoints, drafts, strict=True):
+            draft.offsets.update(self._undecided_offsets(checkpoint))
             if checkpoint is self.cleaner_checkpoint:
                 draft.offsets.update(self.cleaner_offsets)
         walked = [

@@ -63,7 +63,8 @@ class Relocation:
 
     def finish(self) -> Log:
         """The future log takes the place of the present one, and of its offsets. The present one's files go later.
-        Raises DiskError; then the one that counts is where it was, or in the directory that has failed."""
+        Raises DiskError; then the one that counts is where it was, or in the directory that has failed, or the next
+        start finds that it is the future one."""
         while self.copy(_FINAL_COPY_BYTES, to_the_end=True):
             pass
         now_ms = self._clock.now_ms()
@@ -75,9 +76,10 @@ class Relocation:
             self.source.delete(*self._key, now_ms)
             self.source.disk.sync_directory()
         except DiskError:
-            # The present one goes offline with its directory, where it may still be: there must not be another.
+            # The present one goes offline with its directory, where it may still be: there must not be another. Nor may
+            # it be lost if it is not there any more.
             self.source.logs[self._key] = self.present
-            self.destination.take_back_future(*self._key)
+            self.destination.leave_future(*self._key)
             raise
         return self.destination.adopt_future(*self._key, self._topic_id, now_ms)
 
