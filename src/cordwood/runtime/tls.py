@@ -66,7 +66,7 @@ class ServerTls:
 
 
 class ClientTls:
-    """Without `ca_file` the system's authorities are trusted. Raises `TlsError`."""
+    """Without `ca_file` the system's authorities are trusted. `protocols` as in `ServerTls`. Raises `TlsError`."""
 
     def __init__(
         self,
@@ -75,9 +75,11 @@ class ClientTls:
         *,
         check_hostname: bool = True,
         ciphers: str = "",
+        protocols: Sequence[str] = (),
     ) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _set_protocols(context, protocols)
         context.check_hostname = check_hostname
         if ca_file is None:
             context.load_default_certs()

@@ -1,0 +1,133 @@
+"""Names known elsewhere: settings of Kafka's clients that do nothing here, and words of Python's other clients."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Unused(NamedTuple):
+    reason: str
+    harmless: tuple[Any, ...] = ()
+    """Values that ask for what is done anyway."""
+
+
+_METRICS = "metrics are read from the client's own `metrics()`"
+_JAVA_TLS = "TLS is OpenSSL's here"
+
+# Accepted, with a warning.
+NO_EFFECT: Mapping[str, Unused] = {
+    "enable_metrics_push": Unused("metrics are not pushed to brokers (KIP-714)", (False, "false")),
+    "internal_throw_on_fetch_stable_offset_unsupported": Unused("it is of Kafka Streams"),
+    "metadata_max_idle_ms": Unused("topics are remembered as long as the client lives"),
+    "metric_reporters": Unused(_METRICS),
+    "metrics_num_samples": Unused(_METRICS),
+    "metrics_recording_level": Unused(_METRICS),
+    "metrics_sample_window_ms": Unused(_METRICS),
+    "retries": Unused("calls are retried until default_api_timeout_ms is over"),
+    "security_providers": Unused(_JAVA_TLS),
+    "share_acknowledgement_mode": Unused("there are no share groups here"),
+    "share_acquire_mode": Unused("there are no share groups here"),
+    "ssl_keymanager_algorithm": Unused(_JAVA_TLS),
+    "ssl_protocol": Unused("ssl_enabled_protocols decides", ("TLSv1.3", "TLS")),
+    "ssl_provider": Unused(_JAVA_TLS),
+    "ssl_secure_random_implementation": Unused(_JAVA_TLS),
+    "ssl_trustmanager_algorithm": Unused(_JAVA_TLS),
+}
+
+_NO_SASL = "there is no SASL here; security_protocol is PLAINTEXT or SSL"
+_ONLY_PEM = "stores are PEM here, and have no password of their own; a key's is ssl_key_password"
+
+# An error: to go on without it would not be what was meant.
+REFUSED: Mapping[str, Unused] = {
+    "bootstrap_controllers": Unused("controllers are reached through brokers; give bootstrap_servers", ((), [], "")),
+    "client_dns_lookup": Unused("all addresses of a name are tried: use_all_dns_ips", ("use_all_dns_ips",)),
+    "config_providers": Unused("values are not looked up elsewhere; look them up in Python", ((), [], "")),
+    "ssl_engine_factory_class": Unused(_JAVA_TLS),
+    "ssl_keystore_password": Unused(_ONLY_PEM),
+    "ssl_truststore_password": Unused(_ONLY_PEM),
+} | {
+    f"sasl_{name}": Unused(_NO_SASL)
+    for name in (
+        "client_callback_handler_class",
+        "jaas_config",
+        "kerberos_kinit_cmd",
+        "kerberos_min_time_before_relogin",
+        "kerberos_service_name",
+        "kerberos_ticket_renew_jitter",
+        "kerberos_ticket_renew_window_factor",
+        "login_callback_handler_class",
+        "login_class",
+        "login_connect_timeout_ms",
+        "login_read_timeout_ms",
+        "login_refresh_buffer_seconds",
+        "login_refresh_min_period_seconds",
+        "login_refresh_window_factor",
+        "login_refresh_window_jitter",
+        "login_retry_backoff_max_ms",
+        "login_retry_backoff_ms",
+        "mechanism",
+        "mechanisms",
+        "oauthbearer_assertion_algorithm",
+        "oauthbearer_assertion_claim_aud",
+        "oauthbearer_assertion_claim_exp_seconds",
+        "oauthbearer_assertion_claim_iss",
+        "oauthbearer_assertion_claim_jti_include",
+        "oauthbearer_assertion_claim_nbf_seconds",
+        "oauthbearer_assertion_claim_sub",
+        "oauthbearer_assertion_file",
+        "oauthbearer_assertion_private_key_file",
+        "oauthbearer_assertion_private_key_passphrase",
+        "oauthbearer_assertion_template_file",
+        "oauthbearer_client_credentials_client_id",
+        "oauthbearer_client_credentials_client_secret",
+        "oauthbearer_clock_skew_seconds",
+        "oauthbearer_expected_audience",
+        "oauthbearer_expected_issuer",
+        "oauthbearer_header_urlencode",
+        "oauthbearer_jwks_endpoint_refresh_ms",
+        "oauthbearer_jwks_endpoint_retry_backoff_max_ms",
+        "oauthbearer_jwks_endpoint_retry_backoff_ms",
+        "oauthbearer_jwks_endpoint_url",
+        "oauthbearer_jwt_retriever_class",
+        "oauthbearer_jwt_validator_class",
+        "oauthbearer_scope",
+        "oauthbearer_scope_claim_name",
+        "oauthbearer_sub_claim_name",
+        "oauthbearer_token_endpoint_url",
+        "password",
+        "plain_password",
+        "plain_username",
+        "username",
+    )
+}
+
+# How kafka-python, aiokafka and librdkafka call things: what to write here.
+HINTS: Mapping[str, str] = {
+    "api_version": "versions are agreed on with each broker",
+    "api_version_auto_timeout_ms": "versions are agreed on with each broker",
+    "auto_offset_store": "offsets of what poll returned are committed; see enable_auto_commit",
+    "broker_version_fallback": "versions are agreed on with each broker",
+    "consumer_timeout_ms": "poll takes a timeout_ms",
+    "enable_auto_offset_store": "offsets of what poll returned are committed; see enable_auto_commit",
+    "loop": "the async clients use the running event loop",
+    "max_batch_size": "it is batch_size",
+    "max_in_flight": "it is max_in_flight_requests_per_connection",
+    "message_max_bytes": "it is max_request_size",
+    "message_timeout_ms": "it is delivery_timeout_ms",
+    "metadata_broker_list": "it is bootstrap_servers",
+    "on_delivery": "give send() its callback, or await what it returns",
+    "queue_buffering_max_kbytes": "it is buffer_memory, in bytes",
+    "queue_buffering_max_messages": "it is buffer_memory, in bytes",
+    "queue_buffering_max_ms": "it is linger_ms",
+    "request_required_acks": "it is acks",
+    "socket_timeout_ms": "it is request_timeout_ms",
+    "ssl_ca_location": "it is ssl_truststore_location, a PEM file",
+    "ssl_cafile": "it is ssl_truststore_location, a PEM file",
+    "ssl_certfile": "it is ssl_keystore_location, a PEM file with the key",
+    "ssl_certificate_location": "it is ssl_keystore_location, a PEM file with the key",
+    "ssl_check_hostname": 'ssl_endpoint_identification_algorithm="" does not ask for the host\'s name',
+    "ssl_context": "give ssl_truststore_location and its like",
+    "ssl_key_location": "it is ssl_keystore_key",
+    "ssl_keyfile": "it is ssl_keystore_key",
+    "ssl_password": "it is ssl_key_password",
+    "statistics_interval_ms": "metrics are read from the client's own `metrics()`",
+}
