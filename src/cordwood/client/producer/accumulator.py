@@ -3,12 +3,29 @@
 Callers hold the producer's lock: the application appends from its own thread, the sender drains from the loop's.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import inf
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.producer.batch import Headers, ProducerBatch
+from cordwood.client.errors import Closed, RecordTooLarge
+from cordwood.client.producer.batch import Headers, Packing, ProducerBatch
+from cordwood.client.producer.buffer_pool import BufferPool, Reservation
+from cordwood.client.producer.deliveries import Delivery, NewEvent
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.wire.batch_builder import SealedBatch
+from cordwood.wire.compression import Codec
+from cordwood.wire.records import BATCH_HEADER_SIZE
+
+LeaderOf = Callable[[TopicPartition], int | None]
+MaySend = Callable[[TopicPartition], bool]
+
+# What a batch takes at the least, with the Python objects around its bytes: so many small ones stay within bounds, too.
+BATCH_OVERHEAD_BYTES = 1024
+# A record beside its key, value and headers: seven numbers of at most five bytes, ten for the time. A header has two.
+_RECORD_OVERHEAD_BYTES = 40
+_HEADER_OVERHEAD_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +35,46 @@ class Readiness:
     leaders: frozenset[int]
     """Brokers for which a batch is due: full, lingered, flushed, closing, or because memory is short."""
     next_check_s: float
-    """When to ask again if nothing is appended meanwhile, for what is not due yet, and for what expires; infinity when
-    nothing waits. Always later than now: who is due and could not be sent is not asked for again until something
-    changed."""
+    """When to ask again if nothing is appended meanwhile (or `expire`, if that comes first), in the time of `now_s`;
+    infinity when nothing waits."""
     leaderless: frozenset[str]
     """Topics with batches whose partition has no known leader: their metadata is wanted."""
 
 
 class Accumulator:
-    due_s: float
-    """When the earliest batch that was begun or filled since `ready` was last asked is due (a full one at once);
-    infinity if there is none. Who appends wakes a sender that would sleep longer."""
+    """What leaves it by `drain`, `expire` or `abort` is released once; what is requeued is not."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        codec: Codec = Codec.NONE,
+        *,
+        wake: Callable[[], object] = lambda: None,
+        new_event: NewEvent | None = None,
+    ) -> None:
+        """`wake` is called when the sender should ask `ready`. `new_event` makes what threads wait with for
+        deliveries; None where nobody may block."""
+        self.pool = BufferPool(settings.buffer_memory)
+        self._packing = Packing(
+            # So that what fits into a batch need not be held against the other limits.
+            max(0, min(settings.batch_size, settings.max_request_size, settings.buffer_memory)),
+            codec,
+            settings.compression_level,
+            new_event,
+        )
+        self._max_request_size = settings.max_request_size
+        self._linger_s = settings.linger_ms / 1000
+        self._delivery_timeout_s = settings.delivery_timeout_ms / 1000
+        self._availability_timeout_s = settings.partitioner_availability_timeout_ms / 1000
+        self._wake = wake
+        # Those that have a batch, the one that was drained longest ago first.
+        self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
+        # By their places: what waits and what is in flight.
+        self._incomplete: dict[tuple[int, ...], ProducerBatch] = {}
+        self._next_place = 0
+        self._next_expiry_s = inf
+        self._due_since: dict[int, float] = {}
+        self._is_closing = False
 
     def append(
         self,
@@ -38,37 +84,249 @@ class Accumulator:
         value: bytes | None,
         headers: Headers,
         now_s: float,
-    ) -> Any:
-        """The record's delivery, or None when memory is short: wait for `room`, and call again."""
+        reservation: Reservation | None = None,
+    ) -> Delivery | None:
+        """The record's delivery, or None when memory is short: `reserve`, wait until it is granted, and call again with
+        the reservation, whether or not the partition is still the same."""
+        queue = self._queues.get(partition)
+        if queue is not None and not self._is_closing:
+            delivery = queue[-1].append(timestamp_ms, key, value, headers)
+            if delivery is not None:
+                if reservation is not None:
+                    reservation.cancel()
+                return delivery
+        return self._append_to_new(partition, timestamp_ms, key, value, headers, now_s, reservation)
 
-    def ready(self, leader_of: Callable[[TopicPartition], int | None], now_s: float) -> Readiness: ...
+    def reserve(
+        self, key: bytes | None, value: bytes | None, headers: Headers, granted: Callable[[], object]
+    ) -> Reservation:
+        """A place in the line for the memory that a record needs; `granted` is called when it has come."""
+        reservation = self.pool.reserve(self._hold_for(key, value, headers), granted)
+        self._wake()
+        return reservation
+
+    def append_batch(
+        self, partition: TopicPartition, sealed: SealedBatch, now_s: float, reservation: Reservation | None = None
+    ) -> ProducerBatch | None:
+        """One that is made already, behind what waits for the partition; None when memory is short, as `append`."""
+        self._check_open(reservation)
+        held_bytes = self._take(self._hold_for_bytes(sealed.size), reservation)
+        if held_bytes is None:
+            return None
+        batch = ProducerBatch(partition, self._packing, now_s, self._place(), held_bytes, sealed)
+        self._enqueue(batch)
+        return batch
+
+    def reserve_batch(self, sealed: SealedBatch, granted: Callable[[], object]) -> Reservation:
+        reservation = self.pool.reserve(self._hold_for_bytes(sealed.size), granted)
+        self._wake()
+        return reservation
+
+    # ---- what the sender asks
+
+    def ready(self, leader_of: LeaderOf, now_s: float, may_send: MaySend | None = None) -> Readiness:
+        """`may_send` as for `drain`: partitions that it does not allow are not due."""
+        leaders: dict[int, None] = {}
+        leaderless: dict[str, None] = {}
+        next_check_s = self._next_expiry_s
+        is_urgent = self._is_closing or self.pool.is_short
+        for partition, queue in self._queues.items():
+            leader = leader_of(partition)
+            if leader is None:
+                leaderless[partition.topic] = None
+            elif leader not in leaders:
+                due_s = self._due_s(queue, is_urgent)
+                if due_s > now_s:
+                    next_check_s = min(next_check_s, due_s)
+                elif may_send is None or may_send(partition):
+                    leaders[leader] = None
+        self._due_since = {leader: self._due_since.get(leader, now_s) for leader in leaders}
+        return Readiness(frozenset(leaders), next_check_s, frozenset(leaderless))
 
     def drain(
-        self,
-        leader: int,
-        leader_of: Callable[[TopicPartition], int | None],
-        may_send: Callable[[TopicPartition], bool],
-        max_request_bytes: int,
-        now_s: float,
+        self, leader: int, leader_of: LeaderOf, may_send: MaySend, max_request_bytes: int, now_s: float
     ) -> list[ProducerBatch]:
-        """At most one batch of each partition, from where the last drain of this leader ended, so that none starves.
+        """At most one batch of each partition, those first which waited longest for their turn, so that none starves.
         `may_send` is asked for each: an idempotent producer has at most five batches in flight per partition, and
         none that follows one which is to be sent again."""
+        drained: list[ProducerBatch] = []
+        total_bytes = 0
+        for partition, queue in self._queues.items():
+            if leader_of(partition) != leader:
+                continue
+            batch = queue[0]
+            if batch.not_before_s > now_s or not may_send(partition):
+                continue
+            total_bytes += batch.size_bytes
+            if drained and total_bytes > max_request_bytes:
+                break
+            drained.append(batch)
+        for batch in drained:
+            queue = self._queues.pop(batch.partition)
+            queue.popleft()
+            if queue:
+                self._queues[batch.partition] = queue
+            batch.close()
+            self._shrink(batch)
+        if drained:
+            self._due_since.pop(leader, None)
+        return drained
+
+    def is_slow(self, leader: int, now_s: float) -> bool:
+        """Whether it has not taken what is due for longer than `partitioner_availability_timeout_ms` (KIP-794)."""
+        since_s = self._due_since.get(leader)
+        return (
+            self._availability_timeout_s > 0 and since_s is not None and now_s - since_s > self._availability_timeout_s
+        )
 
     def requeue(self, batches: Sequence[ProducerBatch], now_s: float, backoff_s: float) -> None:
-        """To the front of its partition, in the order of their sequences; due again after the back-off."""
+        """To the front of its partition, in the order in which they were begun; due again after the back-off. Also for
+        the parts of one that was split."""
+        for batch in batches:
+            batch.attempts += 1
+            batch.not_before_s = now_s + backoff_s
+            # A part takes the place of its whole.
+            self._incomplete.pop(batch.place[:-1], None)
+            self._incomplete[batch.place] = batch
+            queue = self._queues.setdefault(batch.partition, deque())
+            position = 0
+            while position < len(queue) and queue[position].place < batch.place:
+                position += 1
+            queue.insert(position, batch)
+            self._next_expiry_s = min(self._next_expiry_s, batch.created_s + self._delivery_timeout_s)
 
     def expire(self, now_s: float) -> list[ProducerBatch]:
         """Takes out those older than `delivery_timeout_ms`; the caller fails them."""
+        if now_s < self._next_expiry_s:
+            return []
+        expired: list[ProducerBatch] = []
+        self._next_expiry_s = inf
+        for queue in self._queues.values():
+            while queue and queue[0].created_s + self._delivery_timeout_s <= now_s:
+                expired.append(queue.popleft())
+            if queue:
+                self._next_expiry_s = min(self._next_expiry_s, queue[0].created_s + self._delivery_timeout_s)
+        self._forget_empty(expired)
+        return expired
 
     def release(self, batch: ProducerBatch) -> None:
-        """Gives its memory back; every batch that left by `drain`, `expire` or `abort` is released once."""
+        """Gives its memory back; every batch that left by `drain`, `expire` or `abort` is released once. One that was
+        split lives on in its parts: they are."""
+        assert not batch.is_released, f"{batch} is released twice"
+        batch.is_released = True
+        self._incomplete.pop(batch.place, None)
+        self.pool.give(batch.held_bytes)
 
     def begin_flush(self) -> Sequence[ProducerBatch]:
         """Everything now held is due at once. What is returned is what a flush waits for, in flight ones included."""
+        for queue in self._queues.values():
+            for batch in queue:
+                batch.is_flushed = True
+        self._wake()
+        return list(self._incomplete.values())
 
-    def abort(self) -> list[ProducerBatch]:
-        """Takes out all that is not in flight."""
+    def close(self) -> None:
+        """Everything is due from now on, and nothing more is taken."""
+        self._is_closing = True
+        self._wake()
+
+    def abort(self, *, undrained_only: bool = False) -> list[ProducerBatch]:
+        """Takes out all that is not in flight; or of that, what was never in flight."""
+        aborted: list[ProducerBatch] = []
+        for queue in self._queues.values():
+            taken = [batch for batch in queue if not (undrained_only and batch.attempts > 0)]
+            aborted += taken
+            for batch in taken:
+                queue.remove(batch)
+                batch.close()
+        self._forget_empty(aborted)
+        return aborted
 
     def waiting(self) -> Mapping[TopicPartition, int]:
         """Batches of each partition that are not in flight."""
+        return {partition: len(queue) for partition, queue in self._queues.items()}
+
+    def depth(self, partition: TopicPartition) -> int:
+        """As `waiting`, of one."""
+        queue = self._queues.get(partition)
+        return len(queue) if queue is not None else 0
+
+    # ---- within
+
+    def _append_to_new(
+        self,
+        partition: TopicPartition,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        now_s: float,
+        reservation: Reservation | None,
+    ) -> Delivery | None:
+        self._check_open(reservation)
+        held_bytes = self._take(self._hold_for(key, value, headers), reservation)
+        if held_bytes is None:
+            return None
+        batch = ProducerBatch(partition, self._packing, now_s, self._place(), held_bytes)
+        try:
+            delivery = batch.append(timestamp_ms, key, value, headers)
+        except BaseException:
+            self.pool.give(held_bytes)
+            raise
+        assert delivery is not None, "a first record always fits"
+        self._enqueue(batch)
+        return delivery
+
+    def _enqueue(self, batch: ProducerBatch) -> None:
+        self._queues.setdefault(batch.partition, deque()).append(batch)
+        self._incomplete[batch.place] = batch
+        self._next_expiry_s = min(self._next_expiry_s, batch.created_s + self._delivery_timeout_s)
+        self._wake()
+
+    def _place(self) -> tuple[int]:
+        self._next_place += 1
+        return (self._next_place,)
+
+    def _check_open(self, reservation: Reservation | None) -> None:
+        if self._is_closing:
+            if reservation is not None:
+                reservation.cancel()
+            raise Closed("the producer is closed")
+
+    def _take(self, size_bytes: int, reservation: Reservation | None) -> int | None:
+        """So much of the pool, or what was reserved; None when there is not enough."""
+        if reservation is not None and reservation.is_granted:
+            return reservation.use()
+        return size_bytes if self.pool.take(size_bytes) else None
+
+    def _hold_for(self, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+        size = BATCH_HEADER_SIZE + _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+        for name, content in headers or ():
+            size += _HEADER_OVERHEAD_BYTES + len(name.encode()) + len(content or b"")
+        return max(self._packing.limit_bytes, self._hold_for_bytes(size))
+
+    def _hold_for_bytes(self, size: int) -> int:
+        """What a batch of this size takes of the pool; raises when it is too large for any request."""
+        for limit, name in ((self._max_request_size, "max_request_size"), (self.pool.total_bytes, "buffer_memory")):
+            if size > limit:
+                raise RecordTooLarge(message=f"a record of {size} bytes is larger than {name}, which is {limit}")
+        return min(size + BATCH_OVERHEAD_BYTES, self.pool.total_bytes)
+
+    def _shrink(self, batch: ProducerBatch) -> None:
+        """A batch that went before it was full gives back what it did not use."""
+        needed = min(batch.size_bytes + BATCH_OVERHEAD_BYTES, batch.held_bytes)
+        unused, batch.held_bytes = batch.held_bytes - needed, needed
+        if unused:
+            self.pool.give(unused)
+
+    def _due_s(self, queue: deque[ProducerBatch], is_urgent: bool) -> float:
+        """When the partition's first batch is to be sent."""
+        batch = queue[0]
+        if is_urgent or batch.attempts > 0 or batch.is_flushed or len(queue) > 1 or batch.is_full:
+            return batch.not_before_s
+        return batch.created_s + self._linger_s
+
+    def _forget_empty(self, taken_out: Sequence[ProducerBatch]) -> None:
+        for batch in taken_out:
+            if not self._queues.get(batch.partition, True):
+                del self._queues[batch.partition]

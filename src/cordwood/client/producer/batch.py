@@ -1,26 +1,42 @@
 """A batch on its way: records of one partition that are sent, acknowledged and completed together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from types import MappingProxyType
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import ClientError
+from cordwood.client.producer.deliveries import Delivery, NewEvent, Outcome, RecordMetadata
 from cordwood.client.producer.identity import ProducerIdentity
+from cordwood.wire.batch_builder import FULL, BatchBuilder, SealedBatch
+from cordwood.wire.compression import Codec
+
+__all__ = ["Headers", "Packing", "ProducerBatch", "RecordMetadata"]
 
 Headers = Sequence[tuple[str, bytes | None]]
 
+_NO_ERRORS: Mapping[int, ClientError] = MappingProxyType({})
+_NO_LIMIT_BYTES = 2**31 - 1
 
-class RecordMetadata(NamedTuple):
-    """Where a record is now."""
 
-    topic: str
-    partition: int
-    offset: int
-    """-1 with acks=0, or where the broker knows only that it has it already."""
-    timestamp: int
-    """Milliseconds: the broker's with LogAppendTime, else the record's own."""
-    serialized_key_size: int
-    serialized_value_size: int
+class Packing:
+    """How the records of a batch are put together."""
+
+    __slots__ = ("codec", "level", "limit_bytes", "new_event")
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        new_event: NewEvent | None = None,
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        """Of a batch before compression, unless it is a single record."""
+        self.codec = codec
+        self.level = level
+        self.new_event = new_event
+        """How a thread waits for a delivery; None where nobody may block."""
 
 
 class ProducerBatch:
@@ -30,30 +46,182 @@ class ProducerBatch:
     sender's: set when it is first drained, and kept through retries.
     """
 
-    partition: TopicPartition
-    created_s: float
-    attempts: int
-    identity: ProducerIdentity | None
-    base_sequence: int
+    __slots__ = (
+        "_append",
+        "_builder",
+        "_count",
+        "_outcome",
+        "_packing",
+        "_sealed",
+        "_size_bytes",
+        "attempts",
+        "base_sequence",
+        "created_s",
+        "held_bytes",
+        "identity",
+        "is_closed",
+        "is_flushed",
+        "is_released",
+        "not_before_s",
+        "partition",
+        "place",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        packing: Packing,
+        created_s: float,
+        place: tuple[int, ...],
+        held_bytes: int,
+        sealed: SealedBatch | None = None,
+    ) -> None:
+        """`sealed` is one that is made already, and closed."""
+        self.partition = partition
+        self.created_s = created_s
+        self.identity: ProducerIdentity | None = None
+        self.base_sequence = -1
+        self.attempts = 0
+        """How often it came back to be sent again."""
+        self.place = place
+        """Among all batches of the producer, in the order in which they were begun; parts stay in their whole's."""
+        self.held_bytes = held_bytes
+        """Of the buffer pool."""
+        self.not_before_s = created_s
+        """When it may be sent: later than it was made if it is to be tried again."""
+        self.is_flushed = False
+        self.is_released = False
+        self.is_closed = sealed is not None
+        self._packing = packing
+        self._outcome = Outcome(partition, packing.new_event)
+        self._builder = BatchBuilder(packing.limit_bytes) if sealed is None else None
+        self._append = self._builder.append if self._builder is not None else _refuse
+        self._sealed = sealed
+        self._count = 0 if sealed is None else sealed.count
+        self._size_bytes = 0 if sealed is None else sealed.size
+
+    def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> Delivery | None:
+        """None when the record does not fit, or the batch is closed."""
+        index = self._append(timestamp_ms, key, value, headers)
+        if index == FULL:
+            return None
+        return Delivery(
+            self._outcome,
+            index,
+            timestamp_ms,
+            -1 if key is None else len(key),
+            -1 if value is None else len(value),
+        )
 
     @property
-    def record_count(self) -> int: ...
+    def record_count(self) -> int:
+        return self._count if self._builder is None else self._builder.count
 
     @property
     def size_bytes(self) -> int:
-        """What it holds of the buffer pool, or will take in a request at most; before compression."""
+        """What it takes in a request at most: before compression, until it is encoded."""
+        return self._size_bytes if self._builder is None else self._builder.size
 
-    def encode(self, *, transactional: bool) -> bytes | bytearray:
+    @property
+    def is_full(self) -> bool:
+        """Whether no record fits any more, however small."""
+        return self._builder is None or self._builder.size >= self._packing.limit_bytes
+
+    @property
+    def is_done(self) -> bool:
+        return self._outcome.is_done
+
+    def close(self) -> None:
+        """Nothing is appended from now on."""
+        self.is_closed = True
+        self._append = _refuse
+
+    def encode(self, *, transactional: bool) -> bytearray:
         """The record batch as it goes into a request, with its identity and sequence. Closed from then on."""
+        sealed = self._seal()
+        if self.identity is None:
+            return sealed.stamped(transactional=transactional)
+        return sealed.stamped(self.identity.id, self.identity.epoch, self.base_sequence, transactional)
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> None:
         """Every record has its metadata; -1 where the broker did not say. Once: either this or `fail`."""
+        self._let_go()
+        self._outcome.complete(base_offset, log_append_time_ms)
 
-    def fail(self, error: ClientError, record_errors: Mapping[int, ClientError] | None = None) -> None:
-        """`record_errors` has those that are one record's own, by its place in the batch."""
+    def fail(self, error: ClientError, errors: Mapping[int, ClientError] = _NO_ERRORS) -> None:
+        """`errors` has those of single records, by their index, where the broker says that they are to blame."""
+        self._let_go()
+        self._outcome.fail(error, errors)
 
-    def on_done(self, callback: Callable[["ProducerBatch"], None]) -> None:
-        """Called once when it is completed or failed, at once if it is."""
+    def on_done(self, callback: "Callable[[ProducerBatch], object]") -> None:
+        """Called once when it is completed or failed, at once if it is; one that was split, when all parts are."""
+        self._outcome.on_done(partial(callback, self))
+
+    def delivery(self) -> Delivery:
+        """Of its first record."""
+        return Delivery(self._outcome, 0, -1, -1, -1)
 
     def split(self) -> "list[ProducerBatch]":
-        """Two or more that hold its records in order and complete them in its place. One record cannot be split."""
+        """Two that hold its records in order and complete them in its place. One record cannot be split.
+
+        The parts also take over what it holds of the buffer pool: they are released in its place.
+        """
+        records = self._seal().records()
+        sizes = [len(record.key or b"") + len(record.value or b"") + 1 for record in records]
+        middle = _middle(sizes)
+        first_share = self.held_bytes * sum(sizes[:middle]) // sum(sizes)
+        shares = (first_share, self.held_bytes - first_share)
+        packing = Packing(_NO_LIMIT_BYTES, self._packing.codec, self._packing.level, self._packing.new_event)
+        parts = []
+        for number, (first, end) in enumerate(((0, middle), (middle, len(records)))):
+            part = ProducerBatch(self.partition, packing, self.created_s, (*self.place, number), shares[number])
+            for record in records[first:end]:
+                part._append(record.timestamp, record.key, record.value, record.headers)
+            part.close()
+            part.attempts = self.attempts
+            part.is_flushed = self.is_flushed
+            part.identity = self.identity
+            if self.base_sequence >= 0:
+                part.base_sequence = (self.base_sequence + first) % 2**31
+            parts.append(part)
+        self._let_go()
+        self.held_bytes = 0
+        self.is_released = True
+        self._outcome.divide(((0, parts[0]._outcome), (middle, parts[1]._outcome)))
+        return parts
+
+    def _seal(self) -> SealedBatch:
+        if self._sealed is None:
+            self.close()
+            assert self._builder is not None, f"a batch of {self.partition} that is done is not sent again"
+            self._sealed = self._builder.seal(self._packing.codec, self._packing.level)
+            self._builder = None
+            self._count = self._sealed.count
+            self._size_bytes = self._sealed.size
+        return self._sealed
+
+    def _let_go(self) -> None:
+        """The records are not needed any more, whoever still knows the batch."""
+        self.close()
+        self._count, self._size_bytes = self.record_count, self.size_bytes
+        self._builder = None
+        self._sealed = None
+
+    def __repr__(self) -> str:
+        return f"<ProducerBatch {self.place} of {self.partition}>"
+
+
+def _refuse(timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+    return FULL
+
+
+def _middle(sizes: Sequence[int]) -> int:
+    """Where the second half begins, by bytes; both have a record."""
+    assert len(sizes) > 1, "a single record cannot be split"
+    half = sum(sizes) / 2
+    total = 0
+    for index, size in enumerate(sizes):
+        total += size
+        if total >= half:
+            return min(max(index, 1), len(sizes) - 1)
+    return len(sizes) - 1

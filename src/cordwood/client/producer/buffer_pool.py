@@ -1,0 +1,81 @@
+"""The memory that records may take while they wait: bounded, and given out in the order in which it was asked for."""
+
+from collections import deque
+from collections.abc import Callable
+
+
+class Reservation:
+    """A place in the line. Used by `Accumulator.append`, or cancelled."""
+
+    __slots__ = ("_granted", "_pool", "is_granted", "size_bytes")
+
+    def __init__(self, pool: "BufferPool", size_bytes: int, granted: Callable[[], object]) -> None:
+        self.size_bytes = size_bytes
+        self.is_granted = False
+        self._pool: BufferPool | None = pool
+        self._granted = granted
+
+    def cancel(self) -> None:
+        """Leaves the line, or gives back what was granted. Does nothing for one that is used or cancelled."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool._cancelled(self)
+
+    def use(self) -> int:
+        """What was granted is the caller's."""
+        assert self.is_granted
+        assert self._pool is not None, "a reservation is used once"
+        self._pool = None
+        return self.size_bytes
+
+    def _grant(self) -> None:
+        self.is_granted = True
+        self._granted()
+
+
+class BufferPool:
+    """Only counts: the buffers grow as they are filled, each within what was given out for it."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self.total_bytes = total_bytes
+        self.free_bytes = total_bytes
+        self._line: deque[Reservation] = deque()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._line)
+
+    def take(self, size_bytes: int) -> bool:
+        """False when there is not so much, or when others have waited for longer."""
+        if self._line or size_bytes > self.free_bytes:
+            return False
+        self.free_bytes -= size_bytes
+        return True
+
+    def reserve(self, size_bytes: int, granted: Callable[[], object]) -> Reservation:
+        """`granted` is called when its turn has come and there is enough; which may be at once."""
+        assert size_bytes <= self.total_bytes
+        reservation = Reservation(self, size_bytes, granted)
+        self._line.append(reservation)
+        self._serve()
+        return reservation
+
+    def give(self, size_bytes: int) -> None:
+        self.free_bytes += size_bytes
+        assert self.free_bytes <= self.total_bytes, "more was given back than was taken"
+        self._serve()
+
+    def _serve(self) -> None:
+        while self._line and self._line[0].size_bytes <= self.free_bytes:
+            reservation = self._line.popleft()
+            self.free_bytes -= reservation.size_bytes
+            reservation._grant()
+
+    def _cancelled(self, reservation: Reservation) -> None:
+        if reservation.is_granted:
+            self.give(reservation.size_bytes)
+        else:
+            self._line.remove(reservation)
+            # The one behind it may want less.
+            self._serve()

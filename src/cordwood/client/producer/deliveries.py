@@ -1,0 +1,231 @@
+"""What `send` returns: a promise for each record. Those of a batch share its outcome: completing them is one call.
+
+metadata = await producer.send("orders", b"...")         # cordwood.aio
+metadata = producer.send("orders", b"...").result(10)    # cordwood: blocks up to ten seconds
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.errors import ClientError, IllegalState, TimedOut
+
+_log = logging.getLogger(__name__)
+
+UNKNOWN = -1
+"""An offset or a time that the broker did not say."""
+_WHOLE_BATCH = -1
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record is now."""
+
+    topic: str
+    partition: int
+    offset: int
+    """-1 with acks=0, or where the broker knows only that it has it already."""
+    timestamp: int
+    """Milliseconds: the broker's with LogAppendTime, else the record's own."""
+    serialized_key_size: int
+    serialized_value_size: int
+    """-1 for null, as of the key."""
+
+
+class Event(Protocol):
+    """How a thread waits: `threading.Event` is one."""
+
+    def set(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+NewEvent = Callable[[], Event]
+
+
+class Delivery:
+    """Of one record. Where it is awaited and the record is not delivered, the reason is raised: a `ClientError`."""
+
+    __slots__ = ("_index", "_key_size", "_outcome", "_timestamp_ms", "_value_size")
+
+    def __init__(self, outcome: "Outcome", index: int, timestamp_ms: int, key_size: int, value_size: int) -> None:
+        self._outcome = outcome
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+        self._key_size = key_size
+        self._value_size = value_size
+
+    def done(self) -> bool:
+        return self._outcome.of(self._index)[0].is_done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Blocks until the record is delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        outcome, index = self._outcome.of(self._index)
+        return RecordMetadata(
+            outcome.partition.topic,
+            outcome.partition.partition,
+            UNKNOWN if outcome.base_offset == UNKNOWN else outcome.base_offset + index,
+            self._timestamp_ms if outcome.log_append_time_ms == UNKNOWN else outcome.log_append_time_ms,
+            self._key_size,
+            self._value_size,
+        )
+
+    def exception(self, timeout: float | None = None) -> ClientError | None:
+        """Blocks like `result`; None when the record is delivered."""
+        outcome, index = self._outcome.of(self._index)
+        if not outcome.is_done:
+            outcome.wait(timeout, index)
+            outcome, index = self._outcome.of(self._index)
+        return outcome.error_of(index)
+
+    def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
+        """Called once, when the record is delivered or given up; at once if it is. Those of a partition are called in
+        the order of its records. The sync client calls them in its own thread: they must not block."""
+        self._outcome.on_done(partial(callback, self), self._index)
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        outcome, index = self._outcome.of(self._index)
+        if not outcome.is_done:
+            yield from outcome.future(index)
+        return self.result()
+
+    def __repr__(self) -> str:
+        outcome, index = self._outcome.of(self._index)
+        state = "waits" if not outcome.is_done else outcome.error_of(index) or "delivered"
+        return f"<Delivery to {outcome.partition}: {state}>"
+
+
+class Outcome:
+    """How a batch ends. Set once by the sender, asked from any thread.
+
+    There is no lock. Whoever adds a callback looks after that whether the batch is done, and whoever completes the
+    batch looks after that for callbacks: one of them finds it, and it can be taken out only once.
+    """
+
+    __slots__ = (
+        "_errors",
+        "_new_event",
+        "_parts",
+        "_waiting",
+        "base_offset",
+        "error",
+        "is_done",
+        "log_append_time_ms",
+        "partition",
+    )
+
+    def __init__(self, partition: TopicPartition, new_event: NewEvent | None = None) -> None:
+        self.partition = partition
+        self.base_offset = UNKNOWN
+        self.log_append_time_ms = UNKNOWN
+        self.error: ClientError | None = None
+        self.is_done = False
+        self._errors: Mapping[int, ClientError] = {}
+        self._new_event = new_event
+        self._parts: Sequence[tuple[int, Outcome]] = ()
+        self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
+
+    def complete(self, base_offset: int, log_append_time_ms: int) -> None:
+        assert not self.is_done
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.is_done = True
+        self._tell()
+
+    def fail(self, error: ClientError, errors: Mapping[int, ClientError]) -> None:
+        """`errors` has those of single records, by their index, where they are not `error`."""
+        assert not self.is_done
+        self.error = error
+        self._errors = errors
+        self.is_done = True
+        self._tell()
+
+    def divide(self, parts: "Sequence[tuple[int, Outcome]]") -> None:
+        """From now on the parts' outcomes are its records'; each is given with the index of its first record. This one
+        is done, as far as `on_done` for the whole batch is concerned, when they all are."""
+        assert not self.is_done
+        assert not self._parts
+        self._parts = parts
+        for _, part in parts:
+            part.on_done(self._part_done)
+        self._tell()
+
+    def of(self, index: int) -> "tuple[Outcome, int]":
+        """Whose outcome a record's is, and its index there."""
+        outcome = self
+        while outcome._parts:
+            first, outcome = max((part for part in outcome._parts if part[0] <= index), key=lambda part: part[0])
+            index -= first
+        return outcome, index
+
+    def error_of(self, index: int) -> ClientError | None:
+        return self._errors.get(index, self.error)
+
+    def on_done(self, callback: Callable[[], object], index: int = _WHOLE_BATCH) -> None:
+        self._waiting.append((index, callback))
+        if self.is_done or self._parts:
+            self._tell()
+
+    def wait(self, timeout_s: float | None, index: int) -> None:
+        if timeout_s is not None and timeout_s <= 0:
+            raise TimedOut(f"a record to {self.partition} is not delivered yet")
+        if self._new_event is None:
+            raise IllegalState("the record is not delivered yet: await its delivery")
+        event = self._new_event()
+        self.on_done(event.set, index)
+        if not event.wait(timeout_s):
+            raise TimedOut(f"a record to {self.partition} is not delivered after {timeout_s:g} s")
+
+    def future(self, index: int) -> "asyncio.Future[None]":
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if self._new_event is None:
+            self.on_done(partial(_resolve, future), index)
+        else:
+            # It is another thread that will tell.
+            self.on_done(partial(loop.call_soon_threadsafe, _resolve, future), index)
+        return future
+
+    def _part_done(self) -> None:
+        if all(part.is_done for _, part in self._parts):
+            self.is_done = True
+            self._tell()
+
+    def _tell(self) -> None:
+        """Calls those who wait, or hands them over to the part that they wait for."""
+        later = []
+        while self._waiting:
+            try:
+                index, callback = self._waiting.popleft()
+            except IndexError:  # another thread was faster
+                break
+            if self._parts and index != _WHOLE_BATCH:
+                part, index_there = self.of(index)
+                part.on_done(callback, index_there)
+            elif self.is_done:
+                _call(callback)
+            else:
+                later.append((index, callback))
+        if later:
+            self._waiting.extendleft(reversed(later))
+            if self.is_done:
+                self._tell()
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _call(callback: Callable[[], object]) -> None:
+    try:
+        callback()
+    except Exception:  # noqa: BLE001
+        # The application's mistake must not cost others their records.
+        _log.exception("a callback of a delivery failed")
