@@ -156,6 +156,17 @@ def test_producers_are_known_after_the_move() -> None:
     assert again.is_duplicate
 
 
+def test_a_producer_whose_records_were_deleted_is_known_after_the_move() -> None:
+    both = directories(*two_disks())
+    log = both.directories[0].create(*KEY, TOPIC_ID, NOW)
+    sent = batch("x", producer_id=7, epoch=0, sequence=0)
+    log.append_as_leader(bytearray(sent), 0, NOW)
+    append(log, "v1")
+    log.advance_start(1)
+    moved = move(both)
+    assert moved.append_as_leader(bytearray(sent), 0, NOW).is_duplicate
+
+
 def test_each_of_a_producers_last_batches_is_still_known_as_a_duplicate() -> None:
     both = directories(*two_disks())
     log = both.directories[0].create(*KEY, TOPIC_ID, NOW)
@@ -250,12 +261,12 @@ def test_a_disk_that_fails_at_the_last_moment_and_comes_back_has_not_cost_a_reco
         both.directories[1].checkpoint()
         both.directories[1].purge(MAX_INT64)
     # Once without the disk that failed, which decides nothing.
-    disks = [disk.restart(power_lost=power_lost) for disk in disks]
-    disks[0].fail_next("list")
-    without = directories(*disks)
+    first, second = (disk.restart(power_lost=power_lost) for disk in disks)
+    first.fail_next("list")
+    without = directories(first, second)
     assert without.directories[0].is_offline
     without.directories[1].checkpoint()
-    again = directories(*(disk.restart(power_lost=power_lost) for disk in disks))
+    again = directories(first.restart(power_lost=power_lost), second.restart(power_lost=power_lost))
     again.purge(MAX_INT64)
     holders = [directory for directory in again.directories if KEY in directory.logs]
     assert len(holders) == 1

@@ -68,6 +68,8 @@ class Relocation:
         while self.copy(_FINAL_COPY_BYTES, to_the_end=True):
             pass
         now_ms = self._clock.now_ms()
+        # Those are known, too, whose records were deleted and not copied, and may send them once more.
+        self.future.producers = self.present.producers
         self.future.close(now_ms)
         self.future.high_watermark = self.present.high_watermark
         self.future.start_offset = self.present.start_offset
