@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cordwood.client.producer.transactions.states import TRANSITIONS as CLIENT_TRANSACTION_TRANSITIONS
+from cordwood.client.producer.transactions.states import State as ClientTransactionState
 from cordwood.coordinator.groups.classic.states import TRANSITIONS as CLASSIC_TRANSITIONS
 from cordwood.coordinator.groups.classic.states import ClassicState
 from cordwood.coordinator.transactions.statuses import TRANSITIONS as TRANSACTION_TRANSITIONS
@@ -42,7 +44,22 @@ def classic_groups() -> list[Arrow]:
     )
 
 
-DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {"transactions": transactions, "classic_groups": classic_groups}
+def client_transactions() -> list[Arrow]:
+    start = [("[*]", ClientTransactionState.UNINITIALIZED.value, "")]
+    end = [(ClientTransactionState.FATAL_ERROR.value, "[*]", "")]
+    arrows = [
+        (before.value, after.value, why)
+        for before, ways in CLIENT_TRANSACTION_TRANSITIONS.items()
+        for after, why in ways.items()
+    ]
+    return start + arrows + end
+
+
+DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {
+    "transactions": transactions,
+    "classic_groups": classic_groups,
+    "client_transactions": client_transactions,
+}
 
 
 def drawn(page: str) -> str:
