@@ -27,6 +27,7 @@ from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.consumer.offset_requests import CommitRequest, CommittedRequest, Offsets, TopicIds
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (
+    BadSetting,
     BrokerError,
     ClientError,
     CommitFailed,
@@ -99,11 +100,11 @@ class Commits:
         Raises `CommitFailed` when the group has gone on without this member, `RebalanceInProgress` while it is at it,
         `GroupFenced` when another has taken this static member's place, and `GaveUp` when the time is over.
         """
-        await self._finish(self._add(offsets, retries=True), timeout_s)
+        await self._finish(self._add(_checked(offsets), retries=True), timeout_s)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> None:
         """Tried once, after those asked for before. `take_completed` tells what became of it."""
-        self._add(offsets, retries=False, callback=callback)
+        self._add(_checked(offsets), retries=False, callback=callback)
 
     async def committed(
         self, partitions: Collection[TopicPartition], timeout_s: float | None = None
@@ -391,6 +392,15 @@ class _Commit:
 
     def may_go_with(self, other: "_Commit") -> bool:
         return not self.retries and not other.retries and self.sender == other.sender
+
+
+def _checked(offsets: Offsets) -> Offsets:
+    for partition, committed in offsets.items():
+        if not isinstance(committed, OffsetAndMetadata) or not isinstance(committed.metadata, str):
+            raise BadSetting(f"{partition}: an OffsetAndMetadata is committed, not {committed!r}")
+        if not 0 <= committed.offset < 1 << 63:
+            raise BadSetting(f"{partition}: {committed.offset} is no offset; 0 is the lowest")
+    return offsets
 
 
 def _commit_failed(sender: GroupMetadata, error: BrokerError | None) -> CommitFailed:
