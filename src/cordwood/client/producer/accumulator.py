@@ -251,6 +251,11 @@ class Accumulator:
         queue = self._queues.get(partition)
         return len(queue) if queue is not None else 0
 
+    def has_room(self, partition: TopicPartition, size_bytes: int) -> bool:
+        """Whether the partition has a batch that another record of about this size goes into."""
+        queue = self._queues.get(partition)
+        return queue is not None and queue[-1].has_room(size_bytes)
+
     # ---- within
 
     def _append_to_new(

@@ -127,6 +127,13 @@ class ProducerBatch:
         """Whether no record fits any more, however small."""
         return self._builder is None or self._builder.size >= self._packing.limit_bytes
 
+    def has_room(self, size_bytes: int) -> bool:
+        return (
+            not self.is_closed
+            and self._builder is not None
+            and self._builder.size + size_bytes <= self._packing.limit_bytes
+        )
+
     @property
     def is_done(self) -> bool:
         return self._outcome.is_done

@@ -1,0 +1,173 @@
+"""Which partition a record goes to, where the application does not say; sans-IO."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+
+from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.errors import BadSetting
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.runtime.randomness import Random
+from cordwood.wire.hashing import partition_for_key
+
+CustomPartitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
+"""From the key, all partitions, and those that have a leader now, to one of them; as in kafka-python."""
+
+# A record beside its key and value, about: what counts is when a batch is full, and headers are rare.
+_RECORD_OVERHEAD_BYTES = 8
+# The queues of a topic with very many partitions are not looked at for each batch.
+_LOAD_IS_FRESH_S = 0.01
+
+
+class Partitioner(Protocol):
+    def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
+        """Called once for each record, which is then appended there."""
+
+
+class Load(Protocol):
+    """What an adaptive partitioner wants to know; the accumulator knows it."""
+
+    def depth(self, partition: TopicPartition) -> int: ...
+
+    def has_room(self, partition: TopicPartition, size_bytes: int) -> bool: ...
+
+    def is_slow(self, leader: int, now_s: float) -> bool: ...
+
+
+def partitioner_for(settings: ProducerSettings, load: Load, random: Random) -> Partitioner:
+    chosen: Any = settings.partitioner
+    if chosen is None or chosen == "default":
+        return DefaultPartitioner(
+            load,
+            random,
+            stick_bytes=max(1, settings.batch_size),
+            is_adaptive=settings.partitioner_adaptive_partitioning_enable,
+            ignores_keys=settings.partitioner_ignore_keys,
+        )
+    if chosen == "round_robin":
+        return RoundRobinPartitioner()
+    if callable(chosen):
+        return CallingPartitioner(chosen)
+    raise BadSetting(f"partitioner is {chosen!r}; it may be None, 'default', 'round_robin' or a callable")
+
+
+class DefaultPartitioner:
+    """By murmur2 of the key. Records without one stay together for a batch's worth of bytes, so that batches are
+    large, and then go elsewhere, the rather the fewer batches wait there (KIP-480, KIP-794)."""
+
+    def __init__(
+        self, load: Load, random: Random, *, stick_bytes: int, is_adaptive: bool = True, ignores_keys: bool = False
+    ) -> None:
+        self._load = load
+        self._random = random
+        self._stick_bytes = stick_bytes
+        self._is_adaptive = is_adaptive
+        self._ignores_keys = ignores_keys
+        self._sticky: dict[str, _Sticky] = {}
+
+    def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
+        if key is not None and not self._ignores_keys:
+            return partition_for_key(key, len(topic.partitions))
+        size_bytes = _RECORD_OVERHEAD_BYTES
+        if key is not None:
+            size_bytes += len(key)
+        if value is not None:
+            size_bytes += len(value)
+        return self.keyless(topic, size_bytes, now_s)
+
+    def keyless(self, topic: Topic, size_bytes: int, now_s: float) -> int:
+        """For `size_bytes` of records without a key, which stay together."""
+        sticky = self._sticky.get(topic.name)
+        if sticky is None or sticky.partition >= len(topic.partitions):
+            sticky = self._sticky[topic.name] = _Sticky(self._next(topic, None, now_s))
+        elif sticky.given_bytes + size_bytes > self._stick_bytes and self._may_leave(topic, sticky, size_bytes):
+            sticky.partition = self._next(topic, sticky, now_s)
+            sticky.given_bytes = 0
+        sticky.given_bytes += size_bytes
+        return sticky.partition
+
+    def _may_leave(self, topic: Topic, sticky: "_Sticky", size_bytes: int) -> bool:
+        """A batch that has been begun is rather filled, or else linger would send parts of batches only. Not without
+        end, because others may append to it as well."""
+        if sticky.given_bytes >= 2 * self._stick_bytes:
+            return True
+        return not self._load.has_room(TopicPartition(topic.name, sticky.partition), size_bytes)
+
+    def _next(self, topic: Topic, sticky: "_Sticky | None", now_s: float) -> int:
+        if self._is_adaptive and sticky is not None:
+            if sticky.topic is not topic or now_s - sticky.looked_s > _LOAD_IS_FRESH_S:
+                sticky.topic, sticky.looked_s = topic, now_s
+                sticky.choices, sticky.weights = self._weights(topic, now_s)
+            if sticky.choices:
+                place = bisect_right(sticky.weights, self._random.below(sticky.weights[-1]))
+                return sticky.choices[place]
+        choices = available(topic) or range(len(topic.partitions))
+        return choices[self._random.below(len(choices))]
+
+    def _weights(self, topic: Topic, now_s: float) -> tuple[Sequence[int], Sequence[int]]:
+        """Partitions, and the running sum of what each weighs: the more, the fewer batches wait there."""
+        load = self._load
+        choices = [
+            partition.index
+            for partition in topic.partitions
+            if partition.leader >= 0 and not load.is_slow(partition.leader, now_s)
+        ]
+        depths = [load.depth(TopicPartition(topic.name, index)) for index in choices]
+        most = max(depths, default=0)
+        return choices, list(accumulate(most + 1 - depth for depth in depths))
+
+
+class _Sticky:
+    """Where a topic's records without a key go now."""
+
+    __slots__ = ("choices", "given_bytes", "looked_s", "partition", "topic", "weights")
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.given_bytes = 0
+        self.topic: Topic | None = None
+        self.looked_s = 0.0
+        self.choices: Sequence[int] = ()
+        self.weights: Sequence[int] = ()
+
+
+class RoundRobinPartitioner:
+    """One record to each partition that has a leader, in turn, whatever the key."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, tuple[Topic, Sequence[int]]] = {}
+        self._given: dict[str, int] = {}
+
+    def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
+        known, choices = self._topics.get(topic.name, (None, ()))
+        if known is not topic:
+            choices = available(topic) or range(len(topic.partitions))
+            self._topics[topic.name] = (topic, choices)
+        given = self._given.get(topic.name, 0)
+        self._given[topic.name] = given + 1
+        return choices[given % len(choices)]
+
+
+class CallingPartitioner:
+    """Asks the application."""
+
+    def __init__(self, call: CustomPartitioner) -> None:
+        self._call = call
+        self._topics: dict[str, tuple[Topic, Sequence[int], Sequence[int]]] = {}
+
+    def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
+        known = self._topics.get(topic.name)
+        if known is None or known[0] is not topic:
+            known = self._topics[topic.name] = (topic, list(range(len(topic.partitions))), available(topic))
+        chosen = self._call(key, known[1], known[2])
+        if not isinstance(chosen, int) or not 0 <= chosen < len(topic.partitions):
+            raise BadSetting(
+                f"the partitioner chose {chosen!r} for topic {topic.name}, "
+                f"which has the partitions 0 to {len(topic.partitions) - 1}"
+            )
+        return chosen
+
+
+def available(topic: Topic) -> Sequence[int]:
+    return [partition.index for partition in topic.partitions if partition.leader >= 0]
