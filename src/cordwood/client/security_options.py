@@ -29,8 +29,9 @@ class Security:
     ssl_endpoint_identification_algorithm: str | None = "https"
     """https: the host's name has to be in the broker's certificate; empty: it need not."""
     ssl_enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    """Of these two."""
     ssl_cipher_suites: tuple[str, ...] = ()
-    """OpenSSL's names. None: OpenSSL's defaults."""
+    """OpenSSL's names. Empty: OpenSSL's defaults."""
 
 
 def client_tls(security: Security) -> ClientTls | None:

@@ -22,6 +22,7 @@ class Settings:
     socket_connection_setup_timeout_ms: int = 10_000
     """How long a connection may take to be made; doubled with each failure in a row."""
     socket_connection_setup_timeout_max_ms: int = 30_000
+    """How long that becomes at most."""
     connections_max_idle_ms: int = 540_000
     """A connection without requests for so long is closed; negative: never."""
     send_buffer_bytes: int = -1
@@ -31,9 +32,11 @@ class Settings:
     retry_backoff_ms: int = 100
     """The pause before a request is retried; doubled with each failure in a row."""
     retry_backoff_max_ms: int = 1_000
+    """How long that becomes at most."""
     reconnect_backoff_ms: int = 50
     """The pause before a broker is connected to again; doubled with each failure in a row."""
     reconnect_backoff_max_ms: int = 1_000
+    """How long that becomes at most."""
     metadata_max_age_ms: int = 300_000
     """How often a client looks for new brokers and partitions. Leaders that move are noticed by their errors."""
     metadata_recovery_strategy: str = "rebootstrap"
