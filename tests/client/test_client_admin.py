@@ -5,6 +5,7 @@ import os
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -95,6 +96,15 @@ async def fill(admin: Admin, topic: str, timestamps: list[int], partition: int =
         producer.add(b"key", b"value", [], timestamp=timestamp, partition=partition)
         await producer.flush()
         await producer.close()
+
+
+async def becomes(ask: Callable[[], Coroutine[Any, Any, object]], expected: object) -> None:
+    """Brokers hear of what the controller decided a moment later."""
+    async with asyncio.timeout(20):
+        while (found := await ask()) != expected:
+            # Seen when the time is over.
+            print(f"not yet: {found}")
+            await asyncio.sleep(0.05)
 
 
 # ---- topics
@@ -277,7 +287,8 @@ def test_single_settings_are_changed_and_others_stay(administer: Administer, top
         await admin.incremental_alter_configs({resource: changes}, validate_only=True)
         assert await values_of(admin, resource) == {"retention.ms": "1000", "segment.ms": "5000"}
         await admin.incremental_alter_configs({resource: changes})
-        assert await values_of(admin, resource) == {"cleanup.policy": "delete,compact", "segment.ms": "5000"}
+        changed = {"cleanup.policy": "delete,compact", "segment.ms": "5000"}
+        await becomes(partial(values_of, admin, resource), changed)
         with pytest.raises(BrokerError) as caught:
             await admin.incremental_alter_configs({resource: [ConfigChange("segment.ms", AlterOperation.SET, "x")]})
         assert caught.value.code == ErrorCode.INVALID_CONFIG
@@ -291,7 +302,8 @@ def test_all_settings_are_replaced(administer: Administer, topic: str) -> None:
         await admin.until_topics_led([topic])
         resource = ConfigResource(ConfigResourceType.TOPIC, topic)
         await admin.alter_configs({resource: {"segment.ms": "7000"}})
-        assert await values_of(admin, resource) == {"segment.ms": "7000"}
+        replaced = {"segment.ms": "7000"}
+        await becomes(partial(values_of, admin, resource), replaced)
 
     administer(work)
 
@@ -300,6 +312,11 @@ async def values_of(admin: Admin, resource: ConfigResource) -> dict[str, str | N
     """Those that were set on a topic."""
     entries = (await admin.describe_configs([resource]))[resource]
     return {entry.name: entry.value for entry in entries if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG}
+
+
+async def value_of(admin: Admin, resource: ConfigResource, name: str) -> str | None:
+    entries = (await admin.describe_configs([resource], [name]))[resource]
+    return entries[0].value if entries else None
 
 
 def test_settings_of_every_kind_of_resource_are_described(administer: Administer, topic: str, group: str) -> None:
@@ -322,14 +339,14 @@ def test_settings_of_every_kind_of_resource_are_described(administer: Administer
             metrics,
             of_group,
         ]
+        await becomes(partial(value_of, admin, of_group, "consumer.session.timeout.ms"), "50000")
+        await becomes(partial(value_of, admin, metrics, "interval.ms"), "60000")
         described = await admin.describe_configs(resources)
         assert list(described) == resources
         names = {resource: {entry.name: entry.value for entry in entries} for resource, entries in described.items()}
         assert names[resources[0]]["cleanup.policy"] == "delete"
         assert "log.retention.hours" in names[resources[1]]
         assert "root" in names[resources[3]]
-        assert names[metrics]["interval.ms"] == "60000"
-        assert names[of_group]["consumer.session.timeout.ms"] == "50000"
         listed = await admin.list_config_resources([ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP])
         assert metrics in listed
         assert of_group in listed
@@ -580,15 +597,13 @@ def test_quotas_are_set_described_and_removed(administer: Administer, topic: str
 
     async def work(admin: Admin) -> None:
         own, default = QuotaEntity(user=user), QuotaEntity(user=user, client_id=QuotaName.DEFAULT)
-        await admin.alter_client_quotas({own: {"producer_byte_rate": 1024.0}, default: {"consumer_byte_rate": 2048.5}})
-        assert await admin.describe_client_quotas({"user": user}) == {
-            own: {"producer_byte_rate": 1024.0},
-            default: {"consumer_byte_rate": 2048.5},
-        }
+        await admin.alter_client_quotas({own: {"producer_byte_rate": 1024.0}, default: {"consumer_byte_rate": 2048.0}})
+        both = {own: {"producer_byte_rate": 1024.0}, default: {"consumer_byte_rate": 2048.0}}
+        await becomes(partial(admin.describe_client_quotas, {"user": user}), both)
         assert list(await admin.describe_client_quotas({"user": user}, strict=True)) == [own]
         assert own in await admin.describe_client_quotas({"user": QuotaName.ANY})
         await admin.alter_client_quotas({own: {"producer_byte_rate": None}, default: {"consumer_byte_rate": None}})
-        assert await admin.describe_client_quotas({"user": user}) == {}
+        await becomes(partial(admin.describe_client_quotas, {"user": user}), {})
         with pytest.raises(BrokerError) as caught:
             await admin.alter_client_quotas({own: {"no_such_quota": 1.0}})
         assert caught.value.code == ErrorCode.INVALID_REQUEST
@@ -609,14 +624,18 @@ def test_acls_are_created_described_and_deleted(administer: Administer, topic: s
             raise
         wanted = AclFilter(resource_name=topic)
         try:
-            assert set(await admin.describe_acls(wanted)) == {read, write}
+            await becomes(partial(acls_of, admin, wanted), {read, write})
             assert await admin.describe_acls(replace(wanted, operation=AclOperation.READ)) == [read]
         finally:
             deleted = await admin.delete_acls([wanted])
         assert set(deleted[wanted]) == {read, write}
-        assert await admin.describe_acls(wanted) == []
+        await becomes(partial(acls_of, admin, wanted), set())
 
     administer(work)
+
+
+async def acls_of(admin: Admin, wanted: AclFilter) -> set[Acl]:
+    return set(await admin.describe_acls(wanted))
 
 
 @kafka_only
@@ -630,21 +649,30 @@ def test_credentials_are_set_described_and_deleted(administer: Administer, topic
                 ScramUpsertion(f"{user}-2", ScramMechanism.SCRAM_SHA_512, b"secret", iterations=8192),
             ]
         )
-        assert (await admin.describe_user_scram_credentials([user]))[user] == [
-            ScramCredential(ScramMechanism.SCRAM_SHA_256, 4096)
-        ]
-        assert f"{user}-2" in await admin.describe_user_scram_credentials()
+        await becomes(
+            partial(credentials_of, admin, {user, f"{user}-2"}),
+            {
+                user: [ScramCredential(ScramMechanism.SCRAM_SHA_256, 4096)],
+                f"{user}-2": [ScramCredential(ScramMechanism.SCRAM_SHA_512, 8192)],
+            },
+        )
         await admin.alter_user_scram_credentials(
             [
                 ScramDeletion(user, ScramMechanism.SCRAM_SHA_256),
                 ScramDeletion(f"{user}-2", ScramMechanism.SCRAM_SHA_512),
             ]
         )
+        await becomes(partial(credentials_of, admin, {user, f"{user}-2"}), {})
         with pytest.raises(BrokerError) as caught:
             await admin.describe_user_scram_credentials([user])
         assert caught.value.code == ErrorCode.RESOURCE_NOT_FOUND
 
     administer(work)
+
+
+async def credentials_of(admin: Admin, users: set[str]) -> dict[str, list[ScramCredential]]:
+    everybody = await admin.describe_user_scram_credentials()
+    return {user: found for user, found in everybody.items() if user in users}
 
 
 # ---- its life
