@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting
-from cordwood.client.foreign_options import HINTS, NO_EFFECT, REFUSED
+from cordwood.client.foreign_options import HINTS, NO_EFFECT, refused
 from cordwood.client.option_checks import completed
 from cordwood.client.option_values import Given, read_value
 from cordwood.client.producer.settings import ProducerSettings
@@ -87,15 +87,14 @@ def _gather(options: Mapping[str, object], keywords: Mapping[str, object]) -> di
 
 
 def _meet_unused(setting: Given, name: str, known: Mapping[str, Any]) -> None:
-    if (refused := REFUSED.get(name)) is not None and setting.value not in refused.harmless:
-        raise BadSetting(f"{setting.spelled}: {refused.reason}")
-    if name in REFUSED:
-        return
-    if (ignored := NO_EFFECT.get(name)) is not None:
+    if (unwanted := refused(name)) is not None:
+        if setting.value not in unwanted.harmless:
+            raise BadSetting(f"{setting.spelled}: {unwanted.reason}")
+    elif (ignored := NO_EFFECT.get(name)) is not None:
         if setting.value not in ignored.harmless:
             _warn(f"{setting.spelled} has no effect: {ignored.reason}")
-        return
-    _refuse_unknown(setting, name, known)
+    else:
+        _refuse_unknown(setting, name, known)
 
 
 def _refuse_unknown(setting: Given, name: str, known: Mapping[str, Any]) -> NoReturn:

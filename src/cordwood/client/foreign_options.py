@@ -33,7 +33,7 @@ NO_EFFECT: Mapping[str, Unused] = {
     "ssl_trustmanager_algorithm": Unused(_JAVA_TLS),
 }
 
-_NO_SASL = "there is no SASL here; security_protocol is PLAINTEXT or SSL"
+_SASL = Unused("there is no SASL here; security_protocol is PLAINTEXT or SSL")
 _ONLY_PEM = "stores are PEM here, and have no password of their own; a key's is ssl_key_password"
 
 # An error: to go on without it would not be what was meant.
@@ -44,61 +44,12 @@ REFUSED: Mapping[str, Unused] = {
     "ssl_engine_factory_class": Unused(_JAVA_TLS),
     "ssl_keystore_password": Unused(_ONLY_PEM),
     "ssl_truststore_password": Unused(_ONLY_PEM),
-} | {
-    f"sasl_{name}": Unused(_NO_SASL)
-    for name in (
-        "client_callback_handler_class",
-        "jaas_config",
-        "kerberos_kinit_cmd",
-        "kerberos_min_time_before_relogin",
-        "kerberos_service_name",
-        "kerberos_ticket_renew_jitter",
-        "kerberos_ticket_renew_window_factor",
-        "login_callback_handler_class",
-        "login_class",
-        "login_connect_timeout_ms",
-        "login_read_timeout_ms",
-        "login_refresh_buffer_seconds",
-        "login_refresh_min_period_seconds",
-        "login_refresh_window_factor",
-        "login_refresh_window_jitter",
-        "login_retry_backoff_max_ms",
-        "login_retry_backoff_ms",
-        "mechanism",
-        "mechanisms",
-        "oauthbearer_assertion_algorithm",
-        "oauthbearer_assertion_claim_aud",
-        "oauthbearer_assertion_claim_exp_seconds",
-        "oauthbearer_assertion_claim_iss",
-        "oauthbearer_assertion_claim_jti_include",
-        "oauthbearer_assertion_claim_nbf_seconds",
-        "oauthbearer_assertion_claim_sub",
-        "oauthbearer_assertion_file",
-        "oauthbearer_assertion_private_key_file",
-        "oauthbearer_assertion_private_key_passphrase",
-        "oauthbearer_assertion_template_file",
-        "oauthbearer_client_credentials_client_id",
-        "oauthbearer_client_credentials_client_secret",
-        "oauthbearer_clock_skew_seconds",
-        "oauthbearer_expected_audience",
-        "oauthbearer_expected_issuer",
-        "oauthbearer_header_urlencode",
-        "oauthbearer_jwks_endpoint_refresh_ms",
-        "oauthbearer_jwks_endpoint_retry_backoff_max_ms",
-        "oauthbearer_jwks_endpoint_retry_backoff_ms",
-        "oauthbearer_jwks_endpoint_url",
-        "oauthbearer_jwt_retriever_class",
-        "oauthbearer_jwt_validator_class",
-        "oauthbearer_scope",
-        "oauthbearer_scope_claim_name",
-        "oauthbearer_sub_claim_name",
-        "oauthbearer_token_endpoint_url",
-        "password",
-        "plain_password",
-        "plain_username",
-        "username",
-    )
 }
+
+
+def refused(name: str) -> Unused | None:
+    return _SASL if name.startswith("sasl_") else REFUSED.get(name)
+
 
 # How kafka-python, aiokafka and librdkafka call things: what to write here.
 HINTS: Mapping[str, str] = {
