@@ -56,6 +56,7 @@ class Membership:
 
     client: Client
     metadata: GroupMetadata = MEMBER
+    assignment: frozenset[TopicPartition] = frozenset()
     is_rebalancing: bool = False
     forgotten: int = 0
 
@@ -307,11 +308,15 @@ def test_a_generation_that_has_passed_while_the_group_rebalances_may_commit_afte
     play(scene)
 
 
-@pytest.mark.parametrize(("is_rebalancing", "error"), [(True, RebalanceInProgress), (False, CommitFailed)])
-def test_who_is_no_member_cannot_commit(is_rebalancing: bool, error: type[ClientError]) -> None:
+@pytest.mark.parametrize(
+    ("is_rebalancing", "has_lost", "error"),
+    [(True, False, RebalanceInProgress), (True, True, CommitFailed), (False, False, CommitFailed)],
+)
+def test_who_is_no_member_cannot_commit(is_rebalancing: bool, has_lost: bool, error: type[ClientError]) -> None:
     async def scene(stage: Stage) -> None:
         stage.group.metadata = GroupMetadata("g")
         stage.group.is_rebalancing = is_rebalancing
+        stage.group.assignment = frozenset({P0}) if has_lost else frozenset()
         with pytest.raises(error):
             await stage.commits.commit({P0: OffsetAndMetadata(7)})
         assert stage.seen == []

@@ -51,6 +51,9 @@ class Group(Protocol):
     def metadata(self) -> GroupMetadata: ...
 
     @property
+    def assignment(self) -> frozenset[TopicPartition]: ...
+
+    @property
     def is_rebalancing(self) -> bool: ...
 
     async def coordinator(self) -> BrokerConnection: ...
@@ -346,7 +349,8 @@ class Commits:
     def _check_membership(self, sender: GroupMetadata) -> None:
         if not self.is_member or sender.generation_id > 0:
             return
-        if self._group.is_rebalancing:
+        # What it still has, it has lost: the application will hear of it when it polls.
+        if self._group.is_rebalancing and not self._group.assignment:
             raise RebalanceInProgress(subject=f"group {sender.group_id}")
         raise _commit_failed(sender, None)
 

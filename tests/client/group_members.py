@@ -1,0 +1,189 @@
+"""Members of one group on a real node, all on virtual time; the applications do nothing but poll.
+
+async def scene(group: Group) -> None:
+    first = await group.member("first", "consumer")
+    await group.until_shared(first)
+
+play(scene)
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cordwood.client.admin.topics import NewTopic, create_topics
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.commits import Commits
+from cordwood.client.consumer.membership.classic import ClassicMember
+from cordwood.client.consumer.membership.consumer_protocol import ConsumerProtocolMember
+from cordwood.client.consumer.membership.driver import MembershipDriver
+from cordwood.client.consumer.membership.events import Assign, Lose, Machine, Revoke
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import ClientError
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.runtime.network import Address
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.machine import PORT
+from cordwood.sim.machine import Machine as Computer
+from cordwood.sim.world import World
+
+PARTITIONS = 4
+ALL = frozenset(TopicPartition("t", index) for index in range(PARTITIONS))
+_NODE = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+_POLL_S = 1.0
+_LOOK_S = 0.1
+
+
+class Group:
+    def __init__(self, world: World, node: Computer, client: Client) -> None:
+        self.world = world
+        self.node = node
+        self.client = client
+        self.members: list[Member] = []
+
+    async def member(self, name: str, protocol: str, **settings: Any) -> "Member":
+        member = Member(self, name, ConsumerSettings(group_id="g", group_protocol=protocol, **settings))
+        self.members.append(member)
+        await member.start()
+        return member
+
+    async def until_shared(self, *members: "Member", partitions: frozenset[TopicPartition] = ALL) -> None:
+        """All of it is read, each by one of these, and none of them has nothing."""
+
+        def is_shared() -> bool:
+            assigned = [member.assignment for member in members]
+            return (
+                frozenset().union(*assigned) == partitions
+                and sum(map(len, assigned)) == len(partitions)
+                and all(assigned)
+            )
+
+        await self.until(is_shared)
+
+    async def until(self, condition: Callable[[], bool], limit_s: float = 300.0) -> None:
+        end_s = asyncio.get_running_loop().time() + limit_s
+        while not condition():
+            states = {member.name: (sorted(member.assignment), member.log[-3:]) for member in self.members}
+            assert asyncio.get_running_loop().time() < end_s, states
+            await asyncio.sleep(_LOOK_S)
+
+    def check_alone(self, member: "Member") -> None:
+        """Nobody whose application is alive has what another has."""
+        for other in self.members:
+            if other is not member and other.is_alive:
+                assert not (member.assignment & other.assignment), (member.name, other.name)
+
+
+class Member:
+    """`log` has what its application went through."""
+
+    def __init__(self, group: Group, name: str, settings: ConsumerSettings) -> None:
+        self.name = name
+        self.group = group
+        self.settings = settings
+        self.log: list[Revoke | Lose | Assign] = []
+        self.error: ClientError | None = None
+        self.position: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.is_alive = False
+        self._network = group.world.network.host(name)
+        self._random = SeededRandom(len(group.members))
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self.driver.assignment
+
+    async def start(self, *topics: str, pattern: str | None = None) -> None:
+        address = Address(self.group.node.name, PORT)
+        self.client = await Client.connect([address], self.settings, network=self._network, random=self._random)
+        machine: Machine = (
+            ClassicMember(self.settings, self._random)
+            if self.settings.group_protocol == "classic"
+            else ConsumerProtocolMember(self.settings, self._random)
+        )
+        self.driver = MembershipDriver(self.client, machine, "g", network=self._network, random=self._random)
+        self.commits = Commits(self.client, self.settings, self.driver, consumed=lambda: self.position)
+        self.commits.is_member = True
+        await self.subscribe(*(topics or ("t",)))
+        self.resume()
+
+    async def subscribe(self, *topics: str, pattern: str | None = None) -> None:
+        await self.client.topics(topics)
+        self.driver.topics_changed()
+        self.driver.subscribe(frozenset(topics), pattern)
+
+    def subscribe_to_pattern(self, pattern: str) -> None:
+        self.driver.subscribe(frozenset(), pattern)
+
+    # ---- what may become of it
+
+    def resume(self) -> None:
+        self.is_alive = True
+        self._polls = asyncio.ensure_future(self._poll_forever())
+
+    async def stall(self) -> None:
+        """Its application hangs; heartbeats go on."""
+        self.is_alive = False
+        self._polls.cancel()
+        await asyncio.gather(self._polls, return_exceptions=True)
+
+    async def kill(self) -> None:
+        await self.stall()
+        await self.driver.close()
+        await self.client.close()
+
+    async def stop(self) -> None:
+        """In order."""
+        await self.stall()
+        self.driver.leave("the test says so")
+        while not self.driver.has_left:
+            await self._do_what_waits()
+            await asyncio.sleep(0.01)
+        await self.commits.close(5)
+        await self.driver.close()
+        await self.client.close()
+
+    # ---- the application
+
+    async def _poll_forever(self) -> None:
+        while True:
+            with self.driver.polling():
+                await self._do_what_waits()
+                if self.driver.error is not None:
+                    self.error = self.driver.error
+                    return
+                self.driver.changed.clear()
+                try:
+                    async with asyncio.timeout(_POLL_S):
+                        await self.driver.changed.wait()
+                except TimeoutError:
+                    pass
+
+    async def _do_what_waits(self) -> None:
+        while (step := self.driver.waiting) is not None:
+            if isinstance(step, Revoke):
+                await self.commits.before_release(5)
+            self.log.append(step)
+            self.driver.settled()
+            if isinstance(step, Assign):
+                self.group.check_alone(self)
+                committed = await self.commits.committed(step.added)
+                self.position |= {part: at or OffsetAndMetadata(0) for part, at in committed.items()}
+            else:
+                for partition in step.partitions:
+                    self.position.pop(partition, None)
+
+
+def play(scene: Callable[[Group], Awaitable[None]], *, seed: int = 1, **settings: str) -> None:
+    world = World(seed, limit_s=7_200)
+
+    async def main() -> None:
+        node = Computer(world, "node", {**_NODE, **{key.replace("_", "."): value for key, value in settings.items()}})
+        assert await node.start()
+        async with await Client.connect(
+            [Address(node.name, PORT)], network=world.network.host("admin"), random=SeededRandom(seed)
+        ) as client:
+            await create_topics(client, [NewTopic("t", PARTITIONS)])
+            await scene(Group(world, node, client))
+
+    world.run(main())
