@@ -402,7 +402,7 @@ class Transactions:
         """The producer cannot go on."""
         error: FatalTransactionError
         if verdict is Verdict.FENCED:
-            error = ProducerFenced(None, f"a newer producer has the transactional id {self._id}, or it timed out")
+            error = ProducerFenced(None, f"a newer producer has {self._id}, or its transaction took too long")
         else:
             code = ErrorCode.UNKNOWN_SERVER_ERROR if cause.code is None else cause.code
             error = FatalTransactionError(code, f"the producer of {self._id} cannot go on: {cause}")
