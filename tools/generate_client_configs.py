@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.foreign_options import NO_EFFECT, REFUSED, Unused
+from cordwood.client.foreign_options import NO_EFFECT, REFUSED, SASL, Unused
 from cordwood.client.option_values import RANGES, WORDS
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.security_options import Security
@@ -41,6 +41,11 @@ cannot be, or settings that do not fit each other, which are checked as Kafka's 
 not Kafka's, the last column says so.
 """
 
+PRODUCERS_OTHER_NAMES = """\
+`compression_gzip_level`, `compression_lz4_level` and `compression_zstd_level` are taken, too: that of the codec in use
+is the level. `interceptor.classes` is `interceptors`, `partitioner.class` is `partitioner`.
+"""
+
 # Why a default is not Kafka's.
 DIFFERENCES = {
     "client_id": "Kafka's makes one up",
@@ -48,7 +53,7 @@ DIFFERENCES = {
     "receive_buffer_bytes": "Kafka's: 65536 (producer: 32768)",
     "ssl_truststore_type": "Kafka's: JKS",
     "ssl_keystore_type": "Kafka's: JKS",
-    "default_api_timeout_ms": "not in Kafka's producer",
+    "default_api_timeout_ms": "Kafka's producer has no such setting",
 }
 OTHER_WORDS = {
     "acks": "`0`, `1`, `all`",
@@ -71,13 +76,12 @@ def page() -> str:
         section("All clients", Settings, shared),
         section("Secure connections", Security, field_names(Security)),
         section("Producer", ProducerSettings, own(ProducerSettings)),
-        "`compression_gzip_level`, `compression_lz4_level` and `compression_zstd_level` are taken, too: that of the codec"
-        " in use\nis the level. `interceptor.classes` is `interceptors`, `partitioner.class` is `partitioner`.\n",
+        PRODUCERS_OTHER_NAMES,
         section("Consumer", ConsumerSettings, own(ConsumerSettings)),
         "## Admin\n`connections_max_idle_ms` is "
         f"{AdminSettings().connections_max_idle_ms} unless given. Nothing but the settings of all clients.\n",
         unused("Accepted with a warning, because they do nothing here", NO_EFFECT),
-        unused("Refused, because to go on without them would not be what was meant", REFUSED),
+        unused("Refused, because to go on without them would not be what was meant", REFUSED | {"sasl_*": SASL}),
     ]
     return "\n".join(parts)
 
@@ -147,12 +151,16 @@ def unused(title: str, table: Mapping[str, Unused]) -> str:
     by_reason: dict[str, list[str]] = {}
     for name, why in table.items():
         by_reason.setdefault(why.reason, []).append(name)
-    lines = [f"- {wrapped(', '.join(f'`{name}`' for name in names))}: {reason}." for reason, names in by_reason.items()]
+    lines = [
+        textwrap.fill(
+            f"- {', '.join(f'`{name}`' for name in names)}: {reason}.",
+            120,
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        )
+        for reason, names in by_reason.items()
+    ]
     return f"## {title}\n\n" + "\n".join(lines) + "\n"
-
-
-def wrapped(names: str) -> str:
-    return "\n  ".join(textwrap.wrap(names, 116, break_on_hyphens=False))
 
 
 if __name__ == "__main__":

@@ -33,11 +33,11 @@ NO_EFFECT: Mapping[str, Unused] = {
     "ssl_trustmanager_algorithm": Unused(_JAVA_TLS),
 }
 
-_SASL = Unused("there is no SASL here; security_protocol is PLAINTEXT or SSL")
+SASL = Unused("there is no SASL here; security_protocol is PLAINTEXT or SSL")
 _ONLY_PEM = "stores are PEM here, and have no password of their own; a key's is ssl_key_password"
 
 # An error: to go on without it would not be what was meant.
-REFUSED: Mapping[str, Unused] = {
+REFUSED: dict[str, Unused] = {
     "bootstrap_controllers": Unused("controllers are reached through brokers; give bootstrap_servers", ((), [], "")),
     "client_dns_lookup": Unused("all addresses of a name are tried: use_all_dns_ips", ("use_all_dns_ips",)),
     "config_providers": Unused("values are not looked up elsewhere; look them up in Python", ((), [], "")),
@@ -48,7 +48,7 @@ REFUSED: Mapping[str, Unused] = {
 
 
 def refused(name: str) -> Unused | None:
-    return _SASL if name.startswith("sasl_") else REFUSED.get(name)
+    return SASL if name.startswith("sasl_") else REFUSED.get(name)
 
 
 # How kafka-python, aiokafka and librdkafka call things: what to write here.
