@@ -12,10 +12,12 @@ Members that the coordinator does not know any more have lost what they had. A m
 for `max_poll_interval_ms` leaves by itself, and joins again when it does.
 """
 
+from dataclasses import replace
+from typing import Any
+
 from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import (
-    NO_GENERATION,
     Assignment,
     Assignor,
     GroupTopics,
@@ -48,22 +50,21 @@ from cordwood.client.consumer.membership.events import (
     TopicsChanged,
     WakeAt,
 )
+from cordwood.client.consumer.membership.generation import Generation
 from cordwood.client.consumer.membership.leading import Leading
 from cordwood.client.consumer.membership.liveness import Liveness
+from cordwood.client.consumer.membership.possession import Possession, Step
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import BadAnswer, BadSetting, BrokerError, ClientError, IllegalState
+from cordwood.client.errors import BadSetting, BrokerError, ClientError, IllegalState
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from cordwood.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from cordwood.wire.schema import Request
 
 # A join waits for the others up to the rebalance timeout; its answer may take a little longer.
 _JOIN_TIMEOUT_LAPSE_MS = 5_000
-# As the broker bounds it (KIP-800).
-_REASON_CHARACTERS = 255
 
 
 class ClassicMember:
@@ -82,35 +83,32 @@ class ClassicMember:
         self._liveness = Liveness(settings, self._backoff)
 
         self._state = State.OUT
+        self._generation = Generation(settings.group_id, settings.group_instance_id)
+        # As of the last rebalance that came to its end.
+        self._metadata = self._generation.metadata
+        self._possession = Possession()
+        self._leading: Leading | None = None
+        self._cluster = GroupTopics({})
         self._topics: frozenset[str] = frozenset()
         # What the last JoinGroup said.
         self._joined_topics: frozenset[str] = frozenset()
-        self._cluster = GroupTopics({})
-        self._member_id = ""
-        self._generation_id = NO_GENERATION
-        self._protocol_name: str | None = None
-        self._metadata = self._nobody
-        self._leading: Leading | None = None
 
         # Why to join (again); None if there is no need.
         self._rejoin: str | None = None
         self._is_prepared = False
         self._needs_poll = False
+        self._leaving: Leave | None = None
         self._failures = 0
         self._not_before_s = 0.0
-        self._leaving: Leave | None = None
 
         self._in_flight: JoinGroupRequest | SyncGroupRequest | None = None
         self._heartbeat: HeartbeatRequest | None = None
-        self._assignment: frozenset[TopicPartition] = frozenset()
-        # What the application is to do, the first being what waits for it now.
-        self._steps: list[Revoke | Lose | Assign] = []
         self._effects: list[Effect] = []
         self._wake_at_s: float | None = None
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        return self._assignment
+        return self._possession.assignment
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -123,39 +121,31 @@ class ClassicMember:
     def step(self, event: Event, now_s: float) -> list[Effect]:
         match event:
             case Subscribed(topics):
-                self._subscribe(topics)
+                self._topics = topics
+                if self._state is State.OUT and self._leaving is None:
+                    self._come_in()
             case TopicsChanged(counts, _, racks):
-                self._learn(GroupTopics(counts, racks), now_s)
+                self._cluster = GroupTopics(counts, racks)
+                if self._state is State.ASSIGNING:
+                    self._assign()
             case Polled():
                 self._needs_poll = False
                 self._liveness.polled(now_s)
-            case Answered(JoinGroupRequest() as request, response):
-                if request is self._in_flight:
-                    self._end_join(response, now_s)
-            case Answered(SyncGroupRequest() as request, response):
-                if request is self._in_flight:
-                    self._end_sync(response, now_s)
-            case Answered(HeartbeatRequest() as request, response):
-                self._end_heartbeat(request, response, now_s)
+            case Answered(request, response):
+                self._hear(request, response, now_s)
             case Failed(request):
                 self._miss(request, now_s)
             case Settled():
-                self._settle(self._steps.pop(0))
+                self._effects += self._possession.settle()
             case Leave():
                 self._leaving = event
                 self._topics = frozenset()
-            case Tick() | Answered():
-                pass
+            case Tick():
+                # It may have come a moment too early, and is then asked for again.
+                self._wake_at_s = None
         self._advance(now_s)
         effects, self._effects = self._effects, []
         return effects
-
-    # ---- what the application wants
-
-    def _subscribe(self, topics: frozenset[str]) -> None:
-        self._topics = topics
-        if self._state is State.OUT and self._leaving is None:
-            self._come_in()
 
     def _come_in(self) -> None:
         self._move(Move.SUBSCRIBED)
@@ -164,28 +154,24 @@ class ClassicMember:
         self._is_prepared = False
         self._not_before_s = 0.0
 
-    def _settle(self, step: Revoke | Lose | Assign) -> None:
-        match step:
-            case Revoke(partitions) | Lose(partitions):
-                self._assignment -= partitions
-            case Assign(added):
-                self._assignment |= added
-        if self._steps:
-            self._effects.append(self._steps[0])
-
-    def _tell(self, step: Revoke | Lose | Assign) -> None:
-        self._steps.append(step)
-        if len(self._steps) == 1:
-            self._effects.append(step)
+    def _hear(self, request: Request[Any], response: Any, now_s: float) -> None:
+        if request is self._in_flight:
+            if isinstance(request, JoinGroupRequest):
+                self._end_join(response, now_s)
+            else:
+                self._end_sync(response, now_s)
+        elif request is self._heartbeat:
+            self._heartbeat = None
+            self._end_heartbeat(response, now_s)
 
     # ---- what to do next
 
     def _advance(self, now_s: float) -> None:
         if self._state in HEARTBEATING:
             self._stay_alive(now_s)
-        if not self._steps:
+        if self._possession.is_settled:
             if self._leaving is not None:
-                self._go()
+                self._go(self._leaving)
             elif self._wants_to_join(now_s):
                 self._join()
         self._wake_later(now_s)
@@ -202,7 +188,7 @@ class ClassicMember:
             return
         if self._topics != self._joined_topics:
             self._rejoin = "subscription has changed"
-        elif self._leading is not None and self._leading.assigned_from != self._group_topics(self._leading):
+        elif self._leading is not None and self._leading.is_outdated(self._cluster):
             self._rejoin = "cached metadata has changed"
 
     def _wake_later(self, now_s: float) -> None:
@@ -224,43 +210,39 @@ class ClassicMember:
         if not self._is_prepared:
             self._is_prepared = True
             self._prepare()
-            if self._steps:
+            if not self._possession.is_settled:
                 return
         self._leading = None
         self._joined_topics = self._topics
-        self._in_flight = JoinGroupRequest(
-            group_id=self._group_id,
-            session_timeout_ms=self._settings.session_timeout_ms,
-            rebalance_timeout_ms=self._settings.max_poll_interval_ms,
-            member_id=self._member_id,
-            group_instance_id=self._settings.group_instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocols=[
+        self._in_flight = self._generation.join(
+            [
                 JoinGroupRequestProtocol(name=assignor.name, metadata=write_subscription(self._subscription(assignor)))
                 for assignor in self._assignors
             ],
-            reason=(self._rejoin or "")[:_REASON_CHARACTERS],
+            self._rejoin or "",
+            session_timeout_ms=self._settings.session_timeout_ms,
+            rebalance_timeout_ms=self._settings.max_poll_interval_ms,
         )
-        timeout_ms = self._settings.max_poll_interval_ms + _JOIN_TIMEOUT_LAPSE_MS
         self._move(Move.JOIN_SENT)
-        self._ask(self._in_flight, max(self._settings.request_timeout_ms, timeout_ms))
+        self._ask_patiently(self._in_flight)
 
     def _prepare(self) -> None:
-        if not self._assignment:
+        assignment = self._possession.assignment
+        if not assignment:
             return
-        if self._generation_id == NO_GENERATION or not self._member_id:
-            self._tell(Lose(self._assignment))
+        if self._generation.is_void:
+            self._tell(Lose(assignment))
         elif self._protocol is RebalanceProtocol.EAGER:
-            self._tell(Revoke(self._assignment))
-        elif unread := frozenset(part for part in self._assignment if part.topic not in self._topics):
+            self._tell(Revoke(assignment))
+        elif unread := frozenset(partition for partition in assignment if partition.topic not in self._topics):
             self._tell(Revoke(unread))
 
     def _subscription(self, assignor: Assignor) -> Subscription:
         return Subscription(
             topics=sorted(self._topics),
             user_data=assignor.subscription_user_data(self._topics),
-            owned_partitions=sorted(self._assignment),
-            generation_id=self._generation_id,
+            owned_partitions=sorted(self._possession.assignment),
+            generation_id=self._generation.id,
             rack_id=self._settings.client_rack or None,
         )
 
@@ -269,29 +251,39 @@ class ClassicMember:
         if code is not ErrorCode.NONE:
             remedy = classic_errors.JOIN.get(code, Remedy.GIVE_UP)
             if remedy is Remedy.TAKE_ID:
-                self._member_id = response.member_id
+                self._generation = replace(self._generation.void(), member_id=response.member_id)
                 self._join_again("need to re-join with the given member-id: " + response.member_id)
             else:
                 self._remedy(remedy, code, "JoinGroup", now_s)
             return
         if response.protocol_type not in (None, PROTOCOL_TYPE):
-            self._give_up(BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, subject=self._group_id))
+            self._give_up(self._broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
-        self._member_id = response.member_id
-        self._generation_id = response.generation_id
-        self._protocol_name = response.protocol_name
+        self._generation = replace(
+            self._generation,
+            member_id=response.member_id,
+            id=response.generation_id,
+            protocol_name=response.protocol_name,
+        )
+        # An answer to one of the generation before says nothing of this one.
+        self._heartbeat = None
         self._liveness.restart(now_s)
-        if response.leader != response.member_id:
+        if response.leader == response.member_id:
+            self._lead(response)
+        else:
             self._sync([], Move.JOINED)
-            return
+
+    # ---- leading
+
+    def _lead(self, response: JoinGroupResponse) -> None:
         try:
             self._leading = Leading(self._assignor(), self._protocol, response.members)
-        except (DecodeError, ClientError) as error:
-            self._give_up(error if isinstance(error, ClientError) else BadAnswer(f"a member's subscription: {error}"))
+        except ClientError as error:
+            self._give_up(error)
             return
         if response.skip_assignment:
             # A static leader that came back: the assignment of the group stands (KIP-814).
-            self._leading.assigned_from = self._group_topics(self._leading)
+            self._leading.keep(self._cluster)
             self._sync([], Move.JOINED)
             return
         self._in_flight = None
@@ -301,94 +293,65 @@ class ClassicMember:
         else:
             self._effects.append(CountPartitions(self._leading.topics))
 
-    def _assignor(self) -> Assignor:
-        for assignor in self._assignors:
-            if assignor.name == self._protocol_name:
-                return assignor
-        raise IllegalState(f"the coordinator chose the assignor {self._protocol_name}, which this member does not have")
-
-    # ---- leading
-
-    def _learn(self, cluster: GroupTopics, now_s: float) -> None:
-        self._cluster = cluster
-        if self._state is State.ASSIGNING:
-            self._assign()
-
     def _assign(self) -> None:
         assert self._leading is not None
         try:
-            assignments = self._leading.assign(self._group_topics(self._leading))
+            assignments = self._leading.assign(self._cluster)
         except ClientError as error:
             self._give_up(error)
             return
-        self._leading.assigned_from = self._group_topics(self._leading)
         self._sync(assignments, Move.ASSIGNED)
 
-    def _group_topics(self, leading: Leading) -> GroupTopics:
-        counts = self._cluster.partition_counts
-        topics = GroupTopics({topic: counts[topic] for topic in sorted(leading.topics) if topic in counts})
-        if not self._cluster.partition_racks:
-            return topics
-        racks = self._cluster.partition_racks
-        return GroupTopics(
-            topics.partition_counts,
-            {part: racks[part] for part in topics.partitions(topics.partition_counts) if part in racks},
-        )
+    def _assignor(self) -> Assignor:
+        """Raises `IllegalState`."""
+        name = self._generation.protocol_name
+        for assignor in self._assignors:
+            if assignor.name == name:
+                return assignor
+        raise IllegalState(f"the coordinator chose the assignor {name}, which this member does not have")
 
     # ---- syncing
 
     def _sync(self, assignments: list[SyncGroupRequestAssignment], move: Move) -> None:
-        self._in_flight = SyncGroupRequest(
-            group_id=self._group_id,
-            generation_id=self._generation_id,
-            member_id=self._member_id,
-            group_instance_id=self._settings.group_instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=self._protocol_name,
-            assignments=assignments,
-        )
+        self._in_flight = self._generation.sync(assignments)
         self._move(move)
-        timeout_ms = self._settings.max_poll_interval_ms + _JOIN_TIMEOUT_LAPSE_MS
-        self._ask(self._in_flight, max(self._settings.request_timeout_ms, timeout_ms))
+        self._ask_patiently(self._in_flight)
 
     def _end_sync(self, response: SyncGroupResponse, now_s: float) -> None:
         code = ErrorCode.of(response.error_code)
         if code is not ErrorCode.NONE:
             self._remedy(classic_errors.SYNC.get(code, Remedy.GIVE_UP), code, "SyncGroup", now_s)
             return
-        if response.protocol_type not in (None, PROTOCOL_TYPE) or response.protocol_name not in (
-            None,
-            self._protocol_name,
+        if response.protocol_type not in (None, PROTOCOL_TYPE) or (
+            response.protocol_name not in (None, self._generation.protocol_name)
         ):
-            self._give_up(BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, subject=self._group_id))
+            self._give_up(self._broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         try:
-            assignment = read_assignment(response.assignment)
             assignor = self._assignor()
-        except (DecodeError, ClientError) as error:
-            self._give_up(error if isinstance(error, ClientError) else BadAnswer(f"the assignment: {error}"))
+            assignment = read_assignment(response.assignment)
+        except ClientError as error:
+            self._give_up(error)
             return
         self._move(Move.SYNCED)
         self._in_flight = None
         self._rejoin = None
         self._is_prepared = False
         self._failures = 0
-        self._metadata = GroupMetadata(
-            self._group_id, self._generation_id, self._member_id, self._settings.group_instance_id
-        )
+        self._metadata = self._generation.metadata
         self._complete(assignor, assignment)
 
     def _complete(self, assignor: Assignor, assignment: Assignment) -> None:
         if not {partition.topic for partition in assignment.partitions} <= self._topics:
             self._rejoin = "received assignment does not match the current subscription"
             return
-        assigned = frozenset(assignment.partitions)
+        owned, assigned = self._possession.assignment, frozenset(assignment.partitions)
         # None, where it is eager: it let go of all.
-        if taken := self._assignment - assigned:
+        if taken := owned - assigned:
             self._rejoin = "need to revoke partitions and re-join"
             self._tell(Revoke(taken))
         assignor.on_assignment(assignment, self._metadata)
-        self._tell(Assign(assigned - self._assignment))
+        self._tell(Assign(assigned - owned))
 
     # ---- staying alive
 
@@ -399,48 +362,40 @@ class ClassicMember:
         if now_s >= self._liveness.session_ends_s:
             # The coordinator may be gone; another one may have the group.
             self._effects.append(ForgetCoordinator())
-            self._liveness.renew_session(now_s)
-            self._liveness.next_heartbeat_s = now_s
+            self._liveness.begin_again(now_s)
             self._heartbeat = None
         if self._heartbeat is None and now_s >= self._liveness.next_heartbeat_s:
             self._liveness.sent(now_s)
-            self._heartbeat = HeartbeatRequest(
-                group_id=self._group_id,
-                generation_id=self._generation_id,
-                member_id=self._member_id,
-                group_instance_id=self._settings.group_instance_id,
-            )
-            self._ask(self._heartbeat)
+            self._heartbeat = self._generation.heartbeat()
+            self._effects.append(Ask(self._heartbeat))
 
     def _leave_late_application(self) -> None:
         self._ask_to_leave("consumer poll timeout has expired.", stays_static=True)
-        self._forget(keeps_id=False)
-        self._join_again("consumer pro-actively leaving the group")
-        self._is_prepared = False
+        self._begin_again("consumer pro-actively leaving the group")
         self._needs_poll = True
 
-    def _end_heartbeat(self, request: HeartbeatRequest, response: HeartbeatResponse, now_s: float) -> None:
-        if request is not self._heartbeat:
-            return
-        self._heartbeat = None
+    def _end_heartbeat(self, response: HeartbeatResponse, now_s: float) -> None:
         code = ErrorCode.of(response.error_code)
-        remedy = classic_errors.HEARTBEAT.get(code, Remedy.RETRY)
         if code is ErrorCode.NONE:
             self._liveness.answered(now_s)
-        elif remedy is Remedy.REJOIN:
-            self._liveness.answered(now_s)
-            if self._state is State.STABLE and self._rejoin is None:
-                self._rejoin = "group is already rebalancing"
-        elif remedy in (Remedy.RETRY, Remedy.FIND_COORDINATOR):
-            self._liveness.failed(now_s)
-            if remedy is Remedy.FIND_COORDINATOR:
+            return
+        # What is not in the table is no reason to leave a group: it is tried again.
+        match classic_errors.HEARTBEAT.get(code, Remedy.RETRY):
+            case Remedy.REJOIN:
+                self._liveness.answered(now_s)
+                if self._state is State.STABLE and self._rejoin is None:
+                    self._rejoin = "group is already rebalancing"
+            case Remedy.RETRY:
+                self._liveness.failed(now_s)
+            case Remedy.FIND_COORDINATOR:
+                self._liveness.failed(now_s)
                 self._effects.append(ForgetCoordinator())
-        elif (request.generation_id, request.member_id) == (self._generation_id, self._member_id):
-            self._remedy(remedy, code, "Heartbeat", now_s)
+            case remedy:
+                self._remedy(remedy, code, "Heartbeat", now_s)
 
     # ---- when something fails
 
-    def _miss(self, request: object, now_s: float) -> None:
+    def _miss(self, request: Request[Any], now_s: float) -> None:
         if request is self._in_flight:
             self._pause(now_s)
             self._join_again("rebalance failed due to a lost connection")
@@ -459,16 +414,20 @@ class ClassicMember:
             case Remedy.REJOIN:
                 self._join_again(reason)
             case Remedy.REJOIN_WITH_ID | Remedy.REJOIN_AS_NEW:
-                self._forget(keeps_id=remedy is Remedy.REJOIN_WITH_ID)
-                self._join_again(reason)
-                self._is_prepared = False
+                self._begin_again(reason, keeps_id=remedy is Remedy.REJOIN_WITH_ID)
             case _:
-                self._give_up(BrokerError(code, subject=f"group {self._group_id}"))
+                self._give_up(self._broker_error(code))
 
     def _join_again(self, reason: str) -> None:
         self._move(Move.FAILED)
         self._in_flight = self._heartbeat = None
         self._rejoin = reason
+
+    def _begin_again(self, reason: str, *, keeps_id: bool = False) -> None:
+        """What the member had is lost."""
+        self._forget(keeps_id=keeps_id)
+        self._join_again(reason)
+        self._is_prepared = False
 
     def _pause(self, now_s: float) -> None:
         self._failures += 1
@@ -478,15 +437,16 @@ class ClassicMember:
         self._end()
         self._effects.append(Raise(error))
 
+    def _broker_error(self, code: ErrorCode) -> BrokerError:
+        return BrokerError(code, subject=f"group {self._group_id}")
+
     # ---- leaving
 
-    def _go(self) -> None:
-        assert self._leaving is not None
-        if self._assignment:
-            is_owner = self._generation_id != NO_GENERATION and self._state is State.STABLE
-            self._tell(Revoke(self._assignment) if is_owner else Lose(self._assignment))
+    def _go(self, leaving: Leave) -> None:
+        if assignment := self._possession.assignment:
+            self._tell(Revoke(assignment) if self._state is State.STABLE else Lose(assignment))
             return
-        self._ask_to_leave(self._leaving.reason, self._leaving.stays_static)
+        self._ask_to_leave(leaving.reason, leaving.stays_static)
         self._leaving = None
         self._end()
         if self._topics:
@@ -494,41 +454,30 @@ class ClassicMember:
 
     def _ask_to_leave(self, reason: str, stays_static: bool) -> None:
         """Once; a coordinator that does not hear it will notice that heartbeats do not come."""
-        instance_id = self._settings.group_instance_id
-        if not self._member_id or (instance_id is not None and stays_static):
-            return
-        identity = MemberIdentity(
-            member_id=self._member_id, group_instance_id=instance_id, reason=reason[:_REASON_CHARACTERS]
-        )
-        self._ask(LeaveGroupRequest(group_id=self._group_id, members=[identity]))
+        is_static = self._generation.group_instance_id is not None
+        if self._generation.member_id and not (is_static and stays_static):
+            self._effects.append(Ask(self._generation.leave(reason)))
 
     def _end(self) -> None:
         self._move(Move.ENDED)
-        self._forget(keeps_id=False)
+        self._forget()
         self._in_flight = self._heartbeat = None
         self._rejoin = None
         self._leading = None
 
-    def _forget(self, keeps_id: bool) -> None:
-        """The generation is over for this member."""
-        self._generation_id = NO_GENERATION
-        self._protocol_name = None
-        self._metadata = self._nobody
-        if not keeps_id:
-            self._member_id = ""
+    def _forget(self, *, keeps_id: bool = False) -> None:
+        self._generation = self._generation.void(keeps_id=keeps_id)
+        self._metadata = self._generation.void().metadata
 
     # ---- small things
-
-    @property
-    def _nobody(self) -> GroupMetadata:
-        return GroupMetadata(self._group_id, group_instance_id=self._settings.group_instance_id)
 
     def _move(self, move: Move) -> None:
         self._state = TRANSITIONS[self._state, move]
 
-    def _ask(
-        self,
-        request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
-        timeout_ms: int | None = None,
-    ) -> None:
-        self._effects.append(Ask(request, timeout_ms))
+    def _tell(self, step: Step) -> None:
+        self._effects += self._possession.tell(step)
+
+    def _ask_patiently(self, request: JoinGroupRequest | SyncGroupRequest) -> None:
+        """It waits for the others."""
+        timeout_ms = self._settings.max_poll_interval_ms + _JOIN_TIMEOUT_LAPSE_MS
+        self._effects.append(Ask(request, max(self._settings.request_timeout_ms, timeout_ms)))

@@ -1,17 +1,22 @@
 """What consumers of a classic group tell each other through the coordinator: two bytes of version, and a message."""
 
 from collections.abc import Collection, Iterable
+from typing import TypeVar
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import Assignment, Subscription
+from cordwood.client.errors import BadAnswer
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.messages.data import consumer_protocol_assignment as assignment_data
 from cordwood.wire.messages.data import consumer_protocol_subscription as subscription_data
 from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
+from cordwood.wire.schema import Message
 
 PROTOCOL_TYPE = "consumer"
+
+M = TypeVar("M", bound=Message)
 
 _VERSION_BYTES = 2
 _LATEST = ConsumerProtocolSubscription.versions.high
@@ -32,8 +37,8 @@ def write_subscription(subscription: Subscription) -> bytes:
 
 
 def read_subscription(data: bytes, group_instance_id: str | None) -> Subscription:
-    """DecodeError if it is none."""
-    message = decode(ConsumerProtocolSubscription, _version(data), data[_VERSION_BYTES:], strict=False)
+    """Raises `BadAnswer` if it is none."""
+    message = _read(ConsumerProtocolSubscription, data)
     return Subscription(
         topics=message.topics,
         user_data=message.user_data,
@@ -58,10 +63,10 @@ def write_assignment(assignment: Assignment) -> bytes:
 
 
 def read_assignment(data: bytes) -> Assignment:
-    """DecodeError if it is none. Some leaders leave out who gets nothing, and it gets no bytes at all."""
+    """Raises `BadAnswer` if it is none. Some leaders leave out who gets nothing, and it gets no bytes at all."""
     if not data:
         return Assignment([])
-    message = decode(ConsumerProtocolAssignment, _version(data), data[_VERSION_BYTES:], strict=False)
+    message = _read(ConsumerProtocolAssignment, data)
     partitions = [
         TopicPartition(assigned.topic, index)
         for assigned in message.assigned_partitions
@@ -77,8 +82,10 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> Collection[tuple[str, lis
     return by_topic.items()
 
 
-def _version(data: bytes) -> int:
-    """Later versions begin as the latest that is known does."""
-    if len(data) < _VERSION_BYTES:
-        raise DecodeError("ConsumerProtocol", "version", 0, "there are no two bytes of it")
-    return min(max(int.from_bytes(data[:_VERSION_BYTES], signed=True), 0), _LATEST)
+def _read(kind: type[M], data: bytes) -> M:
+    try:
+        # Later versions begin as the latest that is known does.
+        version = min(max(int.from_bytes(data[:_VERSION_BYTES], signed=True), 0), _LATEST)
+        return decode(kind, version, data[_VERSION_BYTES:], strict=False)
+    except DecodeError as error:
+        raise BadAnswer(f"a member of the group said what does not read: {error}") from error

@@ -238,6 +238,7 @@ class MembershipDriver:
                 self._timer = self._loop.call_at(at_s, self._tick)
 
     def _tick(self) -> None:
+        self._timer = None
         if self._is_polling and self.waiting is None:
             self.polled()
         self._hear(Tick())

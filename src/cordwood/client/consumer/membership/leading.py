@@ -23,7 +23,7 @@ class Leading:
     def __init__(
         self, assignor: Assignor, protocol: RebalanceProtocol, members: Sequence[JoinGroupResponseMember]
     ) -> None:
-        """DecodeError if what a member said does not read."""
+        """Raises `BadAnswer` if what a member said does not read."""
         self._assignor = assignor
         self._protocol = protocol
         self._subscriptions = {
@@ -31,22 +31,40 @@ class Leading:
         }
         self.topics = frozenset(topic for said in self._subscriptions.values() for topic in said.topics)
         """What anyone in the group reads."""
-        self.assigned_from: GroupTopics | None = None
-        """What the assignment was made from: when it is not so any more, the group is to be assigned anew."""
+        self._assigned_from: GroupTopics | None = None
 
-    def assign(self, topics: GroupTopics) -> list[SyncGroupRequestAssignment]:
+    def keep(self, cluster: GroupTopics) -> None:
+        """The assignment stands."""
+        self._assigned_from = self._of_group(cluster)
+
+    def is_outdated(self, cluster: GroupTopics) -> bool:
+        """Whether the topics are not what the assignment was made from."""
+        return self._assigned_from is not None and self._assigned_from != self._of_group(cluster)
+
+    def assign(self, cluster: GroupTopics) -> list[SyncGroupRequestAssignment]:
         """Raises what an assignor of the application's raises, and `IllegalState` if that breaks the rules."""
-        assignments = self._assignor.assign(topics, self._subscriptions)
+        assignments = self._assignor.assign(self._of_group(cluster), self._subscriptions)
         # The built-in one minds the generations of what members say they own; two of them may name the same.
         if self._protocol is RebalanceProtocol.COOPERATIVE and self._assignor.name != CooperativeStickyAssignor.name:
             _check_cooperative(self._assignor.name, self._subscriptions, assignments)
         given = {partition.topic for assignment in assignments.values() for partition in assignment.partitions}
         # An assignor of one's own may give topics that nobody named.
         self.topics |= given
+        self._assigned_from = self._of_group(cluster)
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=write_assignment(assignment))
             for member, assignment in assignments.items()
         ]
+
+    def _of_group(self, cluster: GroupTopics) -> GroupTopics:
+        counts, racks = cluster.partition_counts, cluster.partition_racks
+        topics = GroupTopics({topic: counts[topic] for topic in sorted(self.topics) if topic in counts})
+        if not racks:
+            return topics
+        partitions = topics.partitions(topics.partition_counts)
+        return GroupTopics(
+            topics.partition_counts, {partition: racks[partition] for partition in partitions if partition in racks}
+        )
 
 
 def _check_cooperative(

@@ -22,11 +22,13 @@ class Liveness:
         """The member has joined."""
         self._failures = 0
         self.next_heartbeat_s = now_s + self._interval_s
-        self.renew_session(now_s)
+        self.session_ends_s = now_s + self._session_s
         self.polled(now_s)
 
-    def renew_session(self, now_s: float) -> None:
+    def begin_again(self, now_s: float) -> None:
+        """With another coordinator, perhaps."""
         self.session_ends_s = now_s + self._session_s
+        self.next_heartbeat_s = now_s
 
     def polled(self, now_s: float) -> None:
         self.poll_ends_s = now_s + self._poll_interval_s
@@ -36,7 +38,7 @@ class Liveness:
 
     def answered(self, now_s: float) -> None:
         self._failures = 0
-        self.renew_session(now_s)
+        self.session_ends_s = now_s + self._session_s
 
     def failed(self, now_s: float) -> None:
         self._failures += 1

@@ -1,0 +1,30 @@
+"""What the application has, and what it is to let go of or to take: one step after the other."""
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.membership.events import Assign, Effect, Lose, Revoke
+
+Step = Revoke | Lose | Assign
+
+
+class Possession:
+    def __init__(self) -> None:
+        self.assignment: frozenset[TopicPartition] = frozenset()
+        # The first waits for the application now.
+        self._steps: list[Step] = []
+
+    @property
+    def is_settled(self) -> bool:
+        return not self._steps
+
+    def tell(self, step: Step) -> list[Effect]:
+        self._steps.append(step)
+        return [step] if len(self._steps) == 1 else []
+
+    def settle(self) -> list[Effect]:
+        """The application is through with the first."""
+        match self._steps.pop(0):
+            case Revoke(partitions) | Lose(partitions):
+                self.assignment -= partitions
+            case Assign(added):
+                self.assignment |= added
+        return [self._steps[0]] if self._steps else []

@@ -1,0 +1,13 @@
+"""The member of a classic group, as transcripts tell it."""
+
+from pathlib import Path
+
+import pytest
+from member_transcript import check
+
+TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=[path.stem for path in TRANSCRIPTS])
+def test_the_member_does_what_the_transcript_says(path: Path) -> None:
+    check(path)
