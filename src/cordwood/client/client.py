@@ -103,6 +103,15 @@ class Client:
             raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster now")
         return await self._connections.to(broker.address)
 
+    def opened(self, broker_id: int) -> BrokerConnection | None:
+        """The same, if it is open."""
+        broker = self.cluster.brokers.get(broker_id)
+        return None if broker is None else self._connections.opened(broker.address)
+
+    async def connection(self, address: Address) -> BrokerConnection:
+        """To a node that is no broker of the cluster: a controller. One try."""
+        return await self._connections.to(address)
+
     async def any_broker(self) -> BrokerConnection:
         """The one with the least in flight, or the first that can be reached: of the cluster, else by bootstrap."""
         opened = [connection for address in self._addresses() if (connection := self._connections.opened(address))]
@@ -252,6 +261,15 @@ class Client:
             return {name: self.cluster.topics[name] for name in names}
 
         return await self.retrying(attempt)
+
+    async def ask_for_topics(self, names: Collection[str] | None, *, create: bool = False) -> dict[str, BrokerError]:
+        """One try, for who asks again by itself; None asks for all. What is wrong with single topics is returned."""
+        response = await self._fetch_metadata(names, create=create)
+        return {
+            told.name: BrokerError(told.error_code, subject=f"topic {told.name}")
+            for told in response.topics
+            if told.error_code != ErrorCode.NONE and told.name is not None
+        }
 
     async def all_topics(self) -> dict[str, Topic]:
         async def attempt() -> dict[str, Topic]:

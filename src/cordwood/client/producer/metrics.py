@@ -125,7 +125,7 @@ class ProducerMetrics:
             request_bytes += size_bytes
             self._distributions["batch-size"].add(size_bytes, now_s)
             self._distributions["record-size"].add(batch.size_bytes / count, now_s)
-            if batch.attempts == 1:
+            if batch.attempts == 0:
                 self._distributions["record-queue-time"].add((now_s - batch.created_s) * 1000, now_s)
         self._meters["record-send"].add(records, now_s)
         self._meters["request"].add(1, now_s)

@@ -18,6 +18,7 @@ from cordwood.client.cluster import Cluster, TopicPartition
 from cordwood.client.errors import BadAnswer, BrokerError, ClientError, NetworkFailed, TimedOut
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
+from cordwood.client.producer.identity import ProducerIdentity
 from cordwood.client.producer.metrics import ProducerMetrics
 from cordwood.client.producer.requests import Answer, Leadership, produce_request, read_answers, read_leadership
 from cordwood.client.producer.sequences import Sequences
@@ -70,6 +71,7 @@ class Sender:
         self._lock = lock
         self._backoff = backoff
         self._metrics = metrics
+        self._request_timeout_s = settings.request_timeout_ms / 1000
         self._delivery_timeout_s = settings.delivery_timeout_ms / 1000
         # Without idempotence order holds under retries only where a partition has one batch on its way.
         self._one_at_a_time = sequences is None and settings.max_in_flight_requests_per_connection == 1
@@ -80,6 +82,10 @@ class Sender:
     def wants_identity(self) -> bool:
         """Nothing is sent before InitProducerId. A transactional producer is given its identity by its machine."""
         return self._sequences is not None and self._transactions is None and self._sequences.identity is None
+
+    def identified(self, identity: ProducerIdentity) -> None:
+        assert self._sequences is not None
+        self._sequences.identified(identity)
 
     @property
     def in_flight(self) -> int:
@@ -95,10 +101,9 @@ class Sender:
                 identity = self._transactions.identity
                 if identity is not None and identity != self._sequences.identity:
                     self._sequences.identified(identity)
-            batches = self._accumulator.drain(broker, leader_of, self._may_send, self._settings.max_request_size, now_s)
-            for batch in batches:
-                batch.attempts += 1
-                if self._sequences is not None:
+            batches = self._accumulator.drain(broker, leader_of, self.may_send, self._settings.max_request_size, now_s)
+            if self._sequences is not None:
+                for batch in batches:
                     self._sequences.sent(batch)
             at_most = self._transactions.produce_at_most if self._transactions is not None else None
         if not batches:
@@ -113,7 +118,8 @@ class Sender:
         self._metrics.sent(batches, attempt.sizes_bytes(), now_s)
         return attempt
 
-    def _may_send(self, partition: TopicPartition) -> bool:
+    def may_send(self, partition: TopicPartition) -> bool:
+        """With the lock held."""
         if self._transactions is not None and not self._transactions.may_send(partition):
             return False
         if self._sequences is not None:
@@ -167,7 +173,7 @@ class Sender:
         elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now_s)
         elif self._may_retry(batch, answer, now_s):
-            self._put_back(batch, now_s, 0.0 if has_leader else self._backoff.pause_s(batch.attempts))
+            self._put_back(batch, now_s, 0.0 if has_leader else self._backoff.pause_s(batch.attempts + 1))
         else:
             # Who is out of time or tries may have been heard by an earlier one.
             self._fail(
@@ -179,7 +185,7 @@ class Sender:
         if batch.partition in attempt.expired:
             self._forget(batch)
         elif (error.retriable or isinstance(error, BadAnswer)) and self._has_tries_left(batch, now_s):
-            self._put_back(batch, now_s, self._backoff.pause_s(batch.attempts))
+            self._put_back(batch, now_s, self._backoff.pause_s(batch.attempts + 1))
         else:
             self._fail(batch, error, now_s, surely_not_written=False)
 
@@ -191,7 +197,7 @@ class Sender:
         return answer.code.retriable
 
     def _has_tries_left(self, batch: ProducerBatch, now_s: float) -> bool:
-        return batch.attempts <= self._settings.retries and now_s < batch.created_s + self._delivery_timeout_s
+        return batch.attempts < self._settings.retries and now_s < batch.created_s + self._delivery_timeout_s
 
     # ---- ends of a batch's way
 
@@ -228,7 +234,7 @@ class Sender:
             with self._lock:
                 self._transactions.batch_failed(error)
         self._metrics.count("record-error", batch.record_count, now_s)
-        batch.fail(error, record_errors)
+        batch.fail(error, record_errors or {})
 
     def _forget(self, batch: ProducerBatch) -> None:
         if self._sequences is not None:
@@ -247,12 +253,10 @@ class Sender:
             self._accumulator.requeue([batch], now_s, backoff_s)
 
     def _split(self, batch: ProducerBatch, now_s: float) -> None:
-        """No try is counted: what was refused is not sent again as it was."""
+        parts = batch.split()
+        if self._sequences is not None:
+            self._sequences.split(batch, parts)
         with self._lock:
-            parts = batch.split()
-            if self._sequences is not None:
-                self._sequences.split(batch, parts)
-            self._accumulator.release(batch)
             self._accumulator.requeue(parts, now_s, 0.0)
         self._metrics.count("batch-split", 1, now_s)
 
@@ -263,7 +267,8 @@ class Sender:
         with self._lock:
             expired = self._accumulator.expire(now_s)
         for batch in expired:
-            self._fail(batch, self._overdue(batch, now_s), now_s, surely_not_written=False)
+            error = self._overdue(batch, now_s, on_wire=False)
+            self._fail(batch, error, now_s, surely_not_written=False)
         for attempt in self._attempts:
             for partition, batch in attempt.batches.items():
                 if partition not in attempt.expired and now_s >= batch.created_s + self._delivery_timeout_s:
@@ -271,7 +276,7 @@ class Sender:
                     attempt.expired.add(partition)
                     if self._sequences is not None:
                         self._sequences.failed(batch, surely_not_written=False, still_on_wire=True)
-                    self._tell_failure(batch, self._overdue(batch, now_s), now_s)
+                    self._tell_failure(batch, self._overdue(batch, now_s, on_wire=True), now_s)
         if self._sequences is not None:
             self._sequences.settle()
         if self._transactions is not None:
@@ -279,25 +284,21 @@ class Sender:
 
     def next_tick_s(self) -> float:
         """When a batch in flight, or an answer, is overdue; infinity when nothing is in flight."""
-        first = min(
-            (
-                batch.created_s
-                for attempt in self._attempts
-                for partition, batch in attempt.batches.items()
-                if partition not in attempt.expired
-            ),
-            default=float("inf"),
-        )
-        return first + self._delivery_timeout_s
+        next_s = float("inf")
+        for attempt in self._attempts:
+            next_s = min(next_s, attempt.sent_s + self._request_timeout_s)
+            for partition, batch in attempt.batches.items():
+                if partition not in attempt.expired:
+                    next_s = min(next_s, batch.created_s + self._delivery_timeout_s)
+        return next_s
 
     def overdue(self, now_s: float) -> list[Attempt]:
         """Unanswered after `request_timeout_ms`: their connections are to be cut."""
-        timeout_s = self._settings.request_timeout_ms / 1000
-        return [attempt for attempt in self._attempts if now_s >= attempt.sent_s + timeout_s]
+        return [attempt for attempt in self._attempts if now_s >= attempt.sent_s + self._request_timeout_s]
 
-    def _overdue(self, batch: ProducerBatch, now_s: float) -> TimedOut:
+    def _overdue(self, batch: ProducerBatch, now_s: float, *, on_wire: bool) -> TimedOut:
         waited_ms = (now_s - batch.created_s) * 1000
-        how = f"sent {batch.attempts} times and not acknowledged" if batch.attempts else "never sent"
+        how = "never sent" if batch.attempts == 0 and not on_wire else "sent and not acknowledged"
         return TimedOut(
             f"{batch.partition}: {batch.record_count} records waited {waited_ms:.0f} ms, {how}; "
             f"delivery_timeout_ms is {self._settings.delivery_timeout_ms}"
@@ -306,26 +307,22 @@ class Sender:
     def _drop_unsent(self, transactions: Transactions, now_s: float) -> None:
         """Of a transaction that is aborted, or of a producer that cannot go on."""
         with self._lock:
-            fatal = transactions.fatal_error
-            error = fatal or transactions.drop_unsent
-            if error is None:
-                return
-            dropped = self._accumulator.abort()
-            if fatal is None:
-                # What has a sequence is sent until it is answered: the next transaction may go on counting from it.
-                kept = [batch for batch in dropped if batch.identity is not None]
-                dropped = [batch for batch in dropped if batch.identity is None]
-                if kept:
-                    self._accumulator.requeue(kept, now_s, 0.0)
+            fatal_error = transactions.fatal_error
+            error = fatal_error or transactions.drop_unsent
+        if error is not None:
+            self.fail_unsent(error, now_s, even_sent_before=fatal_error is not None)
+
+    def fail_unsent(self, error: ClientError, now_s: float, *, even_sent_before: bool = False) -> None:
+        """What is not on its way. Of that, what was sent before is sent again until it is answered: a broker may have
+        it, and the sequences after it go on from there."""
+        with self._lock:
+            dropped = self._accumulator.abort(undrained_only=not even_sent_before)
         for batch in dropped:
             self._abandon(batch, error, now_s)
 
     def abandon_all(self, error: ClientError, now_s: float) -> None:
         """The producer is closed before everything is delivered."""
-        with self._lock:
-            dropped = self._accumulator.abort()
-        for batch in dropped:
-            self._abandon(batch, error, now_s)
+        self.fail_unsent(error, now_s, even_sent_before=True)
         for attempt in self._attempts:
             for partition, batch in attempt.batches.items():
                 if partition not in attempt.expired:

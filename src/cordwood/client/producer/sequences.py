@@ -193,7 +193,12 @@ class Sequences:
             if state.is_forgotten and not state.has_gap and not state.on_wire:
                 self._renumber(partition, state)
         quiet = self._quiet_gaps()
-        if not quiet or self.identity is None or self._transactional:
+        if not quiet or self.identity is None:
+            return
+        if self._transactional:
+            for partition, state in quiet:
+                if state.identity != self.identity:
+                    self._renumber(partition, state)
             return
         if self.identity.epoch >= _LAST_EPOCH:
             self.identity = None

@@ -1,0 +1,248 @@
+"""From the application's call to the accumulator: interceptors, serializers, the partition, and room in memory.
+
+`try_send` never waits, so that a thread of the application may call it, under the producer's lock where that is needed.
+What it cannot do at once, because the topic is not known yet or memory is short, it hands back as an `Unsent`, which
+`send_when_possible` waits with, on the loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.errors import BadSetting, BufferExhausted, ClientError, Closed, TimedOut, TopicNotFound
+from cordwood.client.producer.accumulator import Accumulator
+from cordwood.client.producer.batch import Headers
+from cordwood.client.producer.buffer_pool import Reservation
+from cordwood.client.producer.deliveries import Delivery
+from cordwood.client.producer.interceptors import Interceptors, ProducerRecord
+from cordwood.client.producer.metrics import ProducerMetrics
+from cordwood.client.producer.partitioners import CallingPartitioner, Partitioner
+from cordwood.client.producer.serialization import serialize
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transactions.machine import Transactions
+from cordwood.runtime.clock import Clock
+
+
+class Unsent(NamedTuple):
+    """A record that is serialized and cannot be appended yet."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int | None
+    timestamp_ms: int
+    headers: Headers
+
+
+class Intake:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        client: Client,
+        accumulator: Accumulator,
+        partitioner: Partitioner,
+        *,
+        transactions: Transactions | None,
+        lock: AbstractContextManager[Any],
+        clock: Clock,
+        metrics: ProducerMetrics,
+        wake_transactions: Callable[[], object],
+    ) -> None:
+        self._client = client
+        self._accumulator = accumulator
+        self._partitioner = partitioner
+        # The application's code is not called under the lock.
+        self._partitions_first = isinstance(partitioner, CallingPartitioner)
+        self._interceptors = Interceptors(settings.interceptors)
+        self._key_serializer = settings.key_serializer
+        self._value_serializer = settings.value_serializer
+        self._max_block_s = settings.max_block_ms / 1000
+        self._transactions = transactions
+        self._wake_transactions = wake_transactions
+        self._lock = lock
+        self._clock = clock
+        self._metrics = metrics
+        self._loop = asyncio.get_running_loop()
+        # Made once for each partition: a record then costs no object but its delivery.
+        self._partitions: dict[str, list[TopicPartition]] = {}
+        self._asking: dict[str, asyncio.Task[dict[str, Topic]]] = {}
+        self._is_closed = False
+        self._blocked: dict[asyncio.Event, None] = {}
+
+    def try_send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> Delivery | Unsent:
+        """Raises what is wrong with the record, or with the transaction."""
+        if self._interceptors:
+            return self._try_send_intercepted(ProducerRecord(topic, value, key, partition, timestamp_ms, headers))
+        if key is not None or self._key_serializer is not None:
+            key = serialize(key, self._key_serializer, "key", topic)
+        if type(value) is not bytes or self._value_serializer is not None:
+            value = serialize(value, self._value_serializer, "value", topic)
+        if timestamp_ms is None:
+            timestamp_ms = self._clock.now_ms()
+        elif timestamp_ms < 0:
+            raise BadSetting(f"timestamp_ms is {timestamp_ms}; expected milliseconds since 1970")
+        delivery = self._append(topic, key, value, partition, timestamp_ms, headers, None)
+        return Unsent(topic, key, value, partition, timestamp_ms, headers) if delivery is None else delivery
+
+    async def send_when_possible(self, unsent: Unsent) -> Delivery:
+        """Up to `max_block_ms`, for the topic and for memory together."""
+        deadline_s = self._loop.time() + self._max_block_s
+        try:
+            await self.known_topic(unsent.topic, unsent.partition, deadline_s)
+            delivery = self._append(*unsent, None)
+            return delivery if delivery is not None else await self._append_in_turn(unsent, deadline_s)
+        except ClientError as error:
+            if self._interceptors:
+                self._interceptors.on_acknowledgement(None, error)
+            raise
+
+    async def known_topic(self, name: str, partition: int | None = None, deadline_s: float | None = None) -> Topic:
+        """Asks brokers for a topic that is not known; they may create it."""
+        topic = self._client.cluster.topics.get(name)
+        if topic is not None and (partition is None or 0 <= partition < len(topic.partitions)):
+            return topic
+        if partition is not None and partition < 0:
+            raise BadSetting(f"partition is {partition}; expected 0 or more")
+        began_s = self._loop.time()
+        deadline_s = began_s + self._max_block_s if deadline_s is None else deadline_s
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                topic = await self._ask_for(name)
+        except TimeoutError:
+            raise TimedOut(f"topic {name} is not known after {self._max_block_s:g} s (max_block_ms)") from None
+        finally:
+            self._metrics.waited("metadata-wait", self._loop.time() - began_s)
+        if partition is not None and partition >= len(topic.partitions):
+            raise TopicNotFound(
+                message=f"it has the partitions 0 to {len(topic.partitions) - 1}", subject=f"{name}-{partition}"
+            )
+        return topic
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for room."""
+        return len(self._blocked)
+
+    def close(self) -> None:
+        """The accumulator is closed: whoever waits for room hears of it."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for task in self._asking.values():
+            task.cancel()
+        for waiting in self._blocked:
+            waiting.set()
+        self._interceptors.close()
+
+    # ---- within
+
+    def _try_send_intercepted(self, record: ProducerRecord) -> Delivery | Unsent:
+        record = self._interceptors.on_send(record)
+        topic = record.topic
+        try:
+            key = serialize(record.key, self._key_serializer, "key", topic)
+            value = serialize(record.value, self._value_serializer, "value", topic)
+            timestamp_ms = record.timestamp_ms if record.timestamp_ms is not None else self._clock.now_ms()
+            unsent = Unsent(topic, key, value, record.partition, timestamp_ms, record.headers)
+            delivery = self._append(*unsent, None)
+        except ClientError as error:
+            self._interceptors.on_acknowledgement(None, error)
+            raise
+        return unsent if delivery is None else delivery
+
+    def _append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        timestamp_ms: int,
+        headers: Headers,
+        reservation: Reservation | None,
+    ) -> Delivery | None:
+        """None when the topic is not known, or there is no room."""
+        known = self._client.cluster.topics.get(topic)
+        if known is None:
+            return None
+        partitions = self._partitions.get(topic)
+        if partitions is None or len(partitions) != len(known.partitions):
+            partitions = [TopicPartition(topic, index) for index in range(len(known.partitions))]
+            self._partitions[topic] = partitions
+        now_s = self._loop.time()
+        if partition is None and self._partitions_first:
+            partition = self._partitioner.partition(known, key, value, now_s)
+        elif partition is not None and not 0 <= partition < len(partitions):
+            return None
+        with self._lock:
+            if partition is None:
+                partition = self._partitioner.partition(known, key, value, now_s)
+            if self._transactions is not None and self._transactions.add_partition(partitions[partition]):
+                self._wake_transactions()
+            delivery = self._accumulator.append(
+                partitions[partition], timestamp_ms, key, value, headers, now_s, reservation
+            )
+        if delivery is not None and self._interceptors.hear_acknowledgements:
+            delivery.add_done_callback(self._tell_interceptors)
+        return delivery
+
+    async def _append_in_turn(self, unsent: Unsent, deadline_s: float) -> Delivery:
+        """Memory is given out in the order in which it was asked for."""
+        began_s = self._loop.time()
+        granted = asyncio.Event()
+        self._blocked[granted] = None
+        with self._lock:
+            reservation = self._accumulator.reserve(unsent.key, unsent.value, unsent.headers, granted.set)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await granted.wait()
+            delivery = self._append(*unsent, reservation)
+            while delivery is None:
+                # The topic was forgotten meanwhile; what is reserved stays ours.
+                await self.known_topic(unsent.topic, unsent.partition, deadline_s)
+                delivery = self._append(*unsent, reservation)
+            return delivery
+        except TimeoutError:
+            self._metrics.count("buffer-exhausted", 1, self._loop.time())
+            raise BufferExhausted(
+                f"no room for a record of topic {unsent.topic} within {self._max_block_s:g} s (max_block_ms): "
+                f"{self._accumulator.pool.total_bytes} bytes wait to be sent (buffer_memory)"
+            ) from None
+        finally:
+            del self._blocked[granted]
+            with self._lock:
+                reservation.cancel()
+            self._metrics.waited("bufferpool-wait", self._loop.time() - began_s)
+
+    async def _ask_for(self, name: str) -> Topic:
+        asking = self._asking.get(name)
+        if asking is None:
+            asking = self._asking[name] = self._loop.create_task(self._client.topics([name], create=True))
+            asking.add_done_callback(lambda task: self._asked(name, task))
+        try:
+            # Others may wait for it, too.
+            return (await asyncio.shield(asking))[name]
+        except asyncio.CancelledError:
+            if asking.cancelled():
+                raise Closed("the producer is closed") from None
+            raise
+
+    def _asked(self, name: str, task: "asyncio.Task[dict[str, Topic]]") -> None:
+        del self._asking[name]
+        if not task.cancelled():
+            # Whoever waited has been told.
+            task.exception()
+
+    def _tell_interceptors(self, delivery: Delivery) -> None:
+        error = delivery.exception(0)
+        self._interceptors.on_acknowledgement(None if error is not None else delivery.result(0), error)

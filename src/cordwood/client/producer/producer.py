@@ -1,0 +1,254 @@
+"""**Producer**: the application's end. `send` gathers records in batches; one task sends those to their leaders.
+
+async with Producer(ProducerSettings(), parse_bootstrap("localhost:9092"), network=SocketNetwork()) as producer:
+    delivery = await producer.send("orders", b"value", b"key")
+    metadata = await delivery
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from types import TracebackType
+from typing import Any
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.errors import ClientError, Closed, FatalTransactionError, IllegalState
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.client.producer.accumulator import Accumulator
+from cordwood.client.producer.batch import Headers, RecordMetadata
+from cordwood.client.producer.deliveries import Delivery, NewEvent
+from cordwood.client.producer.engine import Engine
+from cordwood.client.producer.intake import Unsent
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transaction_calls import TransactionCalls
+from cordwood.client.producer.transactions.prepared import PreparedTxnState
+from cordwood.runtime.clock import Clock, SystemClock
+from cordwood.runtime.network import Address, Network
+from cordwood.runtime.randomness import Random, SeededRandom
+from cordwood.wire.compression import Codec
+
+_log = logging.getLogger(__name__)
+
+
+class Producer:
+    """Belongs to the event loop in which it is started. Every call raises a `ClientError` and nothing else.
+
+    Where threads of an application call `try_send`, `lock` is what they share, and `new_event` what they wait with for
+    deliveries; nobody else needs either.
+    """
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        bootstrap: Sequence[Address],
+        *,
+        network: Network,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        lock: AbstractContextManager[Any] | None = None,
+        new_event: NewEvent | None = None,
+    ) -> None:
+        self._settings = settings
+        self._bootstrap = bootstrap
+        self._network = network
+        self._clock = clock if clock is not None else SystemClock()
+        self._random = random if random is not None else SeededRandom()
+        self._is_threaded = lock is not None
+        self._lock = lock if lock is not None else nullcontext()
+        self._accumulator = Accumulator(
+            settings, Codec[settings.compression_type.upper()], wake=self._accumulated, new_event=new_event
+        )
+        self._is_closed = False
+        self._should_yield = False
+        self._failure: ClientError | None = None
+        self._engine: Engine | None = None
+
+    async def start(self) -> None:
+        """Connects. Raises `CannotReachCluster` when no bootstrap address answers."""
+        if self._engine is not None or self._is_closed:
+            raise IllegalState("the producer was started before")
+        client = await Client.connect(self._bootstrap, self._settings, network=self._network, random=self._random)
+        client.keep_fresh()
+        self._engine = Engine(
+            self._settings,
+            client,
+            self._accumulator,
+            lock=self._lock,
+            is_threaded=self._is_threaded,
+            clock=self._clock,
+            random=self._random,
+            on_failure=self._fail,
+        )
+        self._engine.run()
+
+    async def __aenter__(self) -> "Producer":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Sends what waits, for up to `timeout` seconds; then gives up what is left, and aborts an open transaction."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        engine = self._engine
+        if engine is None:
+            return
+        try:
+            if self._failure is None:
+                async with asyncio.timeout(timeout):
+                    await engine.finish()
+        except TimeoutError:
+            _log.warning("the producer is closed before all is delivered, after %g s", timeout)
+        except ClientError as error:
+            _log.warning("the producer is closed, and its transaction is left to its timeout: %s", error)
+        finally:
+            await engine.stop(Closed("the producer was closed before the record was delivered"))
+
+    # ---- records
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """Takes the record, once there is room for it; what is returned can be awaited for its `RecordMetadata`.
+
+        Raises `TimedOut` when the topic is not known within `max_block_ms`, `BufferExhausted` when there is no room.
+        """
+        outcome = self.try_send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        if isinstance(outcome, Unsent):
+            return await self.send_when_possible(outcome)
+        if self._should_yield:
+            # Who sends in a loop gives the sending task a turn whenever there is something for it.
+            self._should_yield = False
+            await asyncio.sleep(0)
+        return outcome
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        return await (
+            await self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        )
+
+    def try_send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery | Unsent:
+        """As `send`, from any thread and without waiting: an `Unsent` is for `send_when_possible`, on the loop."""
+        return self._running().intake.try_send(topic, value, key, partition, timestamp_ms, headers)
+
+    async def send_when_possible(self, unsent: Unsent) -> Delivery:
+        return await self._running().intake.send_when_possible(unsent)
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Sends all that was taken without lingering, and waits until it is delivered or has failed.
+
+        Raises `TimedOut` after `timeout` seconds; it goes on being sent.
+        """
+        await self._running().flush(timeout)
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        """The partitions of a topic; asks for it, up to `max_block_ms`, if it is not known yet."""
+        known = await self._running().intake.known_topic(topic)
+        return {partition.index for partition in known.partitions}
+
+    def metrics(self) -> dict[str, float]:
+        """By Kafka's names: `record-send-rate`, `request-latency-avg`, `buffer-available-bytes` and others."""
+        return self._running(even_closed=True).read_metrics()
+
+    # ---- transactions
+
+    async def init_transactions(self, keep_prepared: bool = False) -> None:
+        """Once, before the first transaction: fences off older producers of this `transactional_id`, and aborts or
+        completes what they left. `keep_prepared` leaves a prepared one to `complete_transaction` (KIP-939)."""
+        await self._transactional().initialize(keep_prepared=keep_prepared)
+
+    async def begin_transaction(self) -> None:
+        self._transactional().begin()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: GroupMetadata
+    ) -> None:
+        """Commits what a consumer has read along with what was made of it; `consumer.group_metadata()` says whose."""
+        await self._transactional().send_offsets(offsets, group_metadata)
+
+    async def commit_transaction(self) -> None:
+        """Raises `TransactionAbortable` if a record failed: abort then. `ProducerFenced` ends the producer."""
+        await self._transactional().commit()
+
+    async def abort_transaction(self) -> None:
+        await self._transactional().abort()
+
+    async def prepare_transaction(self) -> PreparedTxnState:
+        """The first phase (KIP-939): all is written, and waits for `complete_transaction`, however long that takes."""
+        calls = self._transactional()
+        await self.flush()
+        return calls.prepare()
+
+    async def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
+        """The second phase: commits if this is the transaction that is prepared, else aborts it."""
+        await self._transactional().complete(prepared_state)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["Producer"]:
+        """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed."""
+        await self.begin_transaction()
+        try:
+            yield self
+            await self.commit_transaction()
+        except BaseException as error:
+            if not isinstance(error, FatalTransactionError) and self._transactional().machine.is_open:
+                await self.abort_transaction()
+            raise
+
+    # ---- within
+
+    def _running(self, *, even_closed: bool = False) -> Engine:
+        if self._failure is not None:
+            raise self._failure
+        if self._is_closed and not even_closed:
+            raise Closed("the producer is closed")
+        if self._engine is None:
+            raise IllegalState("the producer is not started: use `async with`, or call start()")
+        return self._engine
+
+    def _transactional(self) -> TransactionCalls:
+        calls = self._running().transaction_calls
+        if calls is None:
+            raise IllegalState("the producer is not transactional: it has no transactional_id")
+        return calls
+
+    def _accumulated(self) -> None:
+        """Called by the accumulator, with the lock held and in any thread."""
+        if self._engine is not None and self._engine.accumulated():
+            self._should_yield = True
+
+    def _fail(self, error: ClientError) -> None:
+        self._failure = error
