@@ -117,7 +117,7 @@ def test_a_request_like_one_before_it_goes_the_short_way() -> None:
         channel = await node.connect()
         request = produce("t", batch("a"), acks=1)
         frame = encode_request(request, 9, 5, "test")[4:]
-        shortcut = dispatch_of(node)._shortcut
+        shortcut = dispatch_of(node)._produce
         (connection,) = node.node.server
         assert shortcut.answer(bytearray(frame), connection.info) is None
         await channel.request(request, 9)
@@ -138,7 +138,7 @@ def test_an_acknowledgement_that_has_to_wait_is_given_the_short_way() -> None:
         request = produce("t", batch("a"), acks=-1, timeout_ms=5_000)
         await channel.request(request, 9)
         (connection,) = node.node.server
-        answer = dispatch_of(node)._shortcut.answer(
+        answer = dispatch_of(node)._produce.answer(
             bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
         )
         assert isinstance(answer, Reply)
@@ -156,7 +156,7 @@ def test_one_that_waits_is_told_when_its_disk_fails() -> None:
         request = produce("t", batch("a"), acks=-1, timeout_ms=5_000)
         await channel.request(request, 9)
         (connection,) = node.node.server
-        answer = dispatch_of(node)._shortcut.answer(
+        answer = dispatch_of(node)._produce.answer(
             bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
         )
         assert isinstance(answer, Reply)
@@ -176,7 +176,7 @@ def test_a_request_that_is_cut_short_goes_the_general_way() -> None:
         frame = encode_request(request, 9, 5, "test")[4:]
         (connection,) = node.node.server
         for length in range(len(frame)):
-            assert dispatch_of(node)._shortcut.answer(bytearray(frame[:length]), connection.info) is None
+            assert dispatch_of(node)._produce.answer(bytearray(frame[:length]), connection.info) is None
 
     simulate(test)
 
@@ -193,6 +193,6 @@ def test_a_length_that_is_none_goes_the_general_way() -> None:
         at = frame.index(records) - 2
         (connection,) = node.node.server
         lying = bytearray(frame[:at] + b"\xff" * 10 + frame[at + 2 :])
-        assert dispatch_of(node)._shortcut.answer(lying, connection.info) is None
+        assert dispatch_of(node)._produce.answer(lying, connection.info) is None
 
     simulate(test)

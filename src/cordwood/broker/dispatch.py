@@ -11,12 +11,15 @@ from cordwood.runtime.network import Part
 from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.frames import decode_request, encode_response_parts
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
+from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from cordwood.wire.messages.headers import RequestHeader
+from cordwood.wire.messages.heartbeat import HeartbeatRequest
 from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.schema import Response, Versions
 
 from .broker import Broker
 from .handlers.api_versions import refused_version
+from .heartbeat_shortcut import BEGINNINGS, HeartbeatShortcut
 from .produce_shortcut import ProduceShortcut
 from .registry import Call, Handler
 
@@ -31,7 +34,8 @@ class Dispatch:
         # Makes the call of a request: metrics put one here that measures.
         self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
         self._broker = broker
-        self._shortcut = ProduceShortcut(broker)
+        self._produce = ProduceShortcut(broker)
+        self._heartbeats = HeartbeatShortcut(broker)
         self._controller_listeners = frozenset(controller_listeners)
         self._on_brokers = {handler.api_key: handler for handler in handlers if "broker" in handler.listeners}
         self._on_controllers = {handler.api_key: handler for handler in handlers if "controller" in handler.listeners}
@@ -41,12 +45,12 @@ class Dispatch:
         return {api_key: handler.advertised for api_key, handler in handlers.items()}
 
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
-        if (
-            frame.startswith(_PRODUCE)
-            and self.new_call is Call
-            and connection.listener not in self._controller_listeners
-        ):
-            answer = self._shortcut.answer(frame, connection)
+        if self.new_call is Call and connection.listener not in self._controller_listeners:
+            answer: Answer = None
+            if frame.startswith(_PRODUCE):
+                answer = self._produce.answer(frame, connection)
+            elif frame.startswith(BEGINNINGS):
+                answer = self._heartbeats.answer(frame, connection)
             if answer is not None:
                 return answer
         try:
@@ -65,14 +69,17 @@ class Dispatch:
                 f"{type(request).__name__} version {header.request_api_version} is not served on {connection.listener}"
             )
         if header.request_api_key == ProduceRequest.api_key:
-            self._shortcut.learn(frame, request, header.request_api_version)
+            self._produce.learn(frame, request, header.request_api_version)
         call = self.new_call(header, connection, len(frame))
         try:
             result = handler.handle(self._broker, request, call)
         except DiskError as error:
             raise self._disk_failed(error) from error
         if isinstance(result, Response):
-            return call.parts(result)
+            parts = call.parts(result)
+            if isinstance(request, HeartbeatRequest | ConsumerGroupHeartbeatRequest):
+                self._heartbeats.learn(frame, header, request, result, parts, connection)
+            return parts
         if result is None or isinstance(result, Reply):
             return result
         return self._encoded(call, result)

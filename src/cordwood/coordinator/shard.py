@@ -98,6 +98,12 @@ class Shard(Generic[S]):
             self._told.pop(0)()
         return result
 
+    @property
+    def settled_state(self) -> S | None:
+        """For who only looks, or moves a timer to a later time: the state, if all of it is committed, so that what is
+        seen may be told at once."""
+        return self.state if self._closed is None and not self._is_deciding and self.log.is_committed else None
+
     def _write(self, decided: Decision[T]) -> None:
         try:
             first_offset = self.log.append(decided.records, decided.producer)

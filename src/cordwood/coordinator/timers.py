@@ -41,6 +41,14 @@ class Timers:
         if queued is None or at < queued:
             self._enqueue(key, at)
 
+    def postpone(self, key: Hashable, delay_ms: float) -> bool:
+        """Moves the alarm of a key to so much from now. False if it has none."""
+        entry = self._alarms.get(key)
+        if entry is None:
+            return False
+        self.after(key, delay_ms, entry[1])
+        return True
+
     def clear(self, key: Hashable) -> None:
         self._alarms.pop(key, None)
 

@@ -25,3 +25,22 @@ def heartbeat(state: GroupState, group: ClassicGroup, request: HeartbeatRequest)
     if group.state is ClassicState.PREPARING_REBALANCE:
         return Decision(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     return Decision(HeartbeatResponse())
+
+
+def quiet_beat(state: GroupState, request: HeartbeatRequest) -> bool:
+    """`heartbeat` for a member that has nothing to be told, which it renews the session of; False for any other."""
+    group = state.groups.get(request.group_id)
+    if (
+        not isinstance(group, ClassicGroup)
+        or request.generation_id != group.generation
+        or group.state is ClassicState.PREPARING_REBALANCE
+    ):
+        return False
+    member = group.members.get(request.member_id)
+    if member is None or (
+        request.group_instance_id is not None
+        and group.static_members.get(request.group_instance_id) != request.member_id
+    ):
+        return False
+    renew_session(state, member)
+    return True

@@ -75,22 +75,32 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: 
 def heartbeat(
     state: GroupState, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
-    group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup):
-        member = group.members.get(request.member_id)
-        if member is not None and _has_no_news(group, member, request, client_id, client_host):
-            timing = group.timing.get(state, group.group_id)
-            begin_session(state, group.group_id, member.member_id, timing.session_timeout_ms)
-            return Decision(
-                ConsumerGroupHeartbeatResponse(
-                    member_id=member.member_id,
-                    member_epoch=member.epoch,
-                    heartbeat_interval_ms=timing.heartbeat_interval_ms,
-                )
+    interval_ms = quiet_beat(state, request, client_id, client_host)
+    if interval_ms is not None:
+        return Decision(
+            ConsumerGroupHeartbeatResponse(
+                member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval_ms
             )
+        )
     if request.member_epoch < JOINING_EPOCH:
         return _leave(state, request)
     return _join_or_go_on(state, request, client_id, client_host)
+
+
+def quiet_beat(
+    state: GroupState, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
+) -> int | None:
+    """Renews the session of a member for which nothing changes and nothing is to be told, as with nearly all
+    heartbeats, and says the interval of the next; None for any other."""
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        return None
+    member = group.members.get(request.member_id)
+    if member is None or not _has_no_news(group, member, request, client_id, client_host):
+        return None
+    timing = group.timing.get(state, group.group_id)
+    begin_session(state, group.group_id, member.member_id, timing.session_timeout_ms)
+    return timing.heartbeat_interval_ms
 
 
 def _has_no_news(
@@ -100,7 +110,6 @@ def _has_no_news(
     client_id: str,
     client_host: str,
 ) -> bool:
-    """Nearly all heartbeats are so: nothing changes, and nothing is to be told."""
     epoch = member.epoch
     return (
         request.member_epoch == epoch

@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 
 def begin_session(state: GroupState, group_id: str, member_id: str, timeout_ms: int) -> None:
     """Or goes on with it."""
-    state.timers.after(
-        ("consumer-session", group_id, member_id), timeout_ms, partial(_expired, group_id, member_id, "session")
-    )
+    key = ("consumer-session", group_id, member_id)
+    if not state.timers.postpone(key, timeout_ms):
+        state.timers.after(key, timeout_ms, partial(_expired, group_id, member_id, "session"))
 
 
 def follow_rebalance(state: GroupState, group_id: str, member: Member) -> None:
