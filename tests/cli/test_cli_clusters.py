@@ -37,7 +37,7 @@ def test_a_cluster_in_a_pipe_is_lines_with_tabs(cli: Cli) -> None:
 def known_topic(cli: Cli, topic: str) -> Iterator[str]:
     cli("topic", "create", topic)
     yield topic
-    cli("topic", "delete", topic)
+    cli("topic", "delete", topic, "--yes")
 
 
 def values(cli: Cli, *resource: str) -> dict[str, tuple[str | None, str]]:

@@ -128,7 +128,11 @@ def test_the_lag_is_told_for_each_partition_with_its_member(cli: Cli, active: st
     ]
     assert seen == [(0, 1, 4, 3), (1, None, 3, None), (2, None, 0, None)]
     assert {offset["memberId"] for offset in described["offsets"]} == {told["memberId"]}
-    assert described["lag"] == 3
+
+
+def test_a_groups_lag_is_not_known_while_a_partition_with_records_has_none(cli: Cli, active: str) -> None:
+    (described,) = cli("group", "describe", f"classic-{active}", "--json").json
+    assert described["lag"] is None
 
 
 def test_the_lag_grows_with_what_is_written(cli: Cli, read_topic: str, group: str) -> None:
@@ -172,7 +176,7 @@ def test_a_group_that_is_not_there_is_named_with_those_that_are_like_it(cli: Cli
     for command in (
         ["describe"],
         ["delete"],
-        ["delete-offsets", "--all-topics"],
+        ["delete-offsets", "--all-topics", "--yes"],
         ["reset-offsets", "--all-topics", "--to", "1"],
     ):
         done = cli("group", *command, wrong, fails=1)
@@ -318,27 +322,27 @@ def test_a_topic_or_partition_that_is_not_there_is_told(cli: Cli, read_topic: st
 
 
 def test_offsets_of_a_partition_are_deleted(cli: Cli, read_topic: str, group: str) -> None:
-    cli("group", "delete-offsets", group, "--topic", f"{read_topic}:1")
+    cli("group", "delete-offsets", group, "--topic", f"{read_topic}:1", "--yes")
     assert committed(cli, group) == {0: 2}
 
 
 def test_all_offsets_are_deleted_when_asked_for(cli: Cli, read_topic: str, group: str) -> None:
     other = f"{group}-b"
     cli("group", "reset-offsets", other, "--topic", read_topic, "--to", "0", "--create")
-    cli("group", "delete-offsets", other, "--all-topics")
+    cli("group", "delete-offsets", other, "--all-topics", "--yes")
     assert cli("group", "list", f"{group}*", "--state", "dead").lines == []
     assert committed(cli, group) == {0: 2, 1: 2}
 
 
 def test_deleting_offsets_that_are_not_there_is_told(cli: Cli, read_topic: str, group: str) -> None:
     for chosen in (f"{read_topic}:2", "elsewhere"):
-        done = cli("group", "delete-offsets", group, "--topic", chosen, fails=1)
+        done = cli("group", "delete-offsets", group, "--topic", chosen, "--yes", fails=1)
         assert done.stderr == f"cordwood: group {group} has no committed offsets for {chosen}\n"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_offsets_of_what_members_read_are_not_deleted(cli: Cli, active: str, protocol: str) -> None:
-    done = cli("group", "delete-offsets", f"{protocol}-{active}", "--topic", active, fails=1)
+    done = cli("group", "delete-offsets", f"{protocol}-{active}", "--topic", active, "--yes", fails=1)
     assert done.stderr == (
         f"cordwood: {active}-0: members of group {protocol}-{active} read it now (GROUP_SUBSCRIBED_TO_TOPIC)\n"
     )
@@ -350,15 +354,24 @@ def test_offsets_of_what_members_read_are_not_deleted(cli: Cli, active: str, pro
 def test_groups_are_deleted_by_name_and_by_pattern(cli: Cli, read_topic: str, group: str) -> None:
     for name in (f"{group}-a", f"{group}-b"):
         cli("group", "reset-offsets", name, "--topic", read_topic, "--to", "0", "--create")
-    cli("group", "delete", group)
+    cli("group", "delete", group, "--yes")
     assert [line.split("\t")[0] for line in cli("group", "list", f"{group}*").lines] == [f"{group}-a", f"{group}-b"]
-    cli("group", "delete", f"{group}-*")
+    cli("group", "delete", f"{group}-*", "--yes")
     assert cli("group", "list", f"{group}*").lines == []
-    cli("group", "delete", group, "--if-exists")
+    cli("group", "delete", group, "--if-exists", "--yes")
+
+
+def test_without_a_terminal_groups_and_offsets_are_deleted_only_if_told_so(cli: Cli, group: str) -> None:
+    done = cli("group", "delete", group, stdin=b"y\n", fails=2)
+    assert done.stderr == (
+        f"cordwood: this would delete 1 group: {group}; without a terminal nobody can be asked: give --yes to do it\n"
+    )
+    assert "give --yes" in cli("group", "delete-offsets", group, "--all-topics", fails=2).stderr
+    assert committed(cli, group) == {0: 2, 1: 2}
 
 
 def test_a_group_with_members_is_not_deleted_and_the_others_are(cli: Cli, active: str, group: str) -> None:
-    done = cli("group", "delete", f"classic-{active}", f"consumer-{active}", group, fails=1)
+    done = cli("group", "delete", f"classic-{active}", f"consumer-{active}", group, "--yes", fails=1)
     assert done.stderr.splitlines() == [
         f"cordwood: group classic-{active} has members; stop them first (NON_EMPTY_GROUP)",
         f"cordwood: group consumer-{active} has members; stop them first (NON_EMPTY_GROUP)",

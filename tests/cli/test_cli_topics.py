@@ -116,8 +116,14 @@ def test_altering_nothing_is_an_error(cli: Cli, topic: str) -> None:
 
 def test_topics_are_deleted_by_name_and_by_pattern(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic, f"{topic}-a", f"{topic}-b")
-    cli("topic", "delete", topic)
+    cli("topic", "delete", topic, "--yes")
     assert cli("topic", "list", f"{topic}*").lines == [f"{topic}-a", f"{topic}-b"]
-    cli("topic", "delete", f"{topic}-*")
+    cli("topic", "delete", f"{topic}-*", "--yes")
     assert cli("topic", "list", f"{topic}*").lines == []
-    cli("topic", "delete", topic, "--if-exists")
+    cli("topic", "delete", topic, "--if-exists", "--yes")
+
+
+def test_without_a_terminal_topics_are_deleted_only_if_told_so(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    assert "give --yes" in cli("topic", "delete", topic, stdin=b"y\n", fails=2).stderr
+    assert cli("topic", "list", topic).lines == [topic]

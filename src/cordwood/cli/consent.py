@@ -6,7 +6,12 @@ from typing import Annotated
 
 import typer
 
+from cordwood.cli.access import EXIT_BAD_INPUT, fail
+
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")]
+YesDelete = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal to ask at.")
+]
 
 _SHOWN = 10
 
@@ -15,6 +20,13 @@ def confirm(question: str, yes: bool) -> None:
     """Ends the command unless whoever sits at the terminal agrees."""
     if not yes and sys.stdin.isatty():
         typer.confirm(question, abort=True, err=True)
+
+
+def confirm_deletion(what: str, yes: bool) -> None:
+    """As `confirm`; where nobody can be asked, nothing is deleted unless `yes` says so."""
+    if not yes and not sys.stdin.isatty():
+        fail(f"this would delete {what}; without a terminal nobody can be asked: give --yes to do it", EXIT_BAD_INPUT)
+    confirm(f"Delete {what}?", yes)
 
 
 def shortened(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from cordwood.cli.access import Access, end_with, reaching_cluster, run
 from cordwood.cli.completion import complete_group
-from cordwood.cli.consent import Yes, confirm, counted, shortened
+from cordwood.cli.consent import YesDelete, confirm_deletion, counted, shortened
 from cordwood.cli.group_choice import DESCRIBED_KINDS, choose_groups, describe_known
 from cordwood.cli.group_description import describe_in_full, print_groups
 from cordwood.cli.group_offsets import delete_offsets, reset_offsets
@@ -159,7 +159,7 @@ app.command(
 def delete(
     access: Access,
     patterns: Patterns,
-    yes: Yes = False,
+    yes: YesDelete = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
 ) -> None:
     """Delete groups that have no members, with their offsets."""
@@ -170,7 +170,7 @@ def delete(
     names = run(access, choose)
     if not names:
         return
-    confirm(f"Delete {counted(len(names), 'group')}: {shortened(names)}?", yes)
+    confirm_deletion(f"{counted(len(names), 'group')}: {shortened(names)}", yes)
     end_with(run(access, partial(_delete, names=names)))
 
 

@@ -103,7 +103,6 @@ def _described(
             }
         )
     coordinator = admin.client.cluster.brokers.get(group.coordinator)
-    lags = [offset["lag"] for offset in offsets if offset["lag"] is not None]
     return {
         "groupId": group.id,
         "type": group.kind,
@@ -114,10 +113,18 @@ def _described(
         "coordinatorAddress": None if coordinator is None else str(coordinator.address),
         "groupEpoch": group.epoch,
         "assignmentEpoch": group.assignment_epoch,
-        "lag": sum(lags) if lags else None,
+        "lag": _total_lag(offsets),
         "members": [_member_as_json(member) for member in group.members],
         "offsets": offsets,
     }
+
+
+def _total_lag(offsets: Sequence[dict[str, Any]]) -> int | None:
+    """None also when it is not known of a partition that has records: what is read there begins nobody knows where."""
+    if any(offset["committedOffset"] is None and offset["endOffset"] for offset in offsets):
+        return None
+    lags = [offset["lag"] for offset in offsets if offset["lag"] is not None]
+    return sum(lags) if lags else None
 
 
 def _owners(group: GroupDescription) -> dict[TopicPartition, GroupMember]:

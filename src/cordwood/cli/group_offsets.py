@@ -9,7 +9,7 @@ import typer
 
 from cordwood.cli.access import EXIT_BAD_INPUT, Access, end_with, fail, reaching_cluster, run
 from cordwood.cli.completion import complete_group, complete_topic
-from cordwood.cli.consent import Yes, confirm, counted, shortened
+from cordwood.cli.consent import Yes, YesDelete, confirm, confirm_deletion, counted, shortened
 from cordwood.cli.group_choice import describe_one
 from cordwood.cli.name_choice import NoSuchName
 from cordwood.cli.offset_reset import PlannedReset, ShiftBy, Target, plan_reset, read_targets
@@ -103,7 +103,7 @@ def reset_offsets(
 
 @reaching_cluster
 def delete_offsets(
-    access: Access, name: GroupName, topics: Topics = None, all_topics: AllTopics = False, yes: Yes = False
+    access: Access, name: GroupName, topics: Topics = None, all_topics: AllTopics = False, yes: YesDelete = False
 ) -> None:
     """Delete what a group has committed for topics that its members, if there are any, do not read."""
     choices = _choices(topics, all_topics)
@@ -120,8 +120,8 @@ def delete_offsets(
     partitions = run(access, choose)
     if not partitions:
         fail(f"group {name} has no committed offsets")
-    confirm(
-        f"Delete {counted(len(partitions), 'offset')} of group {name}: {shortened(list(map(str, partitions)))}?", yes
+    confirm_deletion(
+        f"{counted(len(partitions), 'offset')} of group {name}: {shortened(list(map(str, partitions)))}", yes
     )
     end_with(run(access, partial(_delete_offsets, name=name, partitions=partitions)))
 

@@ -10,7 +10,7 @@ import typer
 from cordwood.cli.access import Access, end_with, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes, parse_pairs
 from cordwood.cli.completion import complete_topic
-from cordwood.cli.consent import Yes, confirm, counted, shortened
+from cordwood.cli.consent import YesDelete, confirm_deletion, counted, shortened
 from cordwood.cli.output import note, print_json, print_table
 from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible
@@ -171,7 +171,7 @@ def alter(
 def delete(
     access: Access,
     patterns: Patterns,
-    yes: Yes = False,
+    yes: YesDelete = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
 ) -> None:
     """Delete topics with all their records."""
@@ -182,7 +182,7 @@ def delete(
     names = run(access, choose)
     if not names:
         return
-    confirm(f"Delete {shortened(names)}?", yes)
+    confirm_deletion(shortened(names), yes)
     end_with(run(access, partial(_delete, names=names)))
 
 
