@@ -15,11 +15,11 @@ from cordwood.broker.dispatch import Dispatch
 from cordwood.broker.registry import Call
 from cordwood.net.channel import Channel
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.frames import encode_request
+from cordwood.wire.frames import decode_response, encode_request
 from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from cordwood.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
-from cordwood.wire.messages.heartbeat import HeartbeatRequest
+from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from cordwood.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -196,6 +196,26 @@ def test_a_heartbeat_like_the_one_before_goes_the_short_way_and_keeps_the_member
             assert bytes(memoryview(encoded)[4:8]) == b"\0\0\0\x2a"  # type: ignore[arg-type]
         await asyncio.sleep(5)
         assert shortcut.answer(frame, connection.info) is None
+
+    simulate(test, **SETTINGS)
+
+
+def test_a_member_whose_group_begins_to_rebalance_is_told_so() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC)
+        channel = await node.connect()
+        await channel.request(FindCoordinatorRequest(key=CLASSIC), 3)
+        groups = Groups(node, channel)
+        for action in ("join", "beat", "beat"):
+            await groups.act(action, "a")
+        joining = asyncio.get_running_loop().create_task(Groups(node, await node.connect()).act("join", "b"))
+        # Less than the rebalance lasts.
+        await asyncio.sleep(0.5)
+        await groups.act("beat", "a")
+        quiet, told = (answer for answer in groups.heard[-4:] if isinstance(answer, bytes))
+        assert decode_response(HeartbeatResponse, 4, quiet)[1].error_code == ErrorCode.NONE
+        assert decode_response(HeartbeatResponse, 4, told)[1].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        await joining
 
     simulate(test, **SETTINGS)
 
