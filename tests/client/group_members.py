@@ -20,10 +20,12 @@ from cordwood.client.consumer.membership.consumer_protocol import ConsumerProtoc
 from cordwood.client.consumer.membership.driver import MembershipDriver
 from cordwood.client.consumer.membership.events import Assign, Lose, Machine, Revoke
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import ClientError
+from cordwood.client.errors import CannotReachCluster, ClientError
 from cordwood.client.offset_types import OffsetAndMetadata
-from cordwood.runtime.network import Address
-from cordwood.runtime.randomness import SeededRandom
+from cordwood.client.settings import Settings
+from cordwood.runtime.network import Address, Network
+from cordwood.runtime.randomness import Random, SeededRandom
+from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT
 from cordwood.sim.machine import Machine as Computer
 from cordwood.sim.world import World
@@ -41,11 +43,16 @@ class Group:
         self.node = node
         self.client = client
         self.members: list[Member] = []
+        self.overlaps = False
+        """Whether members may be cut off for so long that others have what they do not know to have lost."""
 
-    async def member(self, name: str, protocol: str, **settings: Any) -> "Member":
-        member = Member(self, name, ConsumerSettings(group_id="g", group_protocol=protocol, **settings))
-        self.members.append(member)
+    async def member(
+        self, name: str, protocol: str, *, kind: "type[Member] | None" = None, **settings: Any
+    ) -> "Member":
+        options = ConsumerSettings(group_id="g", group_protocol=protocol, **settings)
+        member = (kind or Member)(self, name, options)
         await member.start()
+        self.members.append(member)
         return member
 
     async def until_shared(self, *members: "Member", partitions: frozenset[TopicPartition] = ALL) -> None:
@@ -71,7 +78,7 @@ class Group:
     def check_alone(self, member: "Member") -> None:
         """Nobody whose application is alive has what another has."""
         for other in self.members:
-            if other is not member and other.is_alive:
+            if other is not member and other.is_alive and not self.overlaps:
                 assert not (member.assignment & other.assignment), (member.name, other.name)
 
 
@@ -86,8 +93,10 @@ class Member:
         self.error: ClientError | None = None
         self.position: dict[TopicPartition, OffsetAndMetadata] = {}
         self.is_alive = False
+        self.jobs: list[asyncio.Future[None]] = []
+        """What its application does besides; ends when that does not go on."""
         self._network = group.world.network.host(name)
-        self._random = SeededRandom(len(group.members))
+        self._random = SeededRandom(group.world.random(name).getrandbits(60))
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -95,7 +104,7 @@ class Member:
 
     async def start(self, *topics: str, pattern: str | None = None) -> None:
         address = Address(self.group.node.name, PORT)
-        self.client = await Client.connect([address], self.settings, network=self._network, random=self._random)
+        self.client = await _connected(address, self.settings, self._network, self._random)
         machine: Machine = (
             ClassicMember(self.settings, self._random)
             if self.settings.group_protocol == "classic"
@@ -119,13 +128,17 @@ class Member:
 
     def resume(self) -> None:
         self.is_alive = True
-        self._polls = asyncio.ensure_future(self._poll_forever())
+        self.jobs.append(asyncio.ensure_future(self._poll_forever()))
 
     async def stall(self) -> None:
         """Its application hangs; heartbeats go on."""
         self.is_alive = False
-        self._polls.cancel()
-        await asyncio.gather(self._polls, return_exceptions=True)
+        for job in self.jobs:
+            job.cancel()
+        for ended in await asyncio.gather(*self.jobs, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+        self.jobs.clear()
 
     async def kill(self) -> None:
         await self.stall()
@@ -159,6 +172,10 @@ class Member:
                 except TimeoutError:
                     pass
 
+    async def assigned(self, step: Assign) -> None:
+        committed = await self.commits.committed(step.added)
+        self.position |= {part: at or OffsetAndMetadata(0) for part, at in committed.items()}
+
     async def _do_what_waits(self) -> None:
         while (step := self.driver.waiting) is not None:
             if isinstance(step, Revoke):
@@ -167,23 +184,33 @@ class Member:
             self.driver.settled()
             if isinstance(step, Assign):
                 self.group.check_alone(self)
-                committed = await self.commits.committed(step.added)
-                self.position |= {part: at or OffsetAndMetadata(0) for part, at in committed.items()}
+                await self.assigned(step)
             else:
                 for partition in step.partitions:
                     self.position.pop(partition, None)
 
 
-def play(scene: Callable[[Group], Awaitable[None]], *, seed: int = 1, **settings: str) -> None:
-    world = World(seed, limit_s=7_200)
+def play(
+    scene: Callable[[Group], Awaitable[None]], *, seed: int = 1, odds: NetworkOdds | None = None, **settings: str
+) -> None:
+    world = World(seed, odds=odds, limit_s=7_200)
 
     async def main() -> None:
         node = Computer(world, "node", {**_NODE, **{key.replace("_", "."): value for key, value in settings.items()}})
         assert await node.start()
-        async with await Client.connect(
-            [Address(node.name, PORT)], network=world.network.host("admin"), random=SeededRandom(seed)
+        async with await _connected(
+            Address(node.name, PORT), Settings(), world.network.host("admin"), SeededRandom(seed)
         ) as client:
             await create_topics(client, [NewTopic("t", PARTITIONS)])
             await scene(Group(world, node, client))
 
     world.run(main())
+
+
+async def _connected(address: Address, settings: Settings, network: Network, random: Random) -> Client:
+    while True:
+        try:
+            return await Client.connect([address], settings, network=network, random=random)
+        except CannotReachCluster:
+            # At the start a client does not insist.
+            await asyncio.sleep(_LOOK_S)
