@@ -22,7 +22,6 @@ from cordwood.wire.messages.metadata import (
 )
 from cordwood.wire.primitives import Uuid, uuid_text
 
-PARTITIONS_PER_PAGE = 2_000
 # Of Metadata: the first that does not create what is asked for, and the first that knows ids.
 _WITHOUT_CREATION = 4
 _BY_ID = 10
@@ -50,7 +49,7 @@ class TopicDescription:
 
 
 async def describe_topics(
-    client: Client, names: Collection[str], *, partitions_per_page: int = PARTITIONS_PER_PAGE
+    client: Client, names: Collection[str], *, partitions_per_page: int = 2_000
 ) -> dict[str, TopicDescription | BrokerError]:
     """UNKNOWN_TOPIC_OR_PARTITION for one that is not there."""
     if not names:

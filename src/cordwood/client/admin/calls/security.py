@@ -10,13 +10,11 @@ from cordwood.client.admin.quotas import QuotaEntity, QuotaName
 from cordwood.client.admin.results import values
 from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
 
-_EVERY_ACL = AclFilter()
-
 
 class SecurityCalls(Connected):
-    async def describe_acls(self, wanted: AclFilter = _EVERY_ACL) -> list[Acl]:
-        """ACLs that match."""
-        return await acl_functions.describe_acls(await self._connected(), wanted)
+    async def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
+        """ACLs that match; all without a filter."""
+        return await acl_functions.describe_acls(await self._connected(), wanted or AclFilter())
 
     async def create_acls(self, acls: Sequence[Acl]) -> None:
         """Adds ACLs; one that is there stays."""

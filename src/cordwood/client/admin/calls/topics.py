@@ -35,7 +35,7 @@ class TopicCalls(Connected):
         return {name: topic for name, topic in topics.items() if internal or not topic.is_internal}
 
     async def describe_topics(
-        self, names: Collection[str], *, partitions_per_page: int = topic_descriptions.PARTITIONS_PER_PAGE
+        self, names: Collection[str], *, partitions_per_page: int = 2_000
     ) -> dict[str, TopicDescription]:
         """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+)."""
         client = await self._connected()
