@@ -97,10 +97,6 @@ class Sender:
         """The next request for a broker that can take one now."""
         leader_of = leaders_of(cluster)
         with self._lock:
-            if self._transactions is not None and self._sequences is not None:
-                identity = self._transactions.identity
-                if identity is not None and identity != self._sequences.identity:
-                    self._sequences.identified(identity)
             batches = self._accumulator.drain(broker, leader_of, self.may_send, self._settings.max_request_size, now_s)
             if self._sequences is not None:
                 for batch in batches:
@@ -263,8 +259,9 @@ class Sender:
     # ---- time
 
     def tick(self, now_s: float) -> None:
-        """What is older than `delivery_timeout_ms` fails; gaps in sequences are closed."""
+        """What is older than `delivery_timeout_ms` fails; gaps in sequences are closed; a new identity is taken."""
         with self._lock:
+            self._take_identity()
             expired = self._accumulator.expire(now_s)
         for batch in expired:
             error = self._overdue(batch, now_s, on_wire=False)
@@ -281,6 +278,12 @@ class Sender:
             self._sequences.settle()
         if self._transactions is not None:
             self._drop_unsent(self._transactions, now_s)
+
+    def _take_identity(self) -> None:
+        if self._transactions is not None and self._sequences is not None:
+            identity = self._transactions.identity
+            if identity is not None and identity != self._sequences.identity:
+                self._sequences.identified(identity)
 
     def next_tick_s(self) -> float:
         """When a batch in flight, or an answer, is overdue; infinity when nothing is in flight."""
