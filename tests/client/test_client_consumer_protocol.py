@@ -349,6 +349,32 @@ def test_a_static_member_whose_place_was_taken_is_fenced_for_good_and_loses_all(
     assert stage.asked == []
 
 
+def test_a_static_member_whose_join_was_heard_and_whose_answer_was_lost_takes_its_own_place_again() -> None:
+    stage = Stage(group_instance_id="i")
+    stage.subscribe("orders")
+    stage.poll()
+    stage.lose_answer()
+    stage.sleep(1)
+    stage.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)
+    assert [request.member_epoch for request in stage.asked] == [-2]
+    stage.answer(epoch=-2)
+    assert [request.member_epoch for request in stage.asked] == [0]
+    stage.answer({})
+    assert stage.errors == []
+
+
+def test_a_static_member_that_finds_another_in_its_place_says_so_also_after_a_lost_answer() -> None:
+    stage = Stage(group_instance_id="i")
+    stage.subscribe("orders")
+    stage.poll()
+    stage.lose_answer()
+    stage.sleep(1)
+    stage.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)
+    stage.answer(error=ErrorCode.FENCED_INSTANCE_ID)
+    stage.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)
+    assert [error.code for error in stage.errors] == [ErrorCode.UNRELEASED_INSTANCE_ID]
+
+
 def test_a_cluster_that_is_too_old_is_told_of_with_the_way_out() -> None:
     stage = Stage()
     stage.subscribe("orders")

@@ -74,6 +74,7 @@ class ConsumerProtocolMember:
         # What the coordinator knows and is told.
         self._epoch = 0
         self._is_known = False
+        self._join_is_in_doubt = False
         self._in_flight: ConsumerGroupHeartbeatRequest | None = None
         self._sent_s = 0.0
         self._interval_s = 0.0
@@ -115,6 +116,7 @@ class ConsumerProtocolMember:
                 self._hear(response, now_s)
             case Failed(request) if request is self._in_flight:
                 self._in_flight = None
+                self._join_is_in_doubt = self.state is MemberState.JOINING
                 self._try_again(now_s)
             case Settled():
                 self._settle()
@@ -312,6 +314,7 @@ class ConsumerProtocolMember:
             # We have left.
             return
         self._failures = 0
+        self._join_is_in_doubt = False
         self._epoch = response.member_epoch
         self._interval_s = response.heartbeat_interval_ms / 1000
         self._next_heartbeat_s = self._sent_s + self._interval_s
