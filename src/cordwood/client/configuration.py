@@ -7,7 +7,7 @@ Kafka's clients know and has no effect here is refused, or warned of: nothing is
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar, get_type_hints
@@ -59,6 +59,20 @@ def read_settings(kind: type[S], options: Mapping[str, object] | None, keywords:
     if values["tls"] is None and (unused := sorted(name for name in security if name != "security_protocol")):
         _warn(f"{', '.join(unused)}: no effect, because security_protocol is PLAINTEXT; should it be SSL?")
     return completed(kind(**values), given.keys())
+
+
+def split_topics(
+    given: Sequence[str | Mapping[str, object]], options: Mapping[str, object] | None
+) -> tuple[list[str], Mapping[str, object] | None]:
+    """A consumer's positional arguments: names of topics, or the options first, as other clients take them."""
+    if given and isinstance(given[0], Mapping):
+        if options is not None:
+            raise BadSetting("options are given twice")
+        options, given = given[0], given[1:]
+    topics = [topic for topic in given if isinstance(topic, str)]
+    if len(topics) < len(given):
+        raise BadSetting(f"topics are {given!r}; expected a str for each")
+    return topics, options
 
 
 def setting_names(kind: type[Settings]) -> dict[str, Any]:

@@ -46,10 +46,16 @@ _SHORTAGE_PAUSE_S = 0.5
 
 
 class SocketNetwork:
-    """See `Network`."""
+    """See `Network`. Without a loop it is that in which it is first used."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self._loop = loop if loop is not None else asyncio.get_running_loop()
+        self._given_loop = loop
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if self._given_loop is None:
+            self._given_loop = asyncio.get_running_loop()
+        return self._given_loop
 
     async def listen(
         self,

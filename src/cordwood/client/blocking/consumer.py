@@ -1,0 +1,334 @@
+"""**Consumer** for threads: one of them reads, and the consumer's own thread fetches and keeps it in its group.
+
+with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+    for record in consumer:
+        print(record.offset, record.value)
+"""
+
+import re
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from cordwood.client.blocking.facade import Facade
+from cordwood.client.blocking.one_thread import OneThread
+from cordwood.client.blocking.threaded_consumer import Handed, ThreadedCore
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.configuration import read_settings, split_topics
+from cordwood.client.consumer.commits import CommitCallback
+from cordwood.client.consumer.consumer import Records
+from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.consumer.subscription import SubscriptionPattern
+from cordwood.client.keywords import ConsumerKeywords
+from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
+from cordwood.runtime.clock import SystemClock
+from cordwood.wire.record import ConsumerRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+T = TypeVar("T")
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]]
+
+# How long this thread may go on with what it was handed.
+_ALONE_S = 0.1
+
+
+class Consumer(Facade):
+    """Reads records, of topics that its group hands out, or of partitions that it is given by `assign`.
+
+    >>> with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+    ...     for record in consumer:
+    ...         print(record.partition, record.offset, record.value)
+
+    Settings are keywords, or a mapping with Kafka's dotted names (`options`, or in the first place); see
+    docs/client-configuration.md. Connects at once, and raises `CannotReachCluster` when no bootstrap address answers.
+
+    One thread at a time may use it; another is refused with `IllegalState`. Listeners and callbacks are called in that
+    thread, within its calls. Heartbeats go on while it works. At the end of `with` what was read is committed, if that
+    goes by itself, and the group is left.
+    """
+
+    def __init__(
+        self,
+        *topics: str | Mapping[str, object],
+        options: Mapping[str, object] | None = None,
+        **keywords: Unpack[ConsumerKeywords],
+    ) -> None:
+        names, options = split_topics(topics, options)
+        settings = read_settings(ConsumerSettings, options, keywords)
+        super().__init__(f"the consumer {settings.client_id}")
+        self._only = OneThread(self._name)
+        self._clock = SystemClock()
+        self._held: Handed | None = None
+        self._ask_again_s = 0.0
+        try:
+            self._core = self._run(ThreadedCore.started(names, settings, self._portal))
+        except BaseException:
+            self._portal.close()
+            raise
+        self._opened()
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
+        with self._only:
+            self._end(self._core.close(timeout_ms))
+
+    # ---- what to read
+
+    def subscribe(
+        self,
+        topics: Collection[str] = (),
+        pattern: "str | re.Pattern[str] | SubscriptionPattern | None" = None,
+        listener: Any = None,
+    ) -> None:
+        """Topics by name, or by a pattern; replaces what was subscribed to before. `listener` hears, within the calls
+        that read, what the group gives and takes (`RebalanceListener`).
+
+        >>> consumer.subscribe(["orders", "payments"])
+        >>> consumer.subscribe(pattern="orders-.*")
+        """
+        self._do(self._core.subscribe, topics, pattern, listener)
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """By hand, without a group's help.
+
+        >>> consumer.assign([TopicPartition("orders", 0)])
+        """
+        self._do(self._core.assign, partitions)
+
+    def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        self._ask(self._core.unsubscribe())
+
+    def assignment(self) -> set[TopicPartition]:
+        return self._do(self._core.assignment)
+
+    def subscription(self) -> set[str]:
+        return self._do(self._core.subscription)
+
+    # ---- reading
+
+    def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> Records:
+        """Records by partition, at most `max_poll_records`; waits so long for some, and then there are none.
+
+        >>> for partition, records in consumer.poll(timeout_ms=1000).items():
+        ...     print(partition, len(records))
+        """
+        most = self._core.most(max_records)
+        with self._only:
+            return self._take_held(most) or self._take_next(most, timeout_ms)
+
+    def getmany(
+        self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
+    ) -> Records:
+        """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
+        return self._ask(self._core.getmany(*partitions, timeout_ms=timeout_ms, max_records=max_records))
+
+    def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
+        """The next record; waits for it."""
+        return self._ask(self._core.getone(*partitions))
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Record by record, without an end; the position is behind the one that was given last."""
+        core = self._core
+        is_intercepted = core.is_intercepted
+        while True:
+            with self._only:
+                state, records = self._run(core.hand())
+            for record in records:
+                # In this thread: what it costs to ask the other for each record would be fifty times the work.
+                state.offset = record[2] + 1
+                state.epoch = record[8]
+                if is_intercepted:
+                    yield from core.intercepted([record])
+                else:
+                    yield record
+
+    def batches(
+        self, *partitions: TopicPartition, max_records: int | None = None
+    ) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
+        """Batch by batch, each of one partition. While one is worked on, the position is behind all of it.
+
+        >>> for partition, records in consumer.batches(max_records=10_000):
+        ...     save(records)
+        ...     consumer.commit()
+        """
+        return self._drive(self._core.batches(*partitions, max_records=max_records))
+
+    def arrow(
+        self, *partitions: TopicPartition, timeout_ms: float | None = None, headers: bool = False
+    ) -> "Iterator[pa.RecordBatch]":
+        """pyarrow's RecordBatches, each what one fetch brought of a partition; without a Python object for each record.
+        Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not asked.
+
+        >>> for batch in consumer.arrow():
+        ...     writer.write_batch(batch)
+        """
+        return self._drive(self._core.arrow(*partitions, timeout_ms=timeout_ms, headers=headers))
+
+    # ---- positions
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Where to read on.
+
+        >>> consumer.seek(TopicPartition("orders", 0), 42)
+        """
+        self._do(self._core.seek, partition, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Of all that is assigned, if none are named."""
+        self._do(self._core.seek_to_beginning, *partitions)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Of all that is assigned, if none are named."""
+        self._do(self._core.seek_to_end, *partitions)
+
+    def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
+        """The offset of the next record that will be given."""
+        return self._ask(self._core.position(partition, timeout_ms))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Gives nothing of these until `resume`; they stay assigned."""
+        self._do(self._core.pause, *partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._do(self._core.resume, *partitions)
+
+    def paused(self) -> set[TopicPartition]:
+        return self._do(self._core.paused)
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many records are left to read, by the last answer of its broker; None before there was one."""
+        return self._do(self._core.lag, partition)
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """The high watermark, by the last answer of its broker."""
+        return self._do(self._core.highwater, partition)
+
+    # ---- commits
+
+    def commit(self, offsets: Offsets | None = None, timeout_ms: float | None = None) -> None:
+        """Of what has been read, or these offsets: each that of the next record to read. Retries until it is done.
+
+        >>> consumer.commit({TopicPartition("orders", 0): record.offset + 1})
+        """
+        self._ask(self._core.commit(offsets, timeout_ms))
+
+    def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
+        """Tried once. `callback(offsets, error)` hears of it within a later call that reads, commits or closes."""
+        self._do(self._core.commit_async, offsets, callback)
+
+    def committed(
+        self, *partitions: TopicPartition, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed, of what is assigned if none are named."""
+        return self._ask(self._core.committed(*partitions, timeout_ms=timeout_ms))
+
+    def group_metadata(self) -> GroupMetadata:
+        """For `Producer.send_offsets_to_transaction`."""
+        return self._do(self._core.group_metadata)
+
+    # ---- what there is
+
+    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._ask(self._core.beginning_offsets(partitions))
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of the next record; with read_committed, of the first that is still undecided."""
+        return self._ask(self._core.end_offsets(partitions))
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time, in ms since the epoch; None where there is none."""
+        return self._ask(self._core.offsets_for_times(timestamps))
+
+    def partitions_for(self, topic: str) -> set[int]:
+        """The numbers of its partitions; none where there is no such topic."""
+        return self._ask(self._core.partitions_for(topic))
+
+    def topics(self) -> set[str]:
+        """All that this consumer may see."""
+        return self._ask(self._core.topics())
+
+    def metrics(self) -> dict[str, float]:
+        """By Kafka's names.
+
+        >>> consumer.metrics()["records-lag-max"]
+        """
+        return self._do(self._core.metrics)
+
+    # ---- within
+
+    def _take_held(self, most: int) -> Records:
+        """Of what the loop's thread has handed over before, unless it has something else for us, or should hear again
+        that this thread is alive."""
+        if self._held is None or self._core.has_business or self._clock.monotonic() >= self._ask_again_s:
+            return {}
+        state, held = self._held
+        records = list(islice(held, most))
+        if not records:
+            self._held = None
+            return {}
+        last = records[-1]
+        state.advance(last.offset + 1, last.leader_epoch)
+        if self._core.is_intercepted:
+            records = self._core.intercepted(records)
+        return {TopicPartition(last.topic, last.partition): records} if records else {}
+
+    def _take_next(self, most: int, timeout_ms: float | None) -> Records:
+        """From the loop's thread: where a partition has many, they are handed over at once, for the next calls, too."""
+        self._held = None
+        handed, records = self._run(self._core.take_or_hand(most, timeout_ms))
+        if handed is None:
+            return records
+        self._held = handed
+        self._ask_again_s = self._clock.monotonic() + _ALONE_S
+        return self._take_held(most)
+
+    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            self._only.__enter__()
+        except BaseException:
+            work.close()
+            raise
+        try:
+            return self._run(work)
+        finally:
+            self._only.__exit__(None, None, None)
+
+    def _do(self, call: Callable[..., T], *args: Any) -> T:
+        """What does not wait, where it belongs: on the loop's thread."""
+        return self._ask(_now(call, args))
+
+    def _drive(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
+        try:
+            while True:
+                found, item = self._ask(_next_of(items))
+                if not found:
+                    return
+                assert item is not None
+                yield item
+        finally:
+            if self._is_open:
+                self._ask(_finish(items))
+
+    def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
+        return self._core.close(round(timeout_s * 1000))
+
+
+async def _now(call: Callable[..., T], args: tuple[Any, ...]) -> T:
+    return call(*args)
+
+
+async def _next_of(items: AsyncGenerator[T, None]) -> tuple[bool, T | None]:
+    async for item in items:
+        return True, item
+    return False, None
+
+
+async def _finish(items: AsyncGenerator[Any, None]) -> None:
+    await items.aclose()

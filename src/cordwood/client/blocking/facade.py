@@ -1,0 +1,87 @@
+"""What the sync clients share: a thread with a loop behind them, and how they end."""
+
+import warnings
+import weakref
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from cordwood.client.blocking.portal import Portal
+from cordwood.runtime.background import at_exit
+
+T = TypeVar("T")
+
+# What an interpreter that ends gives a client that was not closed.
+EXIT_TIMEOUT_S = 10.0
+
+
+class Facade:
+    """Closed by `close`, at the end of `with`, or when the interpreter ends. One that is forgotten without that does
+    its last work in the background, with a ResourceWarning."""
+
+    def __init__(self, name: str) -> None:
+        self._portal = Portal(name)
+        self._name = name
+        self._is_open = False
+        self._stay_at_exit: Callable[[], None] = _nothing
+
+    def _opened(self) -> None:
+        """From now on there is something to close."""
+        self._is_open = True
+        self._stay_at_exit = at_exit(_closing(weakref.ref(self)))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._portal.run(work)
+
+    def _end(self, last_work: Coroutine[Any, Any, None]) -> None:
+        """Once: does the last work, and ends the thread, whatever becomes of the work."""
+        if not self._is_open:
+            last_work.close()
+            return
+        self._is_open = False
+        self._stay_at_exit()
+        try:
+            if self._portal.forked:
+                # The thread and the connections are the other process's.
+                last_work.close()
+            else:
+                self._portal.run(last_work)
+        finally:
+            self._portal.close()
+
+    def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
+        """What `close` does, within so many seconds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._end(self._last_work(EXIT_TIMEOUT_S))
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_open", False) or self._portal.forked:
+            return
+        warnings.warn(f"{self._name} was not closed", ResourceWarning, source=self, stacklevel=2)
+        self._stay_at_exit()
+        self._portal.abandon(self._last_work(EXIT_TIMEOUT_S))
+
+
+def _closing(facade: "weakref.ref[Facade]") -> Callable[[], None]:
+    """Does not keep it alive."""
+
+    def close() -> None:
+        alive = facade()
+        if alive is not None:
+            alive._end(alive._last_work(EXIT_TIMEOUT_S))
+
+    return close
+
+
+def _nothing() -> None:
+    return None

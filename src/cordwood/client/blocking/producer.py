@@ -1,0 +1,186 @@
+"""**Producer** for threads: `send` appends in the caller's thread; a thread of the producer's own sends.
+
+with Producer(bootstrap_servers="localhost:9092") as producer:
+    producer.send("orders", b"value", key=b"key")
+"""
+
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Unpack
+
+from cordwood.client.blocking.facade import Facade
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.configuration import read_settings
+from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.errors import IllegalState
+from cordwood.client.keywords import ProducerKeywords
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.client.producer.batch import Headers
+from cordwood.client.producer.deliveries import Delivery, RecordMetadata
+from cordwood.client.producer.intake import Unsent
+from cordwood.client.producer.producer import Producer as AsyncProducer
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transactions.prepared import PreparedTxnState
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.threads import Event, Lock
+
+
+class Producer(Facade):
+    """Sends records; any number of threads may share one.
+
+    >>> with Producer(bootstrap_servers="localhost:9092", linger_ms=20) as producer:
+    ...     for number in range(1000):
+    ...         producer.send("orders", f"order {number}")
+
+    Settings are keywords, or a mapping with Kafka's dotted names; see docs/client-configuration.md. Connects at once,
+    and raises `CannotReachCluster` when no bootstrap address answers. At the end of `with` what was sent is delivered.
+    """
+
+    def __init__(self, options: Mapping[str, object] | None = None, **keywords: Unpack[ProducerKeywords]) -> None:
+        settings = read_settings(ProducerSettings, options, keywords)
+        super().__init__(f"the producer {settings.client_id}")
+        try:
+            self._core = self._run(_start(settings))
+        except BaseException:
+            self._portal.close()
+            raise
+        self._try_send = self._core.try_send
+        self._opened()
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """Takes the record, and returns before it is sent. What is returned is its promise:
+
+        >>> producer.send("orders", "value").result(timeout=10).offset
+        >>> producer.send("orders", "value").add_done_callback(print)
+
+        Waits for the topic's metadata and for room in `buffer_memory`, up to `max_block_ms` (`TimedOut`,
+        `BufferExhausted`). Callbacks are called in the producer's thread.
+        """
+        if self._portal.forked:
+            self._refuse_fork()
+        outcome = self._try_send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        if isinstance(outcome, Unsent):
+            return self._run(self._core.send_when_possible(outcome))
+        return outcome
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """Returns when the record is delivered.
+
+        >>> producer.send_and_wait("orders", "value").offset
+        """
+        return self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers).result()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Sends all that was taken without lingering, and waits until it is delivered or has failed.
+
+        >>> producer.flush(timeout=30)
+        """
+        self._run(self._core.flush(timeout))
+
+    def partitions_for(self, topic: str) -> set[int]:
+        """The partitions of a topic.
+
+        >>> producer.partitions_for("orders")
+        {0, 1, 2}
+        """
+        return self._run(self._core.partitions_for(topic))
+
+    def metrics(self) -> dict[str, float]:
+        """By Kafka's names.
+
+        >>> producer.metrics()["record-send-rate"]
+        """
+        return self._run(self._metrics())
+
+    def close(self, timeout: float | None = None) -> None:
+        """Sends what waits, for up to `timeout` seconds, and gives up the rest. Also at the end of `with`."""
+        self._end(self._core.close(timeout))
+
+    # ---- transactions
+
+    def init_transactions(self, keep_prepared: bool = False) -> None:
+        """Once, before the first transaction; needs a `transactional_id`. See `transaction`."""
+        self._run(self._core.init_transactions(keep_prepared))
+
+    def begin_transaction(self) -> None:
+        self._run(self._core.begin_transaction())
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: GroupMetadata
+    ) -> None:
+        """Commits what a consumer has read along with what was made of it.
+
+        >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        """
+        self._run(self._core.send_offsets_to_transaction(offsets, group_metadata))
+
+    def commit_transaction(self) -> None:
+        """Raises `TransactionAbortable` if a record failed: abort then. `ProducerFenced` ends the producer."""
+        self._run(self._core.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        self._run(self._core.abort_transaction())
+
+    def prepare_transaction(self) -> PreparedTxnState:
+        """The first phase of two (KIP-939); keep what it returns for `complete_transaction`."""
+        return self._run(self._core.prepare_transaction())
+
+    def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
+        """The second phase: commits if this is the transaction that is prepared, else aborts it."""
+        self._run(self._core.complete_transaction(prepared_state))
+
+    @contextmanager
+    def transaction(self) -> Iterator["Producer"]:
+        """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed.
+
+        >>> producer.init_transactions()
+        >>> with producer.transaction():
+        ...     producer.send("payments", "one")
+        ...     producer.send("payments", "two")
+        """
+        transaction = self._core.transaction()
+        self._run(transaction.__aenter__())
+        try:
+            yield self
+        except BaseException as error:
+            self._run(transaction.__aexit__(type(error), error, error.__traceback__))
+            raise
+        self._run(transaction.__aexit__(None, None, None))
+
+    # ---- within
+
+    def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
+        return self._core.close(timeout_s)
+
+    async def _metrics(self) -> dict[str, float]:
+        return self._core.metrics()
+
+    def _refuse_fork(self) -> None:
+        raise IllegalState(
+            f"{self._name} was made before this process was forked, and its thread has stayed behind; "
+            "make a new one in each process"
+        )
+
+
+async def _start(settings: ProducerSettings) -> AsyncProducer:
+    core = AsyncProducer(settings, settings.bootstrap_servers, network=SocketNetwork(), lock=Lock(), new_event=Event)
+    await core.start()
+    return core

@@ -1,0 +1,95 @@
+"""The async consumer with a thread in front of it: records are handed over in bulk, the application called there."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterator
+from operator import length_hint
+from typing import Any, Self
+
+from cordwood.client.blocking.portal import Portal
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.consumer import Consumer, Records
+from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import BadSetting
+from cordwood.runtime.network import Network
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.wire.record import ConsumerRecord
+
+Handed = tuple[PartitionState, Iterator[ConsumerRecord]]
+"""Records of one partition. Who goes through them tells the state of each; they end early when what is left is not to
+be had any more."""
+
+# To ask the other thread takes as long as to go through hundreds of records, and more on a busy machine.
+_HANDED_RECORDS = 10_000
+
+
+class ThreadedCore(Consumer):
+    """Calls the application in the application's thread."""
+
+    def __init__(self, topics: Collection[str], settings: ConsumerSettings, network: Network, portal: Portal) -> None:
+        super().__init__(*topics, settings=settings, network=network)
+        self._portal = portal
+
+    @classmethod
+    async def started(cls, topics: Collection[str], settings: ConsumerSettings, portal: Portal) -> Self:
+        core = cls(topics, settings, SocketNetwork(), portal)
+        await core.start()
+        return core
+
+    def most(self, max_records: int | None) -> int:
+        most = self.settings.max_poll_records if max_records is None else max_records
+        if most <= 0:
+            raise BadSetting(f"max_records is {most}; expected 1 or more")
+        return most
+
+    # ---- on the loop's thread
+
+    async def hand(self) -> Handed:
+        """Some records of one partition, for who tells the state of each."""
+        running = self._ready()
+        handed = await self._next(lambda: running.reader.buffers.hand((), _HANDED_RECORDS), None)
+        assert handed is not None
+        running.metrics.consumed(length_hint(handed[1]), running.loop.time())
+        return handed
+
+    async def take_or_hand(self, most: int, timeout_ms: float | None) -> tuple[Handed | None, Records]:
+        """The records of one partition if there are more than `most`; else what there is of all."""
+        running = self._ready()
+        buffers = running.reader.buffers
+
+        def take() -> tuple[Handed | None, Records] | None:
+            handed = buffers.hand((), _HANDED_RECORDS)
+            if handed is not None and length_hint(handed[1]) > most:
+                return handed, {}
+            records = buffers.take((), most)
+            return (None, records) if records else None
+
+        found = await self._next(take, timeout_ms)
+        if found is None:
+            return None, {}
+        handed, records = found
+        count = sum(map(len, records.values())) if handed is None else length_hint(handed[1])
+        running.metrics.consumed(count, running.loop.time())
+        if handed is None and self.is_intercepted:
+            records = await self._call(self._interceptors.on_consume, records)
+        return handed, records
+
+    # ---- on the application's
+
+    @property
+    def has_business(self) -> bool:
+        return self._running is None or self._running.has_business
+
+    @property
+    def is_intercepted(self) -> bool:
+        return self._interceptors.see_records
+
+    def intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        """What the application is to see of these, which are of one partition."""
+        partition = TopicPartition(records[0].topic, records[0].partition)
+        seen: Records = self._interceptors.on_consume({partition: records})
+        return [record for each in seen.values() for record in each]
+
+    async def _call(self, callback: Callable[..., Any], *args: Any) -> Any:
+        result = await self._portal.in_caller(callback, *args)
+        return await result if inspect.isawaitable(result) else result
