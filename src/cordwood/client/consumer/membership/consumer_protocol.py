@@ -113,7 +113,7 @@ class ConsumerProtocolMember:
                 self._is_back = True
             case Answered(request, response) if request is self._in_flight:
                 self._in_flight = None
-                self._hear(response, now_s)
+                self._hear(request, response, now_s)
             case Failed(request) if request is self._in_flight:
                 self._in_flight = None
                 self._join_is_in_doubt = self.state is MemberState.JOINING
@@ -304,11 +304,10 @@ class ConsumerProtocolMember:
         """While it prepares to leave, the application may still commit."""
         return self._epoch > 0 and (self.state in IN_GROUP or self.state is MemberState.PREPARE_LEAVING)
 
-    def _hear(self, response: ConsumerGroupHeartbeatResponse, now_s: float) -> None:
+    def _hear(self, request: Request[Any], response: ConsumerGroupHeartbeatResponse, now_s: float) -> None:
         if response.error_code != ErrorCode.NONE:
-            self._hear_refusal(
-                BrokerError(response.error_code, response.error_message, f"group {self._group_id}"), now_s
-            )
+            error = BrokerError(response.error_code, response.error_message, f"group {self._group_id}")
+            self._hear_refusal(request, error, now_s)
             return
         if not self._is_known:
             # We have left.
@@ -336,7 +335,7 @@ class ConsumerProtocolMember:
         if self.state is not MemberState.RECONCILING:
             self._become(MemberState.RECONCILING)
 
-    def _hear_refusal(self, error: BrokerError, now_s: float) -> None:
+    def _hear_refusal(self, request: Request[Any], error: BrokerError, now_s: float) -> None:
         if not self._is_known:
             # What is refused is to leave; then its session ends by itself.
             return
@@ -350,8 +349,13 @@ class ConsumerProtocolMember:
                 self._next_heartbeat_s = now_s
         elif error.retriable:
             self._try_again(now_s)
+        elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and self._join_is_in_doubt:
+            # It may be ourselves who have it: a join was heard, and its answer lost. We give it back, and see.
+            self._join_is_in_doubt = False
+            self._say_goodbye(stays_static=True)
+            self._next_heartbeat_s = now_s
         else:
-            self._become_fatal(_explained(error))
+            self._become_fatal(explained(request, error))
 
     def _try_again(self, now_s: float) -> None:
         """Later, and then it says everything: what the coordinator has heard is not known."""
@@ -375,19 +379,10 @@ class ConsumerProtocolMember:
             self._effects.append(WakeAt(self._wake_s))
 
 
-def _explained(error: BrokerError) -> ClientError:
-    return classic_instead(error) if error.code == ErrorCode.UNSUPPORTED_VERSION else error
-
-
 def explained(request: Request[Any], error: ClientError) -> ClientError:
-    """A broker that does not have KIP-848 at all cannot be asked."""
-    if isinstance(request, ConsumerGroupHeartbeatRequest) and isinstance(error, UnsupportedByBroker):
-        return classic_instead(error)
-    return error
-
-
-def classic_instead(error: ClientError) -> UnsupportedByBroker:
     """What a cluster that is too old for KIP-848, or for all of it, means for who wanted it."""
+    if error.code != ErrorCode.UNSUPPORTED_VERSION or not isinstance(request, ConsumerGroupHeartbeatRequest):
+        return error
     return UnsupportedByBroker(
         f"the cluster does not serve what group_protocol='consumer' asks of it ({error}): set group_protocol='classic'"
     )
