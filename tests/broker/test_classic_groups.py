@@ -177,3 +177,32 @@ def test_heartbeats_are_taken_for_granted_while_groups_are_loaded() -> None:
         coordinator._shards[0] = shard
 
     simulate(test, **_SETTINGS)
+
+
+def test_what_a_member_sends_behind_its_join_is_served_after_it() -> None:
+    """As in Kafka; a member that closes while it joins is told of its join first."""
+
+    async def test(node: SimulatedNode) -> None:
+        first, second = await _client(node), await node.connect()
+        await _join(first)
+        joining = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        )
+        joining.member_id = (await second.request(joining, 9)).member_id
+        loop = asyncio.get_running_loop()
+        joined = loop.create_task(second.request(joining, 9))
+        await asyncio.sleep(AT_ONCE_S)
+        identity = MemberIdentity(member_id=joining.member_id)
+        left = loop.create_task(second.request(LeaveGroupRequest(group_id=GROUP, members=[identity]), 5))
+        await asyncio.sleep(AT_ONCE_S)
+        assert not joined.done()
+        # The first does not join again within its session: the group goes on without it.
+        response = await joined
+        assert (response.error_code, [member.member_id for member in response.members]) == (0, [joining.member_id])
+        assert (await left).members[0].error_code == ErrorCode.NONE
+
+    simulate(test, **_SETTINGS)

@@ -38,16 +38,19 @@ def ask(
     decision: Callable[[S], Decision[R]],
     refused: Callable[[ErrorCode, str], Response],
     error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
+    *,
+    holds: bool = False,
 ) -> Response | Reply:
     """The response, or a reply for when there is one. `refused` makes a response of an error; `error_of` puts the
-    errors of the shard's partition into the words of this API."""
+    errors of the shard's partition into the words of this API. One that `holds` keeps what its client sends next on the
+    same connection waiting."""
     try:
         result = coordinator.shard(key).decide(decision)
     except Refusal as refusal:
         return refused(error_of(refusal.error), str(refusal))
     if not isinstance(result, Later):
         return result
-    reply = Reply()
+    reply = Reply(holds=holds)
 
     def answer(outcome: R | Refusal) -> None:
         response: Response = refused(error_of(outcome.error), str(outcome)) if isinstance(outcome, Refusal) else outcome

@@ -89,12 +89,16 @@ class ConnectionInfo:
 
 
 class Reply:
-    """An answer that is given later, once: `answer(parts)`, or `fail(error)` for what a handler would have raised."""
+    """An answer that is given later, once: `answer(parts)`, or `fail(error)` for what a handler would have raised.
 
-    __slots__ = ("_connection", "_error", "_head", "_held_bytes", "_parts", "_size", "done")
+    One that `holds` keeps the requests behind it on its connection from being begun before it is answered.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_connection", "_error", "_head", "_held_bytes", "_parts", "_size", "done", "holds")
+
+    def __init__(self, *, holds: bool = False) -> None:
         self.done = False
+        self.holds = holds
         self._parts: list[Part] | None = None
         self._error: BaseException | None = None
         self._connection: ServedConnection | None = None
@@ -344,7 +348,7 @@ class ServedConnection:
         held_bytes = sum(map(len, reply._parts)) if reply._parts else 0
         self._reply_bytes += held_bytes - reply._held_bytes
         reply._held_bytes = held_bytes
-        if not (self._serving or self._advance_is_due) and self._replies[0] is reply:
+        if not (self._serving or self._advance_is_due) and (self._replies[0] is reply or reply.holds):
             self._advance_is_due = True
             self._loop.call_soon(self._advance)
 
@@ -367,7 +371,10 @@ class ServedConnection:
         """Whether it has enough to do. Once it had too many bytes, half of them must go first."""
         limits = self._limits
         max_bytes = limits.max_held_bytes // 2 if self._full else limits.max_held_bytes
-        return len(self._replies) >= limits.max_requests_in_work or self.held_bytes > max_bytes
+        replies = self._replies
+        if replies and replies[-1].holds and not replies[-1].done:
+            return True
+        return len(replies) >= limits.max_requests_in_work or self.held_bytes > max_bytes
 
     def _pause(self) -> None:
         if not self._paused:

@@ -22,7 +22,7 @@ def sync_group(broker: Broker, request: SyncGroupRequest, call: Call) -> Result:
         return _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID, "")
-    return ask(call, broker.groups, request.group_id, lambda state: decide(state, request), _refused)
+    return ask(call, broker.groups, request.group_id, lambda state: decide(state, request), _refused, holds=True)
 
 
 def _refused(error: ErrorCode, _message: str) -> SyncGroupResponse:
