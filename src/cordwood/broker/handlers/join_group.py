@@ -38,6 +38,6 @@ def join_group(broker: Broker, request: JoinGroupRequest, call: Call) -> Result:
         f"/{call.connection.peer.host}",
         tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
     )
-    # Kafka begins nothing on a connection while a request on it waits, and clients count on it: librdkafka sends that it
-    # leaves behind its own join, and must not be told of that join that it is no member.
+    # Kafka begins nothing on a connection while a request on it waits, and clients count on that: librdkafka sends that
+    # it leaves behind its own join, and must not be told of that join that it is no member.
     return ask(call, broker.groups, request.group_id, lambda state: decide(state, joining), refused, holds=True)
