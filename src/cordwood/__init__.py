@@ -1,3 +1,291 @@
-"""Cordwood: a distributed commit log that speaks Apache Kafka's protocol."""
+"""Cordwood: a distributed commit log that speaks Apache Kafka's protocol.
+
+>>> from cordwood import Producer
+>>> with Producer(bootstrap_servers="localhost:9092") as producer:
+...     producer.send("orders", "first")
+
+Here are the clients for threads; `cordwood.aio` has those for asyncio. See docs/client.md. Nothing is imported before
+it is asked for, not even typing, because the start of a node and of each command counts it.
+"""
 
 __version__ = "0.1.0"
+
+# As typing's, which type checkers know by its name.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cordwood.client.admin.acls import Acl, AclFilter, AclOperation, AclPermission, AclResourceType, PatternType
+    from cordwood.client.admin.cluster import (
+        ClusterDescription,
+        FeatureLevels,
+        FeatureUpdate,
+        Quorum,
+        QuorumReplica,
+        UpgradeType,
+    )
+    from cordwood.client.admin.configs import (
+        AlterOperation,
+        ConfigChange,
+        ConfigEntry,
+        ConfigResource,
+        ConfigResourceType,
+        ConfigSource,
+        ConfigSynonym,
+        ConfigType,
+    )
+    from cordwood.client.admin.groups import GroupDescription, GroupListing, GroupMember
+    from cordwood.client.admin.log_dirs import LogDir, ReplicaInLogDir, ReplicaLogDirs, TopicPartitionReplica
+    from cordwood.client.admin.partitions import ElectionType, PartitionReassignment
+    from cordwood.client.admin.quotas import QuotaEntity, QuotaName
+    from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramMechanism, ScramUpsertion
+    from cordwood.client.admin.topic_descriptions import PartitionDescription, TopicDescription
+    from cordwood.client.admin.topics import CreatedTopic, NewPartitions, NewTopic
+    from cordwood.client.admin.transactions import (
+        ActiveProducer,
+        FencingProducer,
+        OpenTransaction,
+        TransactionDescription,
+        TransactionListing,
+    )
+    from cordwood.client.blocking.admin import Admin
+    from cordwood.client.blocking.consumer import Consumer
+    from cordwood.client.blocking.producer import Producer
+    from cordwood.client.cluster import TopicPartition
+    from cordwood.client.configuration import NoEffectWarning
+    from cordwood.client.consumer.assignors.assignor import Assignor
+    from cordwood.client.consumer.membership.events import GroupMetadata
+    from cordwood.client.consumer.subscription import RebalanceListener, SubscriptionPattern
+    from cordwood.client.errors import (
+        AuthenticationFailed,
+        AuthorizationFailed,
+        BadAnswer,
+        BadSetting,
+        BrokerError,
+        BufferExhausted,
+        CannotReachCluster,
+        ClientError,
+        Closed,
+        CommitFailed,
+        FatalTransactionError,
+        GaveUp,
+        GroupFenced,
+        IllegalState,
+        InvalidOffset,
+        LogTruncation,
+        NetworkFailed,
+        NoOffsetForPartition,
+        OffsetOutOfRange,
+        ProducerFenced,
+        RebalanceInProgress,
+        RecordTooLarge,
+        RetriableCommitFailed,
+        SerializationFailed,
+        TimedOut,
+        TopicNotFound,
+        TransactionAbortable,
+        TransactionAborted,
+        UnsupportedByBroker,
+    )
+    from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
+    from cordwood.client.producer.deliveries import Delivery, RecordMetadata
+    from cordwood.client.producer.interceptors import ProducerRecord
+    from cordwood.client.producer.transactions.prepared import PreparedTxnState
+    from cordwood.wire.errors import ErrorCode
+    from cordwood.wire.record import ConsumerRecord
+
+_HOMES = {
+    "cordwood.client.admin.acls": (
+        "Acl",
+        "AclFilter",
+        "AclOperation",
+        "AclPermission",
+        "AclResourceType",
+        "PatternType",
+    ),
+    "cordwood.client.admin.cluster": (
+        "ClusterDescription",
+        "FeatureLevels",
+        "FeatureUpdate",
+        "Quorum",
+        "QuorumReplica",
+        "UpgradeType",
+    ),
+    "cordwood.client.admin.configs": (
+        "AlterOperation",
+        "ConfigChange",
+        "ConfigEntry",
+        "ConfigResource",
+        "ConfigResourceType",
+        "ConfigSource",
+        "ConfigSynonym",
+        "ConfigType",
+    ),
+    "cordwood.client.admin.groups": ("GroupDescription", "GroupListing", "GroupMember"),
+    "cordwood.client.admin.log_dirs": ("LogDir", "ReplicaInLogDir", "ReplicaLogDirs", "TopicPartitionReplica"),
+    "cordwood.client.admin.partitions": ("ElectionType", "PartitionReassignment"),
+    "cordwood.client.admin.quotas": ("QuotaEntity", "QuotaName"),
+    "cordwood.client.admin.scram": ("ScramCredential", "ScramDeletion", "ScramMechanism", "ScramUpsertion"),
+    "cordwood.client.admin.topic_descriptions": ("PartitionDescription", "TopicDescription"),
+    "cordwood.client.admin.topics": ("CreatedTopic", "NewPartitions", "NewTopic"),
+    "cordwood.client.admin.transactions": (
+        "ActiveProducer",
+        "FencingProducer",
+        "OpenTransaction",
+        "TransactionDescription",
+        "TransactionListing",
+    ),
+    "cordwood.client.blocking.admin": ("Admin",),
+    "cordwood.client.blocking.consumer": ("Consumer",),
+    "cordwood.client.blocking.producer": ("Producer",),
+    "cordwood.client.cluster": ("TopicPartition",),
+    "cordwood.client.configuration": ("NoEffectWarning",),
+    "cordwood.client.consumer.assignors.assignor": ("Assignor",),
+    "cordwood.client.consumer.membership.events": ("GroupMetadata",),
+    "cordwood.client.consumer.subscription": ("RebalanceListener", "SubscriptionPattern"),
+    "cordwood.client.errors": (
+        "AuthenticationFailed",
+        "AuthorizationFailed",
+        "BadAnswer",
+        "BadSetting",
+        "BrokerError",
+        "BufferExhausted",
+        "CannotReachCluster",
+        "ClientError",
+        "Closed",
+        "CommitFailed",
+        "FatalTransactionError",
+        "GaveUp",
+        "GroupFenced",
+        "IllegalState",
+        "InvalidOffset",
+        "LogTruncation",
+        "NetworkFailed",
+        "NoOffsetForPartition",
+        "OffsetOutOfRange",
+        "ProducerFenced",
+        "RebalanceInProgress",
+        "RecordTooLarge",
+        "RetriableCommitFailed",
+        "SerializationFailed",
+        "TimedOut",
+        "TopicNotFound",
+        "TransactionAbortable",
+        "TransactionAborted",
+        "UnsupportedByBroker",
+    ),
+    "cordwood.client.offset_types": ("OffsetAndMetadata", "OffsetAndTimestamp"),
+    "cordwood.client.producer.deliveries": ("Delivery", "RecordMetadata"),
+    "cordwood.client.producer.interceptors": ("ProducerRecord",),
+    "cordwood.client.producer.transactions.prepared": ("PreparedTxnState",),
+    "cordwood.wire.errors": ("ErrorCode",),
+    "cordwood.wire.record": ("ConsumerRecord",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Acl",
+    "AclFilter",
+    "AclOperation",
+    "AclPermission",
+    "AclResourceType",
+    "ActiveProducer",
+    "Admin",
+    "AlterOperation",
+    "Assignor",
+    "AuthenticationFailed",
+    "AuthorizationFailed",
+    "BadAnswer",
+    "BadSetting",
+    "BrokerError",
+    "BufferExhausted",
+    "CannotReachCluster",
+    "ClientError",
+    "Closed",
+    "ClusterDescription",
+    "CommitFailed",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConfigResourceType",
+    "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
+    "Consumer",
+    "ConsumerRecord",
+    "CreatedTopic",
+    "Delivery",
+    "ElectionType",
+    "ErrorCode",
+    "FatalTransactionError",
+    "FeatureLevels",
+    "FeatureUpdate",
+    "FencingProducer",
+    "GaveUp",
+    "GroupDescription",
+    "GroupFenced",
+    "GroupListing",
+    "GroupMember",
+    "GroupMetadata",
+    "IllegalState",
+    "InvalidOffset",
+    "LogDir",
+    "LogTruncation",
+    "NetworkFailed",
+    "NewPartitions",
+    "NewTopic",
+    "NoEffectWarning",
+    "NoOffsetForPartition",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRange",
+    "OpenTransaction",
+    "PartitionDescription",
+    "PartitionReassignment",
+    "PatternType",
+    "PreparedTxnState",
+    "Producer",
+    "ProducerFenced",
+    "ProducerRecord",
+    "Quorum",
+    "QuorumReplica",
+    "QuotaEntity",
+    "QuotaName",
+    "RebalanceInProgress",
+    "RebalanceListener",
+    "RecordMetadata",
+    "RecordTooLarge",
+    "ReplicaInLogDir",
+    "ReplicaLogDirs",
+    "RetriableCommitFailed",
+    "ScramCredential",
+    "ScramDeletion",
+    "ScramMechanism",
+    "ScramUpsertion",
+    "SerializationFailed",
+    "SubscriptionPattern",
+    "TimedOut",
+    "TopicDescription",
+    "TopicNotFound",
+    "TopicPartition",
+    "TopicPartitionReplica",
+    "TransactionAbortable",
+    "TransactionAborted",
+    "TransactionDescription",
+    "TransactionListing",
+    "UnsupportedByBroker",
+    "UpgradeType",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
