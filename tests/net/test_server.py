@@ -21,7 +21,8 @@ SMALL_BUFFERS = SocketOptions(send_buffer_bytes=16_384, receive_buffer_bytes=16_
 
 
 class Parked:
-    """A handler that answers nothing until it is told to; a request that starts with "now" is answered at once."""
+    """A handler that answers nothing until it is told to; a request that starts with "now" is answered at once, and
+    one that starts with "hold" holds those behind it."""
 
     def __init__(self) -> None:
         self.replies: dict[bytes, Reply] = {}
@@ -29,7 +30,7 @@ class Parked:
     def __call__(self, request: bytearray, connection: ConnectionInfo) -> Answer:
         if request.startswith(b"now"):
             return [frame(bytes(request))]
-        reply = self.replies[bytes(request)] = Reply()
+        reply = self.replies[bytes(request)] = Reply(holds=request.startswith(b"hold"))
         return reply
 
     def answer(self, request: bytes) -> None:
@@ -79,6 +80,25 @@ def test_the_four_kinds_of_answer_mix_on_one_connection(run: Run) -> None:
                 if not (request.startswith(b"none") or b"silent" in request):
                     assert await client.receive_frame() == request
             await sending
+
+    run(main())
+
+
+def test_requests_behind_one_that_holds_are_begun_when_it_is_answered(run: Run) -> None:
+    async def main() -> None:
+        parked = Parked()
+        async with serving(parked) as (_, address), client_of(address) as client, client_of(address) as other:
+            await client.send(b"".join(map(frame, [b"1", b"hold 2", b"3", b"now 4"])))
+            await until(lambda: len(parked.replies) == 2)
+            # Of other connections they are.
+            await other.send(frame(b"now"))
+            assert await other.receive_frame() == b"now"
+            assert list(parked.replies) == [b"1", b"hold 2"]
+            parked.answer(b"hold 2")
+            await until(lambda: b"3" in parked.replies)
+            for request in (b"1", b"3"):
+                parked.answer(request)
+            assert [await client.receive_frame() for _ in range(4)] == [b"1", b"hold 2", b"3", b"now 4"]
 
     run(main())
 
