@@ -44,7 +44,8 @@ class FetchOrder:
 class Findings:
     """What an answer tells besides records."""
 
-    has_records: bool = False
+    size_bytes: int = 0
+    """Of records that are buffered now."""
     needs_metadata: bool = False
     has_errors: bool = False
     """For the application, in the partitions' states."""
@@ -201,14 +202,16 @@ class Fetching:
                 self._take_error(state, data, now_s, findings)
         return findings
 
-    def failed(self, order: FetchOrder, now_s: float) -> None:
-        """No answer came: the broker may be gone, and others may lead."""
+    def failed(self, order: FetchOrder, error: ClientError | None, now_s: float) -> None:
+        """No answer came: the broker may be gone, and others may lead. Errors that will not pass are told."""
         self._done(order)
         self._sessions[order.broker_id].lost()
         for partition in order.offsets:
             state = self._subscription.states.get(partition)
             if state is not None:
                 state.forget_preferred()
+                if error is not None and not error.retriable:
+                    state.fail(error)
         self._rest(order.offsets, now_s)
 
     def _done(self, order: FetchOrder) -> None:
@@ -229,7 +232,7 @@ class Fetching:
             state.fetch_offset = fetched.next_offset
             self._buffers.add(fetched)
             self._subscription.move_to_end(state.partition)
-            findings.has_records = True
+            findings.size_bytes += fetched.size
 
     def _take_error(self, state: PartitionState, data: PartitionData, now_s: float, findings: Findings) -> None:
         error = BrokerError(data.error_code, subject=str(state.partition))
@@ -271,9 +274,9 @@ class Fetching:
             if state is not None:
                 state.rest_until(now_s + self._backoff.pause_s(state.failures + 1))
 
-    def next_try_s(self) -> float | None:
+    def next_try_s(self, now_s: float) -> float | None:
         """When a partition that rests now may be asked for again."""
-        resting = [state.not_before_s for state in self._subscription.states.values() if state.not_before_s]
+        resting = [state.not_before_s for state in self._subscription.states.values() if state.not_before_s > now_s]
         return min(resting, default=None)
 
 

@@ -90,16 +90,17 @@ class PartitionState:
         return self.is_consumable and self.error is None and now_s >= self.not_before_s
 
     def is_waiting_for(self, phase: Phase, now_s: float) -> bool:
-        return self.phase is phase and not self.awaits_listener and self.error is None and now_s >= self.not_before_s
+        return self.phase is phase and self.error is None and now_s >= self.not_before_s
 
     # ---- where to read
 
-    def seek(self, offset: int, epoch: int = UNKNOWN) -> None:
-        """With an epoch the position is held against the leader's log before anything is fetched."""
+    def seek(self, offset: int, epoch: int = UNKNOWN, leader_epoch: int = UNKNOWN) -> None:
+        """With an epoch the position is held against the leader's log before anything is fetched, unless a leader in
+        `leader_epoch` has just told it."""
         self.phase = Phase.FETCHING
         self.offset = self.fetch_offset = offset
         self.epoch = epoch
-        self.leader_epoch = UNKNOWN
+        self.leader_epoch = leader_epoch
         self.error = None
         self._try_at_once()
 

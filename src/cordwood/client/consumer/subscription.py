@@ -1,7 +1,7 @@
 """What a consumer reads: topics or a pattern, which its group hands out, or partitions of its own choice; sans-IO."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import Any, Protocol
 
@@ -123,9 +123,6 @@ class Subscription:
     def select(self, partitions: Collection[TopicPartition]) -> list[PartitionState]:
         """Those of these partitions; all for none."""
         return [self.state(partition) for partition in partitions] if partitions else list(self.states.values())
-
-    def having(self, condition: Callable[[PartitionState], bool]) -> list[PartitionState]:
-        return [state for state in self.states.values() if condition(state)]
 
     def move_to_end(self, partition: TopicPartition) -> None:
         """Brokers fill their answers from the first partition on: who has got something is last next time."""

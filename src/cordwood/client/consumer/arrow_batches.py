@@ -1,0 +1,28 @@
+"""Arrow's RecordBatches as a consumer gives them: with the topic and partition that they are of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.wire.arrow import schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+
+def placed(batch: pa.RecordBatch, partition: TopicPartition) -> pa.RecordBatch:
+    """All batches of a consumer have one schema, so that a table can be made of them."""
+    import pyarrow as pa
+
+    count = batch.num_rows
+    topics = pa.repeat(pa.scalar(partition.topic, pa.string()), count)
+    numbers = pa.repeat(pa.scalar(partition.partition, pa.int32()), count)
+    return pa.RecordBatch.from_arrays([topics, numbers, *batch.columns], schema=placed_schema(batch.num_columns == 5))
+
+
+def placed_schema(headers: bool) -> pa.Schema:
+    import pyarrow as pa
+
+    place = [pa.field("topic", pa.string(), nullable=False), pa.field("partition", pa.int32(), nullable=False)]
+    return pa.schema([*place, *schema(headers=headers)])

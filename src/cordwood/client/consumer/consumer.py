@@ -1,0 +1,479 @@
+"""**Consumer**: the application's end. Records of topics, which its group hands out, or of partitions that it chooses.
+
+async with Consumer("orders", settings=ConsumerSettings(group_id="billing"), network=network) as consumer:
+    async for record in consumer:
+        print(record.offset, record.value)
+"""
+
+import asyncio
+import inspect
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import length_hint
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.commits import CommitCallback
+from cordwood.client.consumer.interceptors import Interceptors
+from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
+from cordwood.client.consumer.running import Running
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern
+from cordwood.client.errors import BadSetting, Closed, IllegalState
+from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
+from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
+from cordwood.runtime.clock import Clock, SystemClock
+from cordwood.runtime.network import Address, Network
+from cordwood.runtime.randomness import Random, SeededRandom
+from cordwood.wire.record import ConsumerRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+T = TypeVar("T")
+
+Records = dict[TopicPartition, list[ConsumerRecord]]
+
+
+class Consumer:
+    """Belongs to one event loop, and one task at a time reads with it. Calls raise a `ClientError`, or what the
+    application's own listeners and deserializers raise."""
+
+    def __init__(
+        self,
+        *topics: str,
+        settings: ConsumerSettings,
+        network: Network,
+        bootstrap: Sequence[Address] = (),
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        ResetStrategy.parse(settings.auto_offset_reset)
+        self.settings = settings
+        self._network = network
+        self._bootstrap = bootstrap or settings.bootstrap_servers
+        self._clock = clock if clock is not None else SystemClock()
+        self._random = random if random is not None else SeededRandom()
+        self._subscription = Subscription()
+        self._interceptors = Interceptors(settings.interceptors)
+        self._running: Running | None = None
+        self._is_closed = False
+        self._is_reading = False
+        if topics:
+            self.subscribe(topics)
+
+    # ---- from start to stop
+
+    async def start(self) -> None:
+        """Connects. Raises `CannotReachCluster` when no bootstrap address answers."""
+        if self._is_closed:
+            raise Closed("the consumer is closed")
+        if self._running is not None:
+            return
+        client = await Client.connect(self._bootstrap, self.settings, network=self._network, random=self._random)
+        self._running = Running(
+            client,
+            self.settings,
+            self._subscription,
+            self._interceptors,
+            network=self._network,
+            clock=self._clock,
+            random=self._random,
+            call=self._call,
+        )
+        self._subscribed()
+
+    async def stop(self) -> None:
+        await self.close()
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        running = self._running
+        if running is None:
+            return
+        timeout_s = 30.0 if timeout_ms is None else timeout_ms / 1000
+        try:
+            await running.leave("the consumer is being closed", timeout_s)
+        finally:
+            self._running = None
+            await running.close()
+            self._interceptors.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- what to read
+
+    def subscribe(
+        self,
+        topics: Collection[str] = (),
+        pattern: "str | re.Pattern[str] | SubscriptionPattern | None" = None,
+        listener: Any = None,
+    ) -> None:
+        """Topics by name, or by a pattern: of `re`, matched here, also with topics that are made later; or, with
+        KIP-848, a `SubscriptionPattern` of RE2, matched by the broker.
+
+        Replaces what was subscribed to before. The group hands out partitions within the calls that read; `listener`
+        hears of it (`RebalanceListener`).
+        """
+        if (pattern is None) == (not topics):
+            raise BadSetting("subscribe takes topics or a pattern: one of them")
+        if self.settings.group_id is None:
+            raise BadSetting(
+                "group_id is not set: it is what hands out the partitions of topics; or assign them by hand"
+            )
+        if pattern is None:
+            self._subscription.subscribe(topics, listener)
+        else:
+            if isinstance(pattern, SubscriptionPattern) and self.settings.group_protocol != "consumer":
+                raise BadSetting("a SubscriptionPattern is matched by brokers, with group_protocol=consumer only")
+            if isinstance(pattern, str) and not isinstance(pattern, SubscriptionPattern):
+                pattern = re.compile(pattern)
+            self._subscription.subscribe_pattern(pattern, listener)
+        self._subscribed()
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """By hand, without a group's help. Replaces what was assigned before; none at all is `unsubscribe`."""
+        chosen = [TopicPartition(*partition) for partition in partitions]
+        dropped = self._subscription.assign(chosen)
+        if self._running is not None:
+            self._running.reader.dropped(dropped)
+            self._running.reader.watch.wanted_changed()
+
+    async def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        if self._running is not None:
+            await self._running.leave("the consumer has unsubscribed", self.settings.default_api_timeout_ms / 1000)
+        dropped = self._subscription.unsubscribe()
+        if self._running is not None:
+            self._running.reader.dropped(dropped)
+
+    def _subscribed(self) -> None:
+        if self._running is not None:
+            if self._subscription.is_group_managed and self._subscription.pattern is None:
+                self._running.subscribe()
+            self._running.reader.watch.wanted_changed()
+
+    def assignment(self) -> set[TopicPartition]:
+        return set(self._subscription.states)
+
+    def subscription(self) -> set[str]:
+        return set(self._subscription.topics)
+
+    # ---- reading
+
+    async def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> Records:
+        """Records by partition, at most `max_poll_records`; waits so long for some, and then there are none."""
+        return await self.getmany(timeout_ms=timeout_ms, max_records=max_records)
+
+    async def getmany(
+        self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
+    ) -> Records:
+        """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
+        most = self.settings.max_poll_records if max_records is None else max_records
+        if most <= 0:
+            raise BadSetting(f"max_records is {most}; expected 1 or more")
+        self._check_assigned(partitions)
+        running = self._ready()
+        records = await self._next(lambda: running.reader.buffers.take(partitions, most), timeout_ms)
+        running.metrics.consumed(sum(map(len, records.values())), running.loop.time())
+        if records and self._interceptors.see_records:
+            records = await self._call(self._interceptors.on_consume, records)
+        return records
+
+    async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
+        """The next record; waits for it."""
+        self._check_assigned(partitions)
+        running = self._ready()
+        buffers = running.reader.buffers
+        handed = None if running.has_business else buffers.hand(partitions, self.settings.max_poll_records)
+        if handed is None:
+            handed = await self._next(lambda: buffers.hand(partitions, self.settings.max_poll_records), None)
+        assert handed is not None
+        state, records = handed
+        record = next(records)
+        state.advance(record.offset + 1, record.leader_epoch)
+        running.metrics.consumed(1, running.loop.time())
+        if self._interceptors.see_records:
+            for kept in await self._intercepted(record):
+                return kept
+            return await self.getone(*partitions)
+        return record
+
+    async def _intercepted(self, record: ConsumerRecord) -> list[ConsumerRecord]:
+        """The record, or what interceptors have made of it: none, or another."""
+        partition = TopicPartition(record.topic, record.partition)
+        records: Records = await self._call(self._interceptors.on_consume, {partition: [record]})
+        return [kept for each in records.values() for kept in each]
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        return self._records()
+
+    async def _records(self) -> AsyncGenerator[ConsumerRecord, None]:
+        """One by one; the position is behind the one that was given last."""
+        running = self._ready()
+        buffers = running.reader.buffers
+        most = self.settings.max_poll_records
+        is_intercepted = self._interceptors.see_records
+        while True:
+            handed = await self._next(lambda: buffers.hand((), most), None)
+            assert handed is not None
+            state, records = handed
+            running.metrics.consumed(length_hint(records), running.loop.time())
+            for record in records:
+                # As `state.advance`, without the call: it is a tenth of the cost of a record.
+                state.offset = record[2] + 1
+                state.epoch = record[8]
+                if is_intercepted:
+                    for kept in await self._intercepted(record):
+                        yield kept
+                else:
+                    yield record
+
+    async def batches(
+        self, *partitions: TopicPartition, max_records: int | None = None
+    ) -> AsyncGenerator[tuple[TopicPartition, list[ConsumerRecord]], None]:
+        """Batch by batch, each of one partition. While one is worked on, the position is behind all of it."""
+        while True:
+            records = await self.getmany(*partitions, timeout_ms=None, max_records=max_records)
+            for batch in records.items():
+                yield batch
+
+    async def arrow(
+        self, *partitions: TopicPartition, timeout_ms: float | None = None, headers: bool = False
+    ) -> "AsyncGenerator[pa.RecordBatch, None]":
+        """pyarrow's RecordBatches, each what one fetch brought of a partition: topic, partition, offset, timestamp,
+        key, value, and headers if they are wanted; without a Python object for each record.
+
+        Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not asked.
+        """
+        from cordwood.client.consumer.arrow_batches import placed
+
+        self._check_assigned(partitions)
+        running = self._ready()
+        while True:
+            found = await self._next(lambda: running.reader.buffers.arrow(partitions, headers=headers), timeout_ms)
+            if found is None:
+                return
+            partition, batch = found
+            running.metrics.consumed(batch.num_rows, running.loop.time())
+            yield placed(batch, partition)
+
+    async def _next(self, take: Callable[[], T], timeout_ms: float | None) -> T:
+        """What `take` gives, once that is something; or else when the time is over. In between, what the group and
+        the application have to do with each other is done."""
+        running = self._ready()
+        loop = running.loop
+        deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
+        with self._reading(running):
+            # Who always finds something must not keep the loop from what brings more.
+            await asyncio.sleep(0)
+            while True:
+                running.reader.news.clear()
+                await running.settle()
+                found = take()
+                if found or (deadline_s is not None and loop.time() >= deadline_s):
+                    return found
+                await running.wait(deadline_s)
+                if self._running is not running:
+                    raise Closed("the consumer was closed")
+
+    @contextmanager
+    def _reading(self, running: Running) -> Iterator[None]:
+        if not self._subscription.states and not self._subscription.is_group_managed:
+            raise IllegalState("there is nothing to read: subscribe to topics, or assign partitions")
+        if self._is_reading:
+            raise IllegalState("another task is reading with this consumer")
+        self._is_reading = True
+        try:
+            with running.polling():
+                yield
+        finally:
+            self._is_reading = False
+
+    # ---- positions
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Where to read on. With the leader epoch of an `OffsetAndMetadata` it is found out if the log was cut."""
+        where = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        if where.offset < 0:
+            raise BadSetting(f"{where.offset} is no offset; expected 0 or more")
+        self._ready().reader.seek(partition, where.offset, where.leader_epoch)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Of all that is assigned, if none are named. Where that is is found out when it is needed."""
+        self._ready().reader.reset(partitions, TO_BEGINNING)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self._ready().reader.reset(partitions, TO_END)
+
+    async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
+        """The offset of the next record that will be given."""
+        timeout_ms = self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        return await self._ready().reader.position(partition, timeout_ms / 1000)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Gives nothing of these until `resume`; they stay assigned."""
+        self._ready().reader.pause(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._ready().reader.resume(partitions)
+
+    def paused(self) -> set[TopicPartition]:
+        return {partition for partition, state in self._subscription.states.items() if state.paused}
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many records are left to read, by the last answer of its broker; None before there was one."""
+        is_read_committed = self.settings.isolation_level == "read_committed"
+        return self._subscription.state(partition).lag(read_committed=is_read_committed)
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """The high watermark, by the last answer of its broker."""
+        return self._subscription.state(partition).high_watermark
+
+    # ---- commits
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]] | None = None,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Of what has been read, or these offsets: each that of the next record to read. Retries until it is done."""
+        running = self._ready()
+        await running.group.commits.commit(self._offsets(offsets), _seconds(timeout_ms))
+        await running.tell_commits()
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """Tried once. `callback(offsets, error)` hears of it within a later call that reads, commits or closes."""
+        self._ready().group.commits.commit_async(self._offsets(offsets), callback)
+
+    async def committed(
+        self, *partitions: TopicPartition, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed, of what is assigned if none are named."""
+        running = self._ready()
+        return await running.group.commits.committed(
+            partitions or sorted(self._subscription.states), _seconds(timeout_ms)
+        )
+
+    def group_metadata(self) -> GroupMetadata:
+        """For `Producer.send_offsets_to_transaction`."""
+        return self._ready().group.driver.metadata
+
+    def _offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]] | None
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        if offsets is None:
+            return self._ready().reader.consumed()
+        given = {}
+        for partition, offset in offsets.items():
+            if isinstance(offset, OffsetAndMetadata):
+                told = offset
+            else:
+                told = OffsetAndMetadata(offset) if isinstance(offset, int) else OffsetAndMetadata(*offset)
+            if told.offset < 0:
+                raise BadSetting(f"{partition}: {told.offset} is no offset; expected 0 or more")
+            given[partition] = told
+        return given
+
+    # ---- what there is
+
+    async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._listed(partitions, EARLIEST)
+
+    async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of the next record; with read_committed, of the first that is still undecided."""
+        return await self._listed(partitions, LATEST)
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time, in ms since the epoch; None where there is none."""
+        for partition, timestamp in timestamps.items():
+            if timestamp < 0:
+                raise BadSetting(f"{partition}: {timestamp} is no time; expected milliseconds since 1970")
+        client = await self._knowing(timestamps)
+        found = await list_offsets(client, timestamps, read_committed=self._is_read_committed)
+        return {
+            partition: OffsetAndTimestamp(
+                listed.offset, listed.timestamp, listed.leader_epoch if listed.leader_epoch >= 0 else None
+            )
+            if listed.offset >= 0
+            else None
+            for partition, listed in found.items()
+        }
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        """The numbers of its partitions; none where there is no such topic."""
+        client = self._ready().client
+        errors = await client.retrying(lambda: client.ask_for_topics([topic], create=False))
+        known = client.cluster.topics.get(topic)
+        if known is None and topic in errors and not errors[topic].retriable:
+            raise errors[topic]
+        return set() if known is None else {partition.index for partition in known.partitions}
+
+    async def topics(self) -> set[str]:
+        """Of all that this consumer may see."""
+        known = await self._ready().client.all_topics()
+        return {
+            name for name, topic in known.items() if not (topic.is_internal and self.settings.exclude_internal_topics)
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """By the names of Kafka's consumer metrics."""
+        running = self._ready()
+        return running.metrics.read(self._subscription, running.loop.time(), read_committed=self._is_read_committed)
+
+    async def _listed(self, partitions: Collection[TopicPartition], spec: int) -> dict[TopicPartition, int]:
+        client = await self._knowing(partitions)
+        found = await list_offsets(client, dict.fromkeys(partitions, spec), read_committed=self._is_read_committed)
+        return {partition: listed.offset for partition, listed in found.items()}
+
+    async def _knowing(self, partitions: Collection[TopicPartition]) -> Client:
+        """Once the topics' leaders are known."""
+        client = self._ready().client
+        await client.topics({partition.topic for partition in partitions} - client.cluster.topics.keys())
+        return client
+
+    @property
+    def _is_read_committed(self) -> bool:
+        return self.settings.isolation_level == "read_committed"
+
+    # ---- what they share
+
+    async def _call(self, callback: Callable[..., Any], *args: Any) -> Any:
+        """Every call of what belongs to the application goes through here."""
+        result = callback(*args)
+        return await result if inspect.isawaitable(result) else result
+
+    def _ready(self) -> Running:
+        if self._is_closed:
+            raise Closed("the consumer is closed")
+        if self._running is None:
+            raise IllegalState("the consumer has not been started: await start(), or use it in `async with`")
+        return self._running
+
+    def _check_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._subscription.state(partition)
+
+
+def _seconds(timeout_ms: float | None) -> float | None:
+    return None if timeout_ms is None else timeout_ms / 1000

@@ -1,0 +1,59 @@
+"""Interceptors of a consumer: they see, and may change, what the application is about to get, and hear of commits.
+
+An interceptor is an object with `on_consume(records) -> records`, `on_commit(offsets)` or both. What it raises is
+logged, and the records go on as they were: it never reaches who reads.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.wire.record import ConsumerRecord
+
+_log = logging.getLogger(__name__)
+
+Records = dict[TopicPartition, list[ConsumerRecord]]
+
+
+class Interceptors:
+    """In their order; each gets what the one before it has returned."""
+
+    def __init__(self, interceptors: Sequence[Any]) -> None:
+        self._on_consume = [call for each in interceptors if (call := getattr(each, "on_consume", None)) is not None]
+        self._on_commit = [call for each in interceptors if (call := getattr(each, "on_commit", None)) is not None]
+        self._closes = [close for each in interceptors if (close := getattr(each, "close", None)) is not None]
+
+    @property
+    def see_records(self) -> bool:
+        return bool(self._on_consume)
+
+    @property
+    def hear_commits(self) -> bool:
+        return bool(self._on_commit)
+
+    def on_consume(self, records: Records) -> Records:
+        for call in self._on_consume:
+            try:
+                changed = call(records)
+                if not isinstance(changed, dict):
+                    raise TypeError(f"on_consume returned {type(changed).__name__}, not a dict of lists of records")
+                records = changed
+            except Exception:  # noqa: BLE001  # whatever an application's own function raises
+                _log.exception("an interceptor failed before records were given to the application")
+        return records
+
+    def on_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        for call in self._on_commit:
+            try:
+                call(offsets)
+            except Exception:  # noqa: BLE001  # whatever an application's own function raises
+                _log.exception("an interceptor failed after offsets were committed")
+
+    def close(self) -> None:
+        for close in self._closes:
+            try:
+                close()
+            except Exception:  # noqa: BLE001  # whatever an application's own function raises
+                _log.exception("an interceptor failed while it was closed")

@@ -1,0 +1,175 @@
+"""What reads for a consumer: its partitions' states, what fetches them, and what has been fetched."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+
+from cordwood.client.backoff import Backoff
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import Connections
+from cordwood.client.consumer.buffers import Buffers
+from cordwood.client.consumer.fetching import Fetching
+from cordwood.client.consumer.metrics import ConsumerMetrics
+from cordwood.client.consumer.position_finder import Committed, PositionFinder
+from cordwood.client.consumer.positions import UNKNOWN, Phase
+from cordwood.client.consumer.prefetcher import Prefetcher
+from cordwood.client.consumer.reset_strategy import ResetStrategy
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.consumer.subscription import Subscription
+from cordwood.client.consumer.topic_watch import TopicWatch
+from cordwood.client.errors import TimedOut
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.network import Network
+from cordwood.runtime.randomness import Random
+
+
+class Reader:
+    """Belongs to one event loop; fetches in the background from `changed` on."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        subscription: Subscription,
+        *,
+        network: Network,
+        clock: Clock,
+        random: Random,
+        metrics: ConsumerMetrics,
+        refreshed: Callable[[], None],
+        committed: Committed | None,
+    ) -> None:
+        """`refreshed` is called after each answer to what is asked of topics."""
+        self.news = asyncio.Event()
+        """Set when there may be something for the application. Who waits for it clears it."""
+        self._settings = settings
+        self._subscription = subscription
+        self._refreshed = refreshed
+        self._loop = asyncio.get_running_loop()
+        self.buffers = Buffers(subscription, self.changed)
+        self.watch = TopicWatch(client, settings, self._wanted_topics, self._know_topics)
+        backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random)
+        self._finder = PositionFinder(
+            client,
+            settings,
+            subscription,
+            self.buffers,
+            clock,
+            backoff,
+            committed=committed,
+            found=self._find_position,
+            stale=self.watch.ask_soon,
+        )
+        self._prefetcher = Prefetcher(
+            client,
+            Connections(network, settings, random),
+            Fetching(settings, subscription, self.buffers, backoff),
+            self._finder,
+            self.watch,
+            metrics,
+            news=self.news.set,
+        )
+        self._positions_found = asyncio.Event()
+
+    def changed(self) -> None:
+        """What is read, or how, is not what it was: what can be fetched now is."""
+        self._prefetcher.pump_soon()
+
+    async def close(self) -> None:
+        await self._prefetcher.close()
+        await self._finder.close()
+        await self.watch.close()
+
+    def raise_errors(self) -> None:
+        """What went wrong in the background, once for each."""
+        error = self.watch.take_error()
+        if error is not None:
+            raise error
+        for state in self._subscription.states.values():
+            if state.error is not None:
+                error = state.take_error()
+                self.changed()
+                assert error is not None
+                raise error
+
+    # ---- which partitions
+
+    def dropped(self, partitions: Iterable[TopicPartition]) -> None:
+        """They are not read any more."""
+        for partition in partitions:
+            self.buffers.discard(partition)
+        self.changed()
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._subscription.state(partition)
+        for partition in partitions:
+            self._subscription.state(partition).paused = True
+        self.buffers.stop_handing()
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._subscription.state(partition)
+        for partition in partitions:
+            self._subscription.state(partition).paused = False
+        self.news.set()
+        self.changed()
+
+    # ---- positions
+
+    def seek(self, partition: TopicPartition, offset: int, epoch: int | None) -> None:
+        self._subscription.state(partition).seek(offset, UNKNOWN if epoch is None else epoch)
+        self.buffers.discard(partition)
+        self.changed()
+
+    def reset(self, partitions: Collection[TopicPartition], strategy: ResetStrategy) -> None:
+        for state in self._subscription.select(partitions):
+            state.reset(strategy)
+            self.buffers.discard(state.partition)
+        self.changed()
+
+    async def position(self, partition: TopicPartition, timeout_s: float) -> int:
+        """Waits until it is known."""
+        deadline_s = self._loop.time() + timeout_s
+        while True:
+            state = self._subscription.state(partition)
+            if state.error is not None:
+                error = state.take_error()
+                assert error is not None
+                raise error
+            if state.has_position:
+                return state.offset
+            self._positions_found.clear()
+            self.changed()
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    await self._positions_found.wait()
+            except TimeoutError as error_:
+                raise TimedOut(f"the position in {partition} is not known after {timeout_s:g} s") from error_
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """How far the application has been given the records of each partition: what it commits."""
+        return {
+            partition: OffsetAndMetadata(state.offset, "", state.epoch if state.epoch >= 0 else None)
+            for partition, state in self._subscription.states.items()
+            if state.phase is Phase.FETCHING
+        }
+
+    def _find_position(self) -> None:
+        self._positions_found.set()
+        self.news.set()
+        self.changed()
+
+    # ---- topics
+
+    def _wanted_topics(self) -> Collection[str] | None:
+        if self._subscription.pattern is not None:
+            return None
+        names = {partition.topic for partition in self._subscription.states} | self._subscription.topics
+        return sorted(names)
+
+    def _know_topics(self) -> None:
+        self._refreshed()
+        self.news.set()
+        self.changed()

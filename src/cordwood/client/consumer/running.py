@@ -1,0 +1,164 @@
+"""A consumer between its start and its end: what it needs an event loop and a cluster for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.group import Group
+from cordwood.client.consumer.interceptors import Interceptors
+from cordwood.client.consumer.metrics import ConsumerMetrics
+from cordwood.client.consumer.reader import Reader
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.consumer.subscription import Subscription
+from cordwood.client.errors import BadSetting
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.network import Network
+from cordwood.runtime.randomness import Random
+
+Call = Callable[..., Awaitable[Any]]
+
+
+class Running:
+    """`call` calls what belongs to the application."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        subscription: Subscription,
+        interceptors: Interceptors,
+        *,
+        network: Network,
+        clock: Clock,
+        random: Random,
+        call: Call,
+    ) -> None:
+        self.client = client
+        self.loop = asyncio.get_running_loop()
+        self.metrics = ConsumerMetrics(self.loop.time())
+        self._settings = settings
+        self._subscription = subscription
+        self._interceptors = interceptors
+        self._call = call
+        self.reader = Reader(
+            client,
+            settings,
+            subscription,
+            network=network,
+            clock=clock,
+            random=random,
+            metrics=self.metrics,
+            refreshed=self._know_topics,
+            committed=self._committed if settings.group_id is not None else None,
+        )
+        self._group: Group | None = None
+        if settings.group_id is not None:
+            self._group = Group(
+                client,
+                settings,
+                subscription,
+                network=network,
+                random=random,
+                call=call,
+                consumed=self.reader.consumed,
+                dropped=self.reader.dropped,
+            )
+            # One thing to wait for, whoever has news.
+            self._group.driver.changed = self.reader.news
+
+    @property
+    def group(self) -> Group:
+        if self._group is None:
+            raise BadSetting("group_id is not set: there is no group to commit for")
+        return self._group
+
+    async def close(self) -> None:
+        if self._group is not None:
+            await self._group.driver.close()
+        await self.reader.close()
+        await self.client.close()
+
+    # ---- the group
+
+    def subscribe(self) -> None:
+        self.group.subscribe()
+
+    async def leave(self, reason: str, timeout_s: float) -> None:
+        """What goes by itself is committed, and the group knows, within that time."""
+        group = self._group
+        if group is None:
+            return
+        deadline_s = self.loop.time() + timeout_s
+        if self._subscription.is_group_managed:
+            await group.leave(reason, timeout_s)
+        else:
+            await group.commits.before_release(timeout_s)
+        await group.commits.close(max(0.0, deadline_s - self.loop.time()))
+        await self.tell_commits()
+
+    async def settle(self) -> None:
+        """All that the application has to do with, before it gets records. Raises what it has to know."""
+        group = self._group
+        if group is not None:
+            group.commits.auto_commit()
+            if group.driver.waiting is not None or self._subscription.is_group_managed:
+                await group.settle()
+            await self.tell_commits()
+        self.reader.raise_errors()
+
+    async def tell_commits(self) -> None:
+        for completed in self.group.commits.take_completed() if self._group is not None else ():
+            if completed.error is None and self._interceptors.hear_commits:
+                await self._call(self._interceptors.on_commit, completed.offsets)
+            if completed.callback is not None:
+                await self._call(completed.callback, completed.offsets, completed.error)
+
+    @property
+    def has_business(self) -> bool:
+        """Whether something of the group's waits for the application, or is due."""
+        group = self._group
+        return group is not None and (
+            group.driver.waiting is not None or group.driver.error is not None or group.commits.auto_commit_in_s == 0.0
+        )
+
+    def polling(self) -> AbstractContextManager[None]:
+        """The application waits for records, and is alive."""
+        self.metrics.polled(self.loop.time())
+        if self._group is None or not self._subscription.is_group_managed:
+            return nullcontext()
+        return self._group.driver.polling()
+
+    async def wait(self, deadline_s: float | None) -> None:
+        """For news, or until there is something to commit."""
+        if self._group is not None and (due_in_s := self._group.commits.auto_commit_in_s) is not None:
+            due_s = self.loop.time() + due_in_s
+            deadline_s = due_s if deadline_s is None else min(deadline_s, due_s)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await self.reader.news.wait()
+        except TimeoutError:
+            pass
+
+    async def _committed(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        return await self.group.commits.committed(partitions)
+
+    # ---- topics
+
+    def _know_topics(self) -> None:
+        """What matches the pattern may have changed, and what the group has to hand out."""
+        if not self._subscription.is_group_managed:
+            return
+        if self._subscription.pattern is not None and self._subscription.match(self._matchable()):
+            self.group.subscribe()
+        self.group.driver.topics_changed()
+
+    def _matchable(self) -> Iterator[str]:
+        for name, topic in self.client.cluster.topics.items():
+            if not (topic.is_internal and self._settings.exclude_internal_topics):
+                yield name
