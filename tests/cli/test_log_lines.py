@@ -30,7 +30,10 @@ def test_an_exception_stays_within_its_line() -> None:
     assert "ValueError: of two" in json.loads(line)["exception"]
 
 
-def test_settings_that_do_nothing_are_named_and_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_settings_that_do_nothing_are_named_and_others_are_not(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CORDWOOD_TEST_KAFKA", raising=False)
     _read_config(None, ["num.io.threads=4", "num.partitions=2", "telemetry.max.bytes=7"], "127.0.0.1", 0, None)
     assert [record.getMessage().partition(" is set")[0] for record in caplog.records] == [
         "num.io.threads",

@@ -189,6 +189,8 @@ def test_topics_are_described_and_deleted_by_their_ids(administer: Administer, t
         with pytest.raises(BrokerError) as caught:
             await admin.describe_topics_by_id([created.id])
         assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_ID
+        failed = await failures_of(admin.delete_topics([created.id]))
+        assert failed[created.id].code == ErrorCode.UNKNOWN_TOPIC_ID
 
     administer(work)
 

@@ -22,9 +22,6 @@ from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 from cordwood.wire.primitives import Uuid
 
 _METADATA_TOPIC = "__cluster_metadata"
-# Of DescribeCluster: the first that tells brokers from controllers, the first with fenced brokers.
-_WITH_ENDPOINTS = 1
-_WITH_FENCED = 2
 _CONTROLLERS = 2
 
 
@@ -83,9 +80,7 @@ class Quorum:
 
 
 async def describe_cluster(client: Client, *, include_fenced: bool = False) -> ClusterDescription:
-    # Only version 2 can be asked for those that are fenced.
-    request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
-    return _described(await client.ask_any(request, at_least=_WITH_FENCED if include_fenced else 0))
+    return _described(await client.ask_any(DescribeClusterRequest(include_fenced_brokers=include_fenced)))
 
 
 async def describe_controllers(client: Client) -> ClusterDescription:
@@ -99,7 +94,7 @@ async def describe_controllers(client: Client) -> ClusterDescription:
         try:
             connection = await client.connection(address)
             request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
-            return _described(await connection.ask(request, at_least=_WITH_ENDPOINTS))
+            return _described(await connection.ask(request))
         except NetworkFailed as error:
             failures.append(str(error))
     raise NetworkFailed("no controller answers: " + "; ".join(failures))
