@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 
 class Buffers:
-    """`drained` is called when there is room for more."""
+    """`drained` is called when there is room for more, `taken` with the number of records that are read."""
 
-    def __init__(self, subscription: Subscription, drained: Callable[[], None]) -> None:
+    def __init__(
+        self, subscription: Subscription, *, drained: Callable[[], None], taken: Callable[[int], None]
+    ) -> None:
         self.total_bytes = 0
         self._subscription = subscription
         self._drained = drained
+        self._taken = taken
         # Who has got its turn goes to the end.
         self._partitions: dict[TopicPartition, PartitionBuffer] = {}
 
@@ -84,6 +87,7 @@ class Buffers:
                     self._end_handing(partition, state)
             else:
                 taken = buffer.fetched[0].take(most - len(records))
+                self._taken(len(taken))
                 self._advance(partition, state)
             records = records + taken if records else taken
         return records
@@ -100,6 +104,7 @@ class Buffers:
             while buffer.handing is not None or buffer.fetched:
                 if buffer.handing is None:
                     records = buffer.fetched[0].take(most)
+                    self._taken(len(records))
                     if not records:
                         self._advance(partition, state)
                         continue
@@ -122,6 +127,7 @@ class Buffers:
                 buffer.fetched[0].rewind(state.offset)
             while buffer.fetched:
                 batch = buffer.fetched[0].arrow(headers=headers)
+                self._taken(batch.num_rows)
                 self._advance(partition, state)
                 if batch.num_rows:
                     return partition, batch

@@ -10,7 +10,6 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import length_hint
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -19,6 +18,7 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.commits import CommitCallback
 from cordwood.client.consumer.interceptors import Interceptors
 from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
@@ -63,6 +63,7 @@ class Consumer:
         self._running: Running | None = None
         self._is_closed = False
         self._is_reading = False
+        self._handed: tuple[PartitionState, Iterator[ConsumerRecord]] | None = None
         if topics:
             self.subscribe(topics)
 
@@ -189,29 +190,41 @@ class Consumer:
         self._check_assigned(partitions)
         running = self._ready()
         records = await self._next(lambda: running.reader.buffers.take(partitions, most), timeout_ms)
-        running.metrics.consumed(sum(map(len, records.values())), running.loop.time())
         if records and self._interceptors.see_records:
             records = await self._call(self._interceptors.on_consume, records)
         return records
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """The next record; waits for it."""
-        self._check_assigned(partitions)
-        running = self._ready()
-        buffers = running.reader.buffers
-        handed = None if running.has_business else buffers.hand(partitions, self.settings.max_poll_records)
-        if handed is None:
-            handed = await self._next(lambda: buffers.hand(partitions, self.settings.max_poll_records), None)
-        assert handed is not None
-        state, records = handed
-        record = next(records)
-        state.advance(record.offset + 1, record.leader_epoch)
-        running.metrics.consumed(1, running.loop.time())
-        if self._interceptors.see_records:
-            for kept in await self._intercepted(record):
-                return kept
-            return await self.getone(*partitions)
+        while True:
+            running = self._ready()
+            record = None
+            if self._handed is not None and not partitions and not running.is_due:
+                record = self._hand_one(*self._handed)
+            if record is None:
+                record = self._hand_one(*await self._next_handed(running, partitions))
+            if record is not None:
+                if not self._interceptors.see_records:
+                    return record
+                for kept in await self._intercepted(record):
+                    return kept
+
+    def _hand_one(self, state: PartitionState, records: Iterator[ConsumerRecord]) -> ConsumerRecord | None:
+        record = next(records, None)
+        if record is not None:
+            state.advance(record.offset + 1, record.leader_epoch)
         return record
+
+    async def _next_handed(
+        self, running: Running, partitions: Collection[TopicPartition]
+    ) -> tuple[PartitionState, Iterator[ConsumerRecord]]:
+        """Records of one partition to go through, once there are some."""
+        self._check_assigned(partitions)
+        buffers, most = running.reader.buffers, self.settings.max_poll_records
+        self._handed = handed = await self._next(lambda: buffers.hand(partitions, most), None)
+        assert handed is not None
+        running.hand_out()
+        return handed
 
     async def _intercepted(self, record: ConsumerRecord) -> list[ConsumerRecord]:
         """The record, or what interceptors have made of it: none, or another."""
@@ -225,14 +238,9 @@ class Consumer:
     async def _records(self) -> AsyncGenerator[ConsumerRecord, None]:
         """One by one; the position is behind the one that was given last."""
         running = self._ready()
-        buffers = running.reader.buffers
-        most = self.settings.max_poll_records
         is_intercepted = self._interceptors.see_records
         while True:
-            handed = await self._next(lambda: buffers.hand((), most), None)
-            assert handed is not None
-            state, records = handed
-            running.metrics.consumed(length_hint(records), running.loop.time())
+            state, records = await self._next_handed(running, ())
             for record in records:
                 # As `state.advance`, without the call: it is a tenth of the cost of a record.
                 state.offset = record[2] + 1
@@ -242,6 +250,8 @@ class Consumer:
                         yield kept
                 else:
                     yield record
+                if running.is_due:
+                    break
 
     async def batches(
         self, *partitions: TopicPartition, max_records: int | None = None
@@ -269,7 +279,6 @@ class Consumer:
             if found is None:
                 return
             partition, batch = found
-            running.metrics.consumed(batch.num_rows, running.loop.time())
             yield placed(batch, partition)
 
     async def _next(self, take: Callable[[], T], timeout_ms: float | None) -> T:

@@ -47,7 +47,11 @@ class Reader:
         self._subscription = subscription
         self._refreshed = refreshed
         self._loop = asyncio.get_running_loop()
-        self.buffers = Buffers(subscription, self.changed)
+        self.buffers = Buffers(
+            subscription,
+            drained=self.changed,
+            taken=lambda count: metrics.consumed(count, self._loop.time()),
+        )
         self.watch = TopicWatch(client, settings, self._wanted_topics, self._know_topics)
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random)
         self._finder = PositionFinder(

@@ -21,6 +21,8 @@ from cordwood.runtime.randomness import Random
 
 Call = Callable[..., Awaitable[Any]]
 
+_DUE_AFTER_S = 1.0
+
 
 class Running:
     """`call` calls what belongs to the application."""
@@ -55,6 +57,9 @@ class Running:
             refreshed=self._know_topics,
             committed=self._committed if settings.group_id is not None else None,
         )
+        self.is_due = False
+        """Whether who goes through records one by one has to come back before the next: the group may have waited."""
+        self._due_timer: asyncio.TimerHandle | None = None
         self._group: Group | None = None
         if settings.group_id is not None:
             self._group = Group(
@@ -77,6 +82,8 @@ class Running:
         return self._group
 
     async def close(self) -> None:
+        if self._due_timer is not None:
+            self._due_timer.cancel()
         if self._group is not None:
             await self._group.driver.close()
         await self.reader.close()
@@ -117,13 +124,15 @@ class Running:
             if completed.callback is not None:
                 await self._call(completed.callback, completed.offsets, completed.error)
 
-    @property
-    def has_business(self) -> bool:
-        """Whether something of the group's waits for the application, or is due."""
-        group = self._group
-        return group is not None and (
-            group.driver.waiting is not None or group.driver.error is not None or group.commits.auto_commit_in_s == 0.0
-        )
+    def hand_out(self) -> None:
+        """Records are given to the application one by one: for a while it need not come back for anything else."""
+        self.is_due = False
+        if self._due_timer is not None:
+            self._due_timer.cancel()
+        self._due_timer = self.loop.call_later(_DUE_AFTER_S, self._come_due)
+
+    def _come_due(self) -> None:
+        self.is_due = True
 
     def polling(self) -> AbstractContextManager[None]:
         """The application waits for records, and is alive."""
