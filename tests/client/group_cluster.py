@@ -1,0 +1,196 @@
+"""A cluster for whole consumers in groups: a node on virtual time, or Kafka with CORDWOOD_TEST_KAFKA=host:port.
+
+async def scene(cluster: GroupCluster) -> None:
+    await cluster.produce(100)
+    reader = await cluster.reader("first", group_protocol="consumer")
+    await cluster.until(lambda: len(reader.seen) == 100)
+
+play(scene)
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from cordwood.client.addresses import parse_bootstrap
+from cordwood.client.admin.topics import NewTopic, create_topics
+from cordwood.client.batch_producer import BatchProducer, ProduceOptions
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.consumer import Consumer
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import ClientError
+from cordwood.client.settings import Settings
+from cordwood.runtime.clock import Clock, SystemClock
+from cordwood.runtime.network import Address, Network
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.world import World
+
+KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
+PARTITIONS = 4
+_NODE = {"group.initial.rebalance.delay.ms": "0", "group.consumer.regex.refresh.interval.ms": "10000"}
+_LOOK_S = 0.1
+# Members that die are noticed after 45 s.
+_PATIENCE_S = 150.0
+
+
+class GroupCluster:
+    """`topic` has 4 partitions, and `group_id` is nobody else's."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], network: Callable[[str], Network], clock: Clock, name: str
+    ) -> None:
+        self.topic = f"t{name}"
+        self.group_id = f"g{name}"
+        self.readers: list[Reader] = []
+        self._bootstrap = bootstrap
+        self._network = network
+        self._clock = clock
+        self._produced = 0
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        return {TopicPartition(self.topic, index) for index in range(PARTITIONS)}
+
+    async def connect(self) -> None:
+        self.client = await Client.connect(self._bootstrap, Settings(), network=self._network("admin"))
+        await self.create(self.topic, PARTITIONS)
+        self._producer = await BatchProducer.start(self.client, self.topic, ProduceOptions(), self._clock)
+
+    async def close(self) -> None:
+        for reader in self.readers:
+            await reader.close()
+        await self._producer.close()
+        await self.client.close()
+
+    async def create(self, topic: str, partitions: int) -> None:
+        await create_topics(self.client, [NewTopic(topic, partitions)])
+
+    async def produce(self, count: int) -> None:
+        """Keys spread them over the partitions."""
+        for number in range(self._produced, self._produced + count):
+            self._producer.add(b"%d" % number, b"%d" % number)
+        self._produced += count
+        await self._producer.flush()
+
+    async def reader(self, name: str, *, pattern: Any = None, listener: Any = None, **settings: Any) -> "Reader":
+        """Of the topic, unless there is a pattern."""
+        consumer = self.consumer(name, **settings)
+        consumer.subscribe((self.topic,) if pattern is None else (), pattern, listener)
+        reader = Reader(consumer)
+        self.readers.append(reader)
+        await consumer.start()
+        reader.resume()
+        return reader
+
+    def consumer(self, name: str, **settings: Any) -> Consumer:
+        options = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 5_000, **settings}
+        return Consumer(
+            settings=ConsumerSettings(group_id=self.group_id, **options),
+            network=self._network(name),
+            bootstrap=self._bootstrap,
+            clock=self._clock,
+            random=SeededRandom(len(self.readers)),
+        )
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _PATIENCE_S
+        while not condition():
+            for reader in self.readers:
+                reader.raise_errors()
+            assert loop.time() < end_s, [(len(reader.seen), reader.assignment) for reader in self.readers]
+            await asyncio.sleep(_LOOK_S)
+
+    async def until_shared(self, *readers: "Reader") -> None:
+        """Each has some of the partitions, and together they have all."""
+
+        def is_shared() -> bool:
+            assigned = [reader.assignment for reader in readers]
+            return set().union(*assigned) == self.partitions and sum(map(len, assigned)) == PARTITIONS and all(assigned)
+
+        await self.until(is_shared)
+
+
+class Reader:
+    """An application that polls; `seen` is what it was given, as numbers."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.seen: list[int] = []
+        self.is_closed = False
+        self._polls: asyncio.Task[None] | None = None
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        return self.consumer.assignment()
+
+    def raise_errors(self) -> None:
+        if self._polls is not None and self._polls.done() and not self._polls.cancelled():
+            self._polls.result()
+
+    def resume(self) -> None:
+        self._polls = asyncio.get_running_loop().create_task(self._poll())
+
+    async def stall(self) -> None:
+        """The application hangs; the consumer does what it does by itself."""
+        if self._polls is not None:
+            self._polls.cancel()
+            await asyncio.gather(self._polls, return_exceptions=True)
+            self._polls = None
+
+    async def close(self) -> None:
+        await self.stall()
+        await self.consumer.close()
+        self.is_closed = True
+
+    async def kill(self) -> None:
+        """Without a word to anyone: no commit, and its group has to find out."""
+        await self.stall()
+        running = self.consumer._running
+        assert running is not None
+        await running.close()
+        self.consumer._running = None
+        self.is_closed = True
+
+    async def error(self) -> ClientError:
+        """What its polling ends with."""
+        assert self._polls is not None
+        try:
+            await self._polls
+        except ClientError as error:
+            self._polls = None
+            return error
+        raise AssertionError("unreachable")
+
+    async def _poll(self) -> None:
+        while True:
+            records = await self.consumer.poll(timeout_ms=1_000)
+            for some in records.values():
+                self.seen += [int(record.value or b"") for record in some]
+
+
+def play(scene: Callable[[GroupCluster], Awaitable[None]], *, seed: int = 1) -> None:
+    if KAFKA is not None:
+        network = SocketNetwork()
+        name = f"-{uuid4().hex[:8]}"
+        asyncio.run(_play(scene, GroupCluster(parse_bootstrap(KAFKA), lambda host: network, SystemClock(), name)))
+        return
+    world = World(seed, limit_s=7_200)
+
+    async def main() -> None:
+        node = Machine(world, "node", _NODE)
+        assert await node.start()
+        await _play(scene, GroupCluster([Address(node.name, PORT)], world.network.host, world.clock, ""))
+
+    world.run(main())
+
+
+async def _play(scene: Callable[[GroupCluster], Awaitable[None]], cluster: GroupCluster) -> None:
+    await cluster.connect()
+    await scene(cluster)
+    await cluster.close()
