@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 
+from cordwood.wire.hashing cimport Murmur2
 from cordwood.wire.record_stream cimport RecordCursor, RecordWriter
 
 
@@ -96,6 +97,10 @@ cdef class NumberInput:
 
     @cython.locals(at=int64_t, number=int64_t, is_null=bint)
     cdef inline int64_t get(self, int64_t index) noexcept
+
+
+@cython.locals(hasher=Murmur2, index=int64_t, size=int64_t)
+cdef int _hash_all(BinaryInput keys, int* partitions, int64_t partition_count, int null_partition) except -1
 
 
 @cython.final

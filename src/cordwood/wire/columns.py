@@ -14,6 +14,7 @@ import cython  # type: ignore[import-untyped]
 
 from cordwood.wire.batch_header import TRANSACTIONAL_BIT, batch_bytes, batch_headers, check_crc
 from cordwood.wire.compression import Codec
+from cordwood.wire.hashing import Murmur2
 from cordwood.wire.legacy import upconvert
 from cordwood.wire.record import Buffer
 from cordwood.wire.record_stream import RecordCursor, RecordWriter
@@ -355,6 +356,28 @@ class NumberInput:
         is_null = self.has_validity and not self.validity[at >> 3] >> (at & 7) & 1
         number: int = self.null_value if is_null else self.numbers[at]
         return number
+
+
+def key_partitions(keys: BinaryInput, partition_count: int, null_partition: int) -> bytearray:
+    """Where Kafka's default partitioner puts each record, as int32; those without a key where they are said to go."""
+    if not 0 < partition_count <= 2**31:
+        raise ValueError(f"{partition_count} partitions")
+    partitions = bytearray(4 * keys.length)
+    if cython.compiled:
+        _hash_all(keys, cython.cast(cython.p_int, PyByteArray_AsString(partitions)), partition_count, null_partition)
+    else:
+        _hash_all(keys, memoryview(partitions).cast("i"), partition_count, null_partition)
+    return partitions
+
+
+def _hash_all(keys: BinaryInput, partitions: Any, partition_count: int, null_partition: int) -> None:
+    hasher = Murmur2()
+    for index in range(keys.length):
+        size = keys.find(index)
+        if size < 0:
+            partitions[index] = null_partition
+        else:
+            partitions[index] = (hasher.of(keys.contents, keys.start, size) & 0x7FFFFFFF) % partition_count
 
 
 class HeaderInput:

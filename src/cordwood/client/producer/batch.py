@@ -128,11 +128,7 @@ class ProducerBatch:
         return self._builder is None or self._builder.size >= self._packing.limit_bytes
 
     def has_room(self, size_bytes: int) -> bool:
-        return (
-            not self.is_closed
-            and self._builder is not None
-            and self._builder.size + size_bytes <= self._packing.limit_bytes
-        )
+        return not self.is_closed and self._builder is not None and self._builder.has_room(size_bytes)
 
     @property
     def is_done(self) -> bool:

@@ -16,6 +16,8 @@ CustomPartitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
 
 # A record beside its key and value, about: what counts is when a batch is full, and headers are rare.
 _RECORD_OVERHEAD_BYTES = 8
+# From so many bytes before a batch's worth on, the batch itself is asked whether it is full.
+_NEARLY_BYTES = 128
 # The queues of a topic with very many partitions are not looked at for each batch.
 _LOAD_IS_FRESH_S = 0.01
 
@@ -62,6 +64,7 @@ class DefaultPartitioner:
         self._load = load
         self._random = random
         self._stick_bytes = stick_bytes
+        self._leave_bytes = stick_bytes - _NEARLY_BYTES
         self._is_adaptive = is_adaptive
         self._ignores_keys = ignores_keys
         self._sticky: dict[str, _Sticky] = {}
@@ -81,7 +84,7 @@ class DefaultPartitioner:
         sticky = self._sticky.get(topic.name)
         if sticky is None or sticky.partition >= len(topic.partitions):
             sticky = self._sticky[topic.name] = _Sticky(self._next(topic, None, now_s))
-        elif sticky.given_bytes + size_bytes > self._stick_bytes and self._may_leave(topic, sticky, size_bytes):
+        elif sticky.given_bytes + size_bytes > self._leave_bytes and self._may_leave(topic, sticky, size_bytes):
             sticky.partition = self._next(topic, sticky, now_s)
             sticky.given_bytes = 0
         sticky.given_bytes += size_bytes
