@@ -17,6 +17,7 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import CannotReachCluster
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.network import Address
@@ -54,7 +55,12 @@ class Stage:
         return self.world.network.host(f"client-{self.hosts}")
 
     async def client(self) -> Client:
-        return await Client.connect(self.bootstrap, network=self.network(), random=SeededRandom(self.hosts))
+        while True:
+            try:
+                return await Client.connect(self.bootstrap, network=self.network(), random=SeededRandom(self.hosts))
+            except CannotReachCluster:
+                # At the start a client does not insist.
+                continue
 
     async def producer(self, transactional_id: str, *, keep_prepared: bool = False, **settings: Any) -> Producer:
         """Ready to begin."""
