@@ -207,6 +207,8 @@ def test_a_loop_that_cannot_start_says_why(portal: Portal, monkeypatch: pytest.M
         portal.run(thread_name())
 
 
+# Since 3.12 Python warns of what is tried here.
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_is_told_that_the_thread_stayed_behind(portal: Portal) -> None:
     portal.run(thread_name())
     reader, writer = os.pipe()

@@ -18,11 +18,11 @@ from cordwood.client.configuration import read_settings, split_topics
 from cordwood.client.consumer.commits import CommitCallback
 from cordwood.client.consumer.consumer import Records
 from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import SubscriptionPattern
 from cordwood.client.keywords import ConsumerKeywords
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
-from cordwood.runtime.clock import SystemClock
 from cordwood.wire.record import ConsumerRecord
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]]
-
-# How long this thread may go on with what it was handed.
-_ALONE_S = 0.1
 
 
 class Consumer(Facade):
@@ -61,9 +58,7 @@ class Consumer(Facade):
         settings = read_settings(ConsumerSettings, options, keywords)
         super().__init__(f"the consumer {settings.client_id}")
         self._only = OneThread(self._name)
-        self._clock = SystemClock()
         self._held: Handed | None = None
-        self._ask_again_s = 0.0
         try:
             self._core = self._run(ThreadedCore.started(names, settings, self._portal))
         except BaseException:
@@ -138,6 +133,7 @@ class Consumer(Facade):
         while True:
             with self._only:
                 state, records = self._run(core.hand())
+            running = core.running
             for record in records:
                 # In this thread: what it costs to ask the other for each record would be fifty times the work.
                 state.offset = record[2] + 1
@@ -146,6 +142,8 @@ class Consumer(Facade):
                     yield from core.intercepted([record])
                 else:
                     yield record
+                if running.is_due:
+                    break
 
     def batches(
         self, *partitions: TopicPartition, max_records: int | None = None
@@ -264,11 +262,21 @@ class Consumer(Facade):
     # ---- within
 
     def _take_held(self, most: int) -> Records:
-        """Of what the loop's thread has handed over before, unless it has something else for us, or should hear again
-        that this thread is alive."""
-        if self._held is None or self._core.has_business or self._clock.monotonic() >= self._ask_again_s:
+        """Of what the loop's thread has handed over before, unless it may have something else for us by now."""
+        if self._held is None or self._core.running.is_due:
             return {}
-        state, held = self._held
+        return self._take_of(*self._held, most)
+
+    def _take_next(self, most: int, timeout_ms: float | None) -> Records:
+        """From the loop's thread: where a partition has many, they are handed over at once, for the next calls, too."""
+        self._held = None
+        found = self._run(self._core.take_or_hand(most, timeout_ms))
+        if not isinstance(found, tuple):
+            return found
+        self._held = found
+        return self._take_of(*found, most)
+
+    def _take_of(self, state: PartitionState, held: Iterator[ConsumerRecord], most: int) -> Records:
         records = list(islice(held, most))
         if not records:
             self._held = None
@@ -278,16 +286,6 @@ class Consumer(Facade):
         if self._core.is_intercepted:
             records = self._core.intercepted(records)
         return {TopicPartition(last.topic, last.partition): records} if records else {}
-
-    def _take_next(self, most: int, timeout_ms: float | None) -> Records:
-        """From the loop's thread: where a partition has many, they are handed over at once, for the next calls, too."""
-        self._held = None
-        handed, records = self._run(self._core.take_or_hand(most, timeout_ms))
-        if handed is None:
-            return records
-        self._held = handed
-        self._ask_again_s = self._clock.monotonic() + _ALONE_S
-        return self._take_held(most)
 
     def _ask(self, work: Coroutine[Any, Any, T]) -> T:
         try:

@@ -9,6 +9,7 @@ from cordwood.client.blocking.portal import Portal
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting
 from cordwood.runtime.network import Network
@@ -49,36 +50,33 @@ class ThreadedCore(Consumer):
         running = self._ready()
         handed = await self._next(lambda: running.reader.buffers.hand((), _HANDED_RECORDS), None)
         assert handed is not None
-        running.metrics.consumed(length_hint(handed[1]), running.loop.time())
+        running.hand_out()
         return handed
 
-    async def take_or_hand(self, most: int, timeout_ms: float | None) -> tuple[Handed | None, Records]:
+    async def take_or_hand(self, most: int, timeout_ms: float | None) -> Handed | Records:
         """The records of one partition if there are more than `most`; else what there is of all."""
         running = self._ready()
         buffers = running.reader.buffers
 
-        def take() -> tuple[Handed | None, Records] | None:
+        def take() -> Handed | Records:
             handed = buffers.hand((), _HANDED_RECORDS)
             if handed is not None and length_hint(handed[1]) > most:
-                return handed, {}
-            records = buffers.take((), most)
-            return (None, records) if records else None
+                return handed
+            return buffers.take((), most)
 
         found = await self._next(take, timeout_ms)
-        if found is None:
-            return None, {}
-        handed, records = found
-        count = sum(map(len, records.values())) if handed is None else length_hint(handed[1])
-        running.metrics.consumed(count, running.loop.time())
-        if handed is None and self.is_intercepted:
-            records = await self._call(self._interceptors.on_consume, records)
-        return handed, records
+        if isinstance(found, tuple):
+            running.hand_out()
+        elif found and self.is_intercepted:
+            found = await self._call(self._interceptors.on_consume, found)
+        return found
 
     # ---- on the application's
 
     @property
-    def has_business(self) -> bool:
-        return self._running is None or self._running.has_business
+    def running(self) -> Running:
+        """Whose `is_due` says that the loop's thread may have something for the application. Raises `Closed`."""
+        return self._ready()
 
     @property
     def is_intercepted(self) -> bool:
