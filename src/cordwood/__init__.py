@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         UnsupportedByBroker,
     )
     from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
+    from cordwood.client.offsets import ListedOffset, OffsetSpec
     from cordwood.client.producer.deliveries import Delivery, RecordMetadata
     from cordwood.client.producer.interceptors import ProducerRecord
     from cordwood.client.producer.transactions.prepared import PreparedTxnState
@@ -173,6 +174,7 @@ _HOMES = {
         "UnsupportedByBroker",
     ),
     "cordwood.client.offset_types": ("OffsetAndMetadata", "OffsetAndTimestamp"),
+    "cordwood.client.offsets": ("ListedOffset", "OffsetSpec"),
     "cordwood.client.producer.deliveries": ("Delivery", "RecordMetadata"),
     "cordwood.client.producer.interceptors": ("ProducerRecord",),
     "cordwood.client.producer.transactions.prepared": ("PreparedTxnState",),
@@ -227,6 +229,7 @@ __all__ = [
     "GroupMetadata",
     "IllegalState",
     "InvalidOffset",
+    "ListedOffset",
     "LogDir",
     "LogTruncation",
     "NetworkFailed",
@@ -237,6 +240,7 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRange",
+    "OffsetSpec",
     "OpenTransaction",
     "PartitionDescription",
     "PartitionReassignment",
