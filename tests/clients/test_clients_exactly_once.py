@@ -51,6 +51,8 @@ WORKERS = {
     "librdkafka-consumer": Worker("librdkafka", "consumer", deaths=15),
     "kafka-python": Worker("kafka-python", deaths=15),
     "aiokafka": Worker("aiokafka", is_assigned=True),
+    "cordwood": Worker("cordwood"),
+    "cordwood-consumer": Worker("cordwood", "consumer", deaths=15),
 }
 
 

@@ -16,6 +16,8 @@ from kafka_python_client import connection_settings as kafka_python_settings
 from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
 
+import cordwood
+
 
 class Fenced(Exception):
     """Another producer has taken the transactional id over."""
@@ -152,8 +154,44 @@ class AiokafkaTransactions:
         return self._loop.run_until_complete(asyncio.wait_for(work, PATIENCE_S))
 
 
+class CordwoodTransactions:
+    def __init__(self, address: Address, transactional_id: str, timeout_ms: int = 60_000) -> None:
+        self._producer = cordwood.Producer(
+            bootstrap_servers=address.bootstrap,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            max_block_ms=int(PATIENCE_S * 1000),
+        )
+        self._producer.init_transactions()
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def send(self, place: Place, value: bytes) -> None:
+        self._producer.send(place.topic, value, partition=place.partition).result(PATIENCE_S)
+
+    def send_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        ends = {
+            cordwood.TopicPartition(*place): cordwood.OffsetAndMetadata(offset) for place, offset in offsets.items()
+        }
+        self._producer.send_offsets_to_transaction(ends, cordwood.GroupMetadata(group))
+
+    def commit(self) -> None:
+        try:
+            self._producer.commit_transaction()
+        except cordwood.ProducerFenced as error:
+            raise Fenced(str(error)) from error
+
+    def abort(self) -> None:
+        self._producer.abort_transaction()
+
+    def close(self) -> None:
+        self._producer.close(timeout=1)
+
+
 PRODUCERS: dict[str, type[TransactionalProducer]] = {
     "librdkafka": LibrdkafkaTransactions,
     "kafka-python": KafkaPythonTransactions,
     "aiokafka": AiokafkaTransactions,
+    "cordwood": CordwoodTransactions,
 }

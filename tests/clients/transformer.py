@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 import aiokafka_transformer
+import cordwood_transformer
 import kafka_python_transformer
 import librdkafka_transformer
 from member_journal import Journal
@@ -29,6 +30,7 @@ LIBRARIES: dict[str, Callable[[TransformerSpec, Steps, Journal], Transformer]] =
     "librdkafka": librdkafka_transformer.LibrdkafkaTransformer,
     "kafka-python": kafka_python_transformer.KafkaPythonTransformer,
     "aiokafka": aiokafka_transformer.AiokafkaTransformer,
+    "cordwood": cordwood_transformer.CordwoodTransformer,
 }
 
 
