@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_group_members import Protocol, member
 from cli_runner import PATIENCE_S, Cli
 from confluent_kafka import TopicPartition
-from group_members import Protocol, member
 
 PROTOCOLS: tuple[Protocol, ...] = ("classic", "consumer")
 
