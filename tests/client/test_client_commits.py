@@ -15,6 +15,7 @@ from cordwood.client.consumer.commits import Commits, Completed
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (
+    BadAnswer,
     BadSetting,
     BrokerError,
     ClientError,
@@ -352,6 +353,15 @@ def test_of_several_partitions_the_error_that_will_not_pass_counts() -> None:
         with pytest.raises(BrokerError) as caught:
             await stage.commits.commit({P0: OffsetAndMetadata(7), P1: OffsetAndMetadata(8)})
         assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    play(scene)
+
+
+def test_a_partition_that_the_coordinator_says_nothing_of_is_not_committed() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.broker.answers[OffsetCommitRequest.api_key] = lambda request, version: OffsetCommitResponse(topics=[])
+        with pytest.raises(BadAnswer, match="t-0"):
+            await stage.commits.commit({P0: OffsetAndMetadata(7)})
 
     play(scene)
 

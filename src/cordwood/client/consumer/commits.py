@@ -18,21 +18,20 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.connection import BrokerConnection
+from cordwood.client.consumer.group_offsets import Group, GroupOffsets, Results
 from cordwood.client.consumer.membership.events import GroupMetadata
-from cordwood.client.consumer.offset_requests import CommitRequest, CommittedRequest, Offsets, TopicIds
+from cordwood.client.consumer.offset_requests import Offsets
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (
+    BadAnswer,
     BadSetting,
     BrokerError,
     ClientError,
-    CommitFailed,
     GaveUp,
-    RebalanceInProgress,
     RetriableCommitFailed,
     TimedOut,
 )
@@ -42,23 +41,6 @@ from cordwood.wire.errors import ErrorCode
 _log = logging.getLogger(__name__)
 
 CommitCallback = Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any]
-
-
-class Group(Protocol):
-    """What commits have to know of the group and of the member that this consumer is: its driver."""
-
-    @property
-    def metadata(self) -> GroupMetadata: ...
-
-    @property
-    def assignment(self) -> frozenset[TopicPartition]: ...
-
-    @property
-    def is_rebalancing(self) -> bool: ...
-
-    async def coordinator(self) -> BrokerConnection: ...
-
-    def forget_coordinator(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +62,25 @@ class Commits:
         consumed: Callable[[], Offsets],
     ) -> None:
         """`consumed` tells how far the application has been given the records of each partition that it reads."""
-        assert settings.group_id is not None
-        self.is_member = False
-        """Whether the group hands out what this consumer reads. If not, it commits in the group's name only."""
         self._client = client
         self._settings = settings
-        self._group = group
+        self._offsets = GroupOffsets(client, settings, group)
         self._consumed = consumed
-        self._nobody = GroupMetadata(settings.group_id)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Commit] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._completed: list[Completed] = []
         self._auto_commit_at_s = self._loop.time() + settings.auto_commit_interval_ms / 1000
         self._auto_commit: _Commit | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the group hands out what this consumer reads. If not, it commits in the group's name only."""
+        return self._offsets.is_member
+
+    @is_member.setter
+    def is_member(self, is_member: bool) -> None:
+        self._offsets.is_member = is_member
 
     # ---- what the application asks for
 
@@ -116,24 +103,7 @@ class Commits:
         if not partitions:
             return {}
 
-        async def attempt() -> dict[TopicPartition, OffsetAndMetadata | None]:
-            sender = self._sender()
-            is_member = self._settings.group_protocol == "consumer" and sender.generation_id > 0
-            connection = await self._group.coordinator()
-            asked = CommittedRequest.of(
-                sender, partitions, self._topic_ids(partitions), connection.versions, as_member=is_member
-            )
-            try:
-                found = asked.read(await connection.ask(asked.request, at_least=asked.version, at_most=asked.version))
-            except ClientError as error:
-                self._note(error)
-                if error.code == ErrorCode.STALE_MEMBER_EPOCH:
-                    # The next heartbeat brings the epoch that the coordinator knows already.
-                    error.retriable = self._sender().generation_id > 0
-                raise
-            return {partition: found.get(partition) for partition in partitions}
-
-        return await self._client.retrying(attempt, timeout_s)
+        return await self._client.retrying(lambda: self._offsets.committed(partitions), timeout_s)
 
     # ---- what goes on by itself
 
@@ -144,7 +114,7 @@ class Commits:
         if self._auto_commit is not None and not self._auto_commit.done.done():
             return
         self._auto_commit_at_s = self._loop.time() + self._settings.auto_commit_interval_ms / 1000
-        if self._is_in_group:
+        if self._offsets.may_commit:
             self._auto_commit = self._add(self._consumed(), retries=False, is_automatic=True)
 
     @property
@@ -161,7 +131,7 @@ class Commits:
         The error, if the latter did not succeed: nobody asked for it, so it is for the log.
         """
         deadline_s = self._loop.time() + timeout_s
-        if not self._settings.enable_auto_commit or not self._is_in_group:
+        if not self._settings.enable_auto_commit or not self._offsets.may_commit:
             await self._drain(deadline_s)
             return None
         self._auto_commit_at_s = self._loop.time() + self._settings.auto_commit_interval_ms / 1000
@@ -201,7 +171,7 @@ class Commits:
     ) -> "_Commit":
         commit = _Commit(
             dict(offsets),
-            self._sender(),
+            self._offsets.sender,
             retries,
             self._loop.create_future(),
             callback,
@@ -243,11 +213,11 @@ class Commits:
             if commit.done.done():
                 return
             try:
-                results = await self._try(commit.sender, commit.offsets)
+                results = await self._offsets.commit(commit.sender, commit.offsets)
             except ClientError as error:
                 failure: ClientError | None = error
             else:
-                failure = self._failure(commit, results)
+                failure = _failure(commit, results)
             if failure is None or not failure.retriable:
                 self._complete(commit, failure)
                 return
@@ -259,8 +229,8 @@ class Commits:
     async def _commit_once(self, commits: "list[_Commit]") -> None:
         offsets = {partition: offset for commit in commits for partition, offset in commit.offsets.items()}
         try:
-            results = await self._try(commits[0].sender, offsets)
-            failures = [self._failure(commit, results) for commit in commits]
+            results = await self._offsets.commit(commits[0].sender, offsets)
+            failures = [_failure(commit, results) for commit in commits]
         except ClientError as error:
             failures = [error] * len(commits)
         for commit, failure in zip(commits, failures, strict=True):
@@ -295,92 +265,6 @@ class Commits:
         if self._worker is not None:
             await asyncio.wait([self._worker], timeout=max(0.0, deadline_s - self._loop.time()))
 
-    # ---- one try
-
-    async def _try(self, sender: GroupMetadata, offsets: Offsets) -> dict[TopicPartition, BrokerError | None]:
-        """Raises what concerns all of them. With KIP-848 a member's epoch may grow while its request is under way."""
-        if not offsets:
-            return {}
-        while True:
-            self._check_membership(sender)
-            current = self._newest(sender)
-            connection = await self._group.coordinator()
-            request = CommitRequest.of(current, offsets, self._topic_ids(offsets), connection.versions)
-            try:
-                response = await connection.ask(request.request, at_least=request.version, at_most=request.version)
-            except ClientError as error:
-                self._note(error)
-                raise
-            results = request.read(response)
-            codes = {error.code for error in results.values() if error is not None}
-            if ErrorCode.STALE_MEMBER_EPOCH not in codes or self._newest(sender) == current:
-                return results
-
-    def _failure(self, commit: "_Commit", results: dict[TopicPartition, BrokerError | None]) -> ClientError | None:
-        """The worst that happened to one of its partitions."""
-        worst: ClientError | None = None
-        for partition in commit.offsets:
-            error = results.get(partition)
-            if error is None or (commit.despite_unknown_topics and error.code in _UNKNOWN_TOPIC):
-                continue
-            self._note(error)
-            told = self._told(commit.sender, error)
-            if worst is None or (worst.retriable and not told.retriable):
-                worst = told
-        return worst
-
-    def _told(self, sender: GroupMetadata, error: BrokerError) -> ClientError:
-        """What a coordinator's refusal means for the application."""
-        if error.code == ErrorCode.STALE_MEMBER_EPOCH:
-            if self._newest(sender).generation_id > 0 and self._is_same_member(sender):
-                # The next heartbeat brings the epoch that the coordinator knows already.
-                error.retriable = True
-                return error
-            return _commit_failed(sender, error)
-        if error.code in _NOT_A_MEMBER:
-            if self.is_member and self._group.is_rebalancing and self._sender() != sender:
-                return RebalanceInProgress(subject=f"group {sender.group_id}")
-            return _commit_failed(sender, error)
-        if error.code == ErrorCode.OFFSET_METADATA_TOO_LARGE:
-            # Kafka calls it retriable. The same text will be too long again.
-            error.retriable = False
-        return error
-
-    def _check_membership(self, sender: GroupMetadata) -> None:
-        if not self.is_member or sender.generation_id > 0:
-            return
-        # What it still has, it has lost: the application will hear of it when it polls.
-        if self._group.is_rebalancing and not self._group.assignment:
-            raise RebalanceInProgress(subject=f"group {sender.group_id}")
-        raise _commit_failed(sender, None)
-
-    # ---- who commits
-
-    @property
-    def _is_in_group(self) -> bool:
-        return not self.is_member or self._group.metadata.generation_id > 0
-
-    def _sender(self) -> GroupMetadata:
-        return self._group.metadata if self.is_member else self._nobody
-
-    def _newest(self, sender: GroupMetadata) -> GroupMetadata:
-        """A member keeps its partitions while its epoch grows (KIP-848); a new generation may have taken them."""
-        if self._settings.group_protocol == "consumer" and self._is_same_member(sender):
-            return self._sender()
-        return sender
-
-    def _is_same_member(self, sender: GroupMetadata) -> bool:
-        current = self._sender()
-        return current.member_id == sender.member_id and current.generation_id >= sender.generation_id
-
-    def _note(self, error: ClientError) -> None:
-        if error.code in _NOT_COORDINATOR:
-            self._group.forget_coordinator()
-
-    def _topic_ids(self, partitions: Collection[TopicPartition]) -> TopicIds:
-        topics = self._client.cluster.topics
-        return {name: topics[name].id for name in {partition.topic for partition in partitions} if name in topics}
-
 
 @dataclass(slots=True, eq=False)
 class _Commit:
@@ -407,24 +291,19 @@ def _checked(offsets: Offsets) -> Offsets:
     return offsets
 
 
-def _commit_failed(sender: GroupMetadata, error: BrokerError | None) -> CommitFailed:
-    reason = "it is not a member now" if error is None else error.code.name
-    failed = CommitFailed(
-        f"group {sender.group_id} has gone on without this consumer ({reason}): its partitions may belong to others. "
-        "The time between two polls was longer than max_poll_interval_ms, or heartbeats did not arrive: raise "
-        "max_poll_interval_ms, or take less at once with max_poll_records"
-    )
-    failed.__cause__ = error
-    return failed
+def _failure(commit: _Commit, results: Results) -> ClientError | None:
+    """The worst that happened to one of its partitions."""
+    worst: ClientError | None = None
+    for partition in commit.offsets:
+        if partition in results:
+            error = results[partition]
+        else:
+            error = BadAnswer(f"the coordinator does not say what became of {partition}")
+        if error is None or (commit.despite_unknown_topics and error.code in _UNKNOWN_TOPIC):
+            continue
+        if worst is None or (worst.retriable and not error.retriable):
+            worst = error
+    return worst
 
 
 _UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-_NOT_COORDINATOR = frozenset(
-    {
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
-_NOT_A_MEMBER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
