@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 import aiokafka_member
+import cordwood_member
 import kafka_python_member
 import librdkafka_member
 from member_journal import Journal
@@ -45,6 +46,7 @@ LIBRARIES: dict[str, Callable[[MemberSpec, Journal], GroupConsumer]] = {
     "librdkafka": librdkafka_member.LibrdkafkaMember,
     "kafka-python": kafka_python_member.KafkaPythonMember,
     "aiokafka": aiokafka_member.AiokafkaMember,
+    "cordwood": cordwood_member.CordwoodMember,
 }
 
 

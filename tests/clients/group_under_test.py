@@ -30,6 +30,9 @@ CONSUMER = Kind("librdkafka", "consumer", "uniform")
 KAFKA_PYTHON = Kind("kafka-python", "classic", "range")
 KAFKA_PYTHON_COOPERATIVE = Kind("kafka-python", "classic", "cooperative-sticky")
 AIOKAFKA = Kind("aiokafka", "classic", "range")
+CORDWOOD = Kind("cordwood", "classic", "range")
+CORDWOOD_COOPERATIVE = Kind("cordwood", "classic", "cooperative-sticky")
+CORDWOOD_CONSUMER = Kind("cordwood", "consumer", "uniform")
 
 KINDS = {
     "librdkafka-eager": EAGER,
@@ -38,6 +41,9 @@ KINDS = {
     "kafka-python": KAFKA_PYTHON,
     "kafka-python-cooperative": KAFKA_PYTHON_COOPERATIVE,
     "aiokafka": AIOKAFKA,
+    "cordwood-eager": CORDWOOD,
+    "cordwood-cooperative": CORDWOOD_COOPERATIVE,
+    "cordwood-consumer": CORDWOOD_CONSUMER,
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
     name: str
-    library: str  # "librdkafka", "kafka-python" or "aiokafka"
+    library: str  # "librdkafka", "kafka-python", "aiokafka" or "cordwood"
     bootstrap: str
     group: str
     # One that begins with ^ is a regular expression.

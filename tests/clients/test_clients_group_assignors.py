@@ -7,6 +7,8 @@ from group_admin import KafkaPythonGroups
 from group_under_test import (
     CONSUMER,
     COOPERATIVE,
+    CORDWOOD_CONSUMER,
+    CORDWOOD_COOPERATIVE,
     KAFKA_PYTHON_COOPERATIVE,
     Feed,
     Group,
@@ -28,10 +30,10 @@ def viewer(groups_address: Address) -> Iterator[KafkaPythonGroups]:
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
-def test_clients_of_three_libraries_share_a_group(assignor: str, group: Group, feed: CreateFeed) -> None:
+def test_clients_of_four_libraries_share_a_group(assignor: str, group: Group, feed: CreateFeed) -> None:
     """Whichever of them leads, and whoever leaves."""
     records = feed(PARTITIONS)
-    libraries = ("aiokafka", "librdkafka", "kafka-python")
+    libraries = ("aiokafka", "cordwood", "librdkafka", "kafka-python")
     members = [group.start(Kind(library, "classic", assignor)) for library in libraries]
     records.add(20)
     group.await_owners(members, PARTITIONS)
@@ -49,7 +51,43 @@ def test_clients_of_three_libraries_share_a_group(assignor: str, group: Group, f
     history.check_each_processed(records.ends)
 
 
-@pytest.mark.parametrize("kinds", [(COOPERATIVE, COOPERATIVE), (COOPERATIVE, KAFKA_PYTHON_COOPERATIVE)])
+@pytest.mark.parametrize("other", ["aiokafka", "librdkafka", "kafka-python"])
+@pytest.mark.parametrize("leads", ["cordwood", "the other"])
+def test_cordwood_and_another_share_a_group_whoever_leads(
+    other: str, leads: str, group: Group, feed: CreateFeed
+) -> None:
+    """With the most demanding assignor that both have."""
+    records = feed(PARTITIONS)
+    assignor = "sticky" if other == "aiokafka" else "cooperative-sticky"
+    libraries = ["cordwood", other] if leads == "cordwood" else [other, "cordwood"]
+    members: list[Member] = []
+    for library in libraries * 2:
+        members.append(group.start(Kind(library, "classic", assignor)))
+        records.add(20)
+        group.await_owners(members, PARTITIONS)
+        group.await_processed(records.add(20))
+    while len(members) > 1:
+        members.pop().leave()
+        group.await_owners(members, PARTITIONS)
+        group.await_processed(records.add(20))
+
+    history = group.history()
+    history.check_one_owner_per_generation()
+    history.check_owned_by_one_at_a_time()
+    history.check_in_order()
+    history.check_each_processed(records.ends)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (COOPERATIVE, COOPERATIVE),
+        (COOPERATIVE, KAFKA_PYTHON_COOPERATIVE),
+        (CORDWOOD_COOPERATIVE, CORDWOOD_COOPERATIVE),
+        (CORDWOOD_COOPERATIVE, COOPERATIVE),
+        (COOPERATIVE, CORDWOOD_COOPERATIVE),
+    ],
+)
 def test_partitions_that_stay_are_worked_on_during_a_cooperative_rebalance(
     kinds: tuple[Kind, Kind], group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
@@ -71,16 +109,17 @@ def test_partitions_that_stay_are_worked_on_during_a_cooperative_rebalance(
     assert_nothing_stopped(group, records, [working, frozen])
 
 
+@pytest.mark.parametrize("kind", [CONSUMER, CORDWOOD_CONSUMER], ids=["librdkafka", "cordwood"])
 def test_partitions_that_stay_are_worked_on_while_others_are_moved(
-    group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
+    kind: Kind, group: Group, feed: CreateFeed, viewer: KafkaPythonGroups
 ) -> None:
     """KIP-848: one member does not give up what it has to, the others are not held up by it."""
     records = feed(PARTITIONS)
-    working, frozen = group.start(CONSUMER), group.start(CONSUMER)
+    working, frozen = group.start(kind), group.start(kind)
     group.await_owners([working, frozen], PARTITIONS)
     group.await_processed(records.add(10))
     frozen.process.freeze()
-    newcomer = group.start(CONSUMER)
+    newcomer = group.start(kind)
     eventually(lambda: viewer.groups()[group.name], lambda state: state == "reconciling")
 
     assert_works_on(group, records, working)

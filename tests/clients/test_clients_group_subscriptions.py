@@ -11,7 +11,17 @@ from member_journal import Place
 CreateFeed = Callable[[int], Feed]
 
 
-@pytest.fixture(params=["librdkafka-eager", "librdkafka-consumer", "kafka-python", "aiokafka"])
+@pytest.fixture(
+    params=[
+        "librdkafka-eager",
+        "librdkafka-consumer",
+        "kafka-python",
+        "aiokafka",
+        "cordwood-eager",
+        "cordwood-cooperative",
+        "cordwood-consumer",
+    ]
+)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 

@@ -6,7 +6,17 @@ from operator import eq
 
 import pytest
 from group_admin import LibrdkafkaGroups
-from group_under_test import CONSUMER, COOPERATIVE, EAGER, Feed, Group, Kind
+from group_under_test import (
+    CONSUMER,
+    COOPERATIVE,
+    CORDWOOD,
+    CORDWOOD_CONSUMER,
+    CORDWOOD_COOPERATIVE,
+    EAGER,
+    Feed,
+    Group,
+    Kind,
+)
 from kafka_client import Address, eventually
 
 PARTITIONS = 6
@@ -16,8 +26,24 @@ CreateFeed = Callable[[int], Feed]
 
 @pytest.mark.parametrize(
     "stages",
-    [[EAGER, CONSUMER], [CONSUMER, EAGER], [CONSUMER, COOPERATIVE], [EAGER, CONSUMER, EAGER]],
-    ids=["up", "down to range", "down to cooperative-sticky", "up and back"],
+    [
+        [EAGER, CONSUMER],
+        [CONSUMER, EAGER],
+        [CONSUMER, COOPERATIVE],
+        [EAGER, CONSUMER, EAGER],
+        [CORDWOOD, CORDWOOD_CONSUMER, CORDWOOD],
+        [CORDWOOD_COOPERATIVE, CORDWOOD_CONSUMER, CORDWOOD_COOPERATIVE],
+        [EAGER, CORDWOOD_CONSUMER, CONSUMER, CORDWOOD],
+    ],
+    ids=[
+        "up",
+        "down to range",
+        "down to cooperative-sticky",
+        "up and back",
+        "cordwood up and back",
+        "cordwood cooperative up and back",
+        "two libraries up and back",
+    ],
 )
 def test_a_group_changes_its_protocol_while_it_works(
     stages: list[Kind], group: Group, feed: CreateFeed, groups_address: Address

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from group_under_test import CONSUMER, KINDS, Feed, Group, Kind
+from group_under_test import KINDS, Feed, Group, Kind
 from kafka_client import ConfigChange, Resource, eventually
 from librdkafka_client import LibrdkafkaClient
 
@@ -134,7 +134,9 @@ def test_a_static_member_that_comes_back_finds_its_work_untouched(
     history.check_each_processed(records.ends, once=stop == "leaves")
 
 
-@pytest.mark.parametrize("kind", ["librdkafka-eager", "librdkafka-cooperative"], indirect=True)
+@pytest.mark.parametrize(
+    "kind", ["librdkafka-eager", "librdkafka-cooperative", "cordwood-eager", "cordwood-cooperative"], indirect=True
+)
 def test_a_static_member_is_fenced_by_one_of_the_same_name(kind: Kind, group: Group, feed: CreateFeed) -> None:
     """kafka-python keeps still about it; aiokafka does not say who it is when it heartbeats, and joins again."""
     records = feed(PARTITIONS)
@@ -147,12 +149,13 @@ def test_a_static_member_is_fenced_by_one_of_the_same_name(kind: Kind, group: Gr
     group.await_processed(records.add(20))
 
 
-def test_an_instance_is_not_given_away_while_its_member_lives(group: Group, feed: CreateFeed) -> None:
+@pytest.mark.parametrize("kind", ["librdkafka-consumer", "cordwood-consumer"], indirect=True)
+def test_an_instance_is_not_given_away_while_its_member_lives(kind: Kind, group: Group, feed: CreateFeed) -> None:
     """KIP-848: it is the second that is refused."""
     records = feed(PARTITIONS)
-    first = group.start(CONSUMER, instance_id="the-same")
+    first = group.start(kind, instance_id="the-same")
     group.await_owners([first], PARTITIONS)
-    second = group.start(CONSUMER, instance_id="the-same")
+    second = group.start(kind, instance_id="the-same")
     eventually(
         lambda: [event.text for event in second.events() if event.kind in ("error", "failed")],
         lambda texts: any("instance" in text.lower() for text in texts),

@@ -48,7 +48,10 @@ def admin(request: pytest.FixtureRequest, groups_address: Address) -> Iterator[G
     admin.close()
 
 
-@pytest.mark.parametrize("name", ["librdkafka-eager", "librdkafka-consumer", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize(
+    "name",
+    ["librdkafka-eager", "librdkafka-consumer", "kafka-python", "aiokafka", "cordwood-eager", "cordwood-consumer"],
+)
 def test_what_members_commit_is_what_administrators_see(
     name: str, viewer: GroupViewer, group: Group, feed: CreateFeed
 ) -> None:
@@ -194,7 +197,18 @@ def test_who_commits_automatically_has_committed_when_it_is_closed(
 
 
 @pytest.mark.parametrize("end", [NodeProcess.stop, NodeProcess.kill], ids=["stop", "kill"])
-@pytest.mark.parametrize("name", ["librdkafka-cooperative", "librdkafka-consumer", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "librdkafka-cooperative",
+        "librdkafka-consumer",
+        "kafka-python",
+        "aiokafka",
+        "cordwood-eager",
+        "cordwood-cooperative",
+        "cordwood-consumer",
+    ],
+)
 def test_a_group_goes_on_after_its_node_was_restarted(
     name: str, end: Callable[[NodeProcess], object], own_node: Callable[..., NodeProcess], topic: str, tmp_path: Path
 ) -> None:

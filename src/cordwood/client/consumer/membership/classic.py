@@ -98,6 +98,7 @@ class ClassicMember:
         self._is_prepared = False
         self._needs_poll = False
         self._leaving: Leave | None = None
+        self._leave_by_s = 0.0
         self._failures = 0
         self._not_before_s = 0.0
 
@@ -125,12 +126,13 @@ class ClassicMember:
                 if self._state is State.OUT and self._leaving is None:
                     self._come_in()
             case TopicsChanged(counts, _, racks):
-                self._cluster = GroupTopics(counts, racks)
-                if self._state is State.ASSIGNING:
-                    self._assign()
+                self._learn(GroupTopics(counts, racks))
             case Polled():
-                self._needs_poll = False
                 self._liveness.polled(now_s)
+                if not self._needs_poll:
+                    # Applications poll often; nothing else comes of it.
+                    return []
+                self._needs_poll = False
             case Answered(request, response):
                 self._hear(request, response, now_s)
             case Failed(request):
@@ -139,6 +141,7 @@ class ClassicMember:
                 self._effects += self._possession.settle()
             case Leave():
                 self._leaving = event
+                self._leave_by_s = now_s + self._settings.heartbeat_interval_ms / 1000
                 self._topics = frozenset()
             case Tick():
                 # It may have come a moment too early, and is then asked for again.
@@ -171,7 +174,7 @@ class ClassicMember:
             self._stay_alive(now_s)
         if self._possession.is_settled:
             if self._leaving is not None:
-                self._go(self._leaving)
+                self._go(self._leaving, now_s)
             elif self._wants_to_join(now_s):
                 self._join()
         self._wake_later(now_s)
@@ -188,7 +191,7 @@ class ClassicMember:
             return
         if self._topics != self._joined_topics:
             self._rejoin = "subscription has changed"
-        elif self._leading is not None and self._leading.is_outdated(self._cluster):
+        elif self._leading is not None and self._leading.is_outdated:
             self._rejoin = "cached metadata has changed"
 
     def _wake_later(self, now_s: float) -> None:
@@ -199,6 +202,8 @@ class ClassicMember:
                 times.append(self._liveness.next_heartbeat_s)
         if self._rejoin is not None and self._not_before_s > now_s:
             times.append(self._not_before_s)
+        if self._leaving is not None and self._leave_by_s > now_s:
+            times.append(self._leave_by_s)
         wake_at_s = min(times, default=None)
         if wake_at_s is not None and wake_at_s != self._wake_at_s:
             self._effects.append(WakeAt(wake_at_s))
@@ -293,6 +298,13 @@ class ClassicMember:
         else:
             self._effects.append(CountPartitions(self._leading.topics))
 
+    def _learn(self, cluster: GroupTopics) -> None:
+        self._cluster = cluster
+        if self._state is State.ASSIGNING:
+            self._assign()
+        elif self._leading is not None:
+            self._leading.learn(cluster)
+
     def _assign(self) -> None:
         assert self._leading is not None
         try:
@@ -342,6 +354,8 @@ class ClassicMember:
         self._complete(assignor, assignment)
 
     def _complete(self, assignor: Assignor, assignment: Assignment) -> None:
+        if self._leaving is not None:
+            return
         if not {partition.topic for partition in assignment.partitions} <= self._topics:
             self._rejoin = "received assignment does not match the current subscription"
             return
@@ -442,9 +456,13 @@ class ClassicMember:
 
     # ---- leaving
 
-    def _go(self, leaving: Leave) -> None:
+    def _go(self, leaving: Leave, now_s: float) -> None:
         if assignment := self._possession.assignment:
-            self._tell(Revoke(assignment) if self._state is State.STABLE else Lose(assignment))
+            # While a generation begins nothing can be committed, which does not take long unless the leader hangs.
+            is_between = self._state in (State.ASSIGNING, State.SYNCING)
+            if is_between and now_s < self._leave_by_s:
+                return
+            self._tell(Lose(assignment) if is_between or self._generation.is_void else Revoke(assignment))
             return
         self._ask_to_leave(leaving.reason, leaving.stays_static)
         self._leaving = None

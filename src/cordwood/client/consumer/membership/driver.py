@@ -107,8 +107,8 @@ class MembershipDriver:
 
     @property
     def has_left(self) -> bool:
-        """Whether `leave` is through: nothing waits for the application, and the coordinator knows, or cannot."""
-        return self._is_leaving and self.waiting is None and not self._leaving
+        """Whether `leave` is through: the application has let go of all, and the coordinator knows, or cannot."""
+        return self._is_leaving and not (self.assignment or self.waiting or self._leaving)
 
     # ---- what it tells
 
@@ -217,7 +217,10 @@ class MembershipDriver:
     def _perform(self, effect: Effect) -> None:
         match effect:
             case Ask():
-                self._start(self._ask(effect))
+                task = self._start(self._ask(effect))
+                # What waits for others is nothing that one who leaves waits for.
+                if self._is_leaving and effect.timeout_ms is None:
+                    self._leaving.add(task)
             case ForgetCoordinator():
                 self.forget_coordinator()
             case Revoke() | Lose() | Assign():
@@ -249,12 +252,11 @@ class MembershipDriver:
             unheard, self._unheard = self._unheard, None
             self._hear(unheard)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        if self._is_leaving:
-            self._leaving.add(task)
         task.add_done_callback(self._end)
+        return task
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -31,15 +31,16 @@ class Leading:
         }
         self.topics = frozenset(topic for said in self._subscriptions.values() for topic in said.topics)
         """What anyone in the group reads."""
+        self.is_outdated = False
+        """Whether the topics are not what the assignment was made from."""
         self._assigned_from: GroupTopics | None = None
 
     def keep(self, cluster: GroupTopics) -> None:
         """The assignment stands."""
         self._assigned_from = self._of_group(cluster)
 
-    def is_outdated(self, cluster: GroupTopics) -> bool:
-        """Whether the topics are not what the assignment was made from."""
-        return self._assigned_from is not None and self._assigned_from != self._of_group(cluster)
+    def learn(self, cluster: GroupTopics) -> None:
+        self.is_outdated = self._assigned_from != self._of_group(cluster)
 
     def assign(self, cluster: GroupTopics) -> list[SyncGroupRequestAssignment]:
         """Raises what an assignor of the application's raises, and `IllegalState` if that breaks the rules."""
