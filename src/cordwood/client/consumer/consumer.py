@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 Records = dict[TopicPartition, list[ConsumerRecord]]
 
+_CLOSE_TIMEOUT_S = 30.0
+
 
 class Consumer:
     """Belongs to one event loop, and one task at a time reads with it. Calls raise a `ClientError`, or what the
@@ -61,6 +63,7 @@ class Consumer:
         self._subscription = Subscription()
         self._interceptors = Interceptors(settings.interceptors)
         self._running: Running | None = None
+        self._is_closing = False
         self._is_closed = False
         self._is_reading = False
         self._handed: tuple[PartitionState, Iterator[ConsumerRecord]] | None = None
@@ -93,18 +96,19 @@ class Consumer:
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
-        if self._is_closed:
+        if self._is_closing:
             return
-        self._is_closed = True
+        self._is_closing = True
         running = self._running
         if running is None:
+            self._is_closed = True
             return
-        timeout_s = 30.0 if timeout_ms is None else timeout_ms / 1000
+        # Who waits for records is told.
+        running.reader.news.set()
         try:
-            await running.leave("the consumer is being closed", timeout_s)
+            await running.close(_CLOSE_TIMEOUT_S if timeout_ms is None else timeout_ms / 1000)
         finally:
             self._running = None
-            await running.close()
             self._interceptors.close()
 
     async def __aenter__(self) -> Self:
@@ -124,8 +128,8 @@ class Consumer:
         pattern: "str | re.Pattern[str] | SubscriptionPattern | None" = None,
         listener: Any = None,
     ) -> None:
-        """Topics by name, or by a pattern: of `re`, matched here, also with topics that are made later; or, with
-        KIP-848, a `SubscriptionPattern` of RE2, matched by the broker.
+        """Topics by name, or by a pattern, also of topics that are made later. With KIP-848 a text, or a
+        `SubscriptionPattern`, is in RE2's syntax and matched by the broker; all else is matched here.
 
         Replaces what was subscribed to before. The group hands out partitions within the calls that read; `listener`
         hears of it (`RebalanceListener`).
@@ -142,13 +146,16 @@ class Consumer:
             if isinstance(pattern, SubscriptionPattern) and self.settings.group_protocol != "consumer":
                 raise BadSetting("a SubscriptionPattern is matched by brokers, with group_protocol=consumer only")
             if isinstance(pattern, str) and not isinstance(pattern, SubscriptionPattern):
-                pattern = re.compile(pattern)
+                is_remote = self.settings.group_protocol == "consumer"
+                pattern = SubscriptionPattern(pattern) if is_remote else re.compile(pattern)
             self._subscription.subscribe_pattern(pattern, listener)
         self._subscribed()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """By hand, without a group's help. Replaces what was assigned before; none at all is `unsubscribe`."""
         chosen = [TopicPartition(*partition) for partition in partitions]
+        if self._running is not None:
+            self._running.auto_commit()
         dropped = self._subscription.assign(chosen)
         if self._running is not None:
             self._running.reader.dropped(dropped)
@@ -157,7 +164,7 @@ class Consumer:
     async def unsubscribe(self) -> None:
         """Reads nothing any more, and leaves the group."""
         if self._running is not None:
-            await self._running.leave("the consumer has unsubscribed", self.settings.default_api_timeout_ms / 1000)
+            await self._running.unsubscribe()
         dropped = self._subscription.unsubscribe()
         if self._running is not None:
             self._running.reader.dropped(dropped)
@@ -297,7 +304,7 @@ class Consumer:
                 if found or (deadline_s is not None and loop.time() >= deadline_s):
                     return found
                 await running.wait(deadline_s)
-                if self._running is not running:
+                if self._is_closed:
                     raise Closed("the consumer was closed")
 
     @contextmanager

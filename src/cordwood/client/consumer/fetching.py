@@ -5,6 +5,7 @@ buffered, so that the next answer is under way while the application works. All 
 within `fetch_max_bytes`, but for a first batch that is larger than the limits: brokers send that whole (KIP-74).
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import Cluster, TopicPartition
 from cordwood.client.consumer.buffers import Buffers
 from cordwood.client.consumer.fetch_sessions import FetchSession, Wanted
-from cordwood.client.consumer.positions import PartitionState, Phase
+from cordwood.client.consumer.positions import UNKNOWN, PartitionState, Phase
 from cordwood.client.consumer.records import FetchedRecords
 from cordwood.client.consumer.reset_strategy import ResetKind, ResetStrategy
 from cordwood.client.consumer.settings import ConsumerSettings
@@ -21,6 +22,8 @@ from cordwood.client.errors import BrokerError, ClientError, OffsetOutOfRange
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from cordwood.wire.primitives import ZERO_UUID
+
+_log = logging.getLogger(__name__)
 
 _BY_NAME_AT_MOST = 12
 """The last version of Fetch that names topics."""
@@ -77,6 +80,8 @@ class Fetching:
         crowded: set[int] = set()
         needs_metadata = False
         for partition, state in self._subscription.states.items():
+            if state.leader_epoch == UNKNOWN:
+                self._observe_leader(cluster, state)
             if not state.is_fetchable(now_s):
                 continue
             broker_id = self._source(cluster, state, now_s)
@@ -101,9 +106,9 @@ class Fetching:
             return
         self._cluster = cluster
         for state in self._subscription.states.values():
-            self.observe_leader(cluster, state)
+            self._observe_leader(cluster, state)
 
-    def observe_leader(self, cluster: Cluster, state: PartitionState) -> None:
+    def _observe_leader(self, cluster: Cluster, state: PartitionState) -> None:
         try:
             leader_epoch = cluster.partition(state.partition).leader_epoch
         except BrokerError:
@@ -244,7 +249,9 @@ class Fetching:
         if error.code in _LEADER_ERRORS or error.is_stale_metadata:
             findings.needs_metadata = True
             state.forget_preferred()
-        elif not error.retriable:
+        elif error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            _log.warning("%s; it is asked again", error)
+        elif error.code == ErrorCode.CORRUPT_MESSAGE or not error.retriable:
             self._fail(state, error, findings)
             return
         self._rest([state.partition], now_s)

@@ -15,6 +15,7 @@ from cordwood.client.consumer.membership.events import Assign, Lose, Machine, Re
 from cordwood.client.consumer.offset_requests import Offsets
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription
+from cordwood.client.errors import ClientError
 from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
 
@@ -43,7 +44,6 @@ class Group:
         self._subscription = subscription
         self._call = call
         self._dropped = dropped
-        self._loop = asyncio.get_running_loop()
         machine: Machine
         if settings.group_protocol == "consumer":
             machine = ConsumerProtocolMember(settings, random)
@@ -58,79 +58,67 @@ class Group:
         self.driver.subscribe(self._subscription.topics, self._subscription.remote_pattern)
 
     async def settle(self) -> None:
-        """What waits for the application. Raises what keeps the member from taking part."""
+        """What waits for the application. Raises what its listener raises, or what keeps the member from taking part.
+
+        Who is cancelled meanwhile finds the same step again.
+        """
         while (step := self.driver.waiting) is not None:
-            match step:
-                case Revoke(partitions):
-                    await self._revoke(partitions)
-                case Lose(partitions):
-                    await self._lose(partitions)
-                case Assign(added):
-                    await self._assign(added)
+            failure: Exception | None = None
+            try:
+                await self._perform(step)
+            except Exception as error:  # noqa: BLE001  # whatever the application's listener raises
+                failure = error
+            self._conclude(step)
             self.driver.settled()
+            if failure is not None:
+                raise failure
         if self.driver.error is not None:
             raise self.driver.error
 
-    async def leave(self, reason: str, timeout_s: float, *, stays_static: bool = True) -> None:
+    async def leave(self, reason: str, timeout_s: float) -> None:
         """After the application has let go of its partitions."""
-        deadline_s = self._loop.time() + timeout_s
-        self.driver.leave(reason, stays_static=stays_static)
+        self.driver.leave(reason)
         try:
-            async with asyncio.timeout_at(deadline_s):
+            async with asyncio.timeout(timeout_s):
                 while not self.driver.has_left:
                     self.driver.changed.clear()
-                    await self._settle_leaving()
+                    await self.settle()
                     if not self.driver.has_left:
                         await self.driver.changed.wait()
         except TimeoutError:
             _log.warning("group %s was not told in %g s: %s", self._settings.group_id, timeout_s, reason)
-        self.commits.is_member = False
-
-    async def _settle_leaving(self) -> None:
-        while (step := self.driver.waiting) is not None:
-            match step:
-                case Revoke(partitions):
-                    await self._revoke(partitions)
-                case Lose(partitions):
-                    await self._lose(partitions)
-                case Assign():
-                    pass
-            self.driver.settled()
-
-    # ---- what the group does
-
-    async def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
-        held = sorted(partitions & self._subscription.states.keys())
-        await self.commits.before_release(self._settings.default_api_timeout_ms / 1000)
-        try:
-            await self._tell("on_partitions_revoked", held)
+        except ClientError as error:
+            # A member that takes no part any more has nothing to leave.
+            _log.warning("group %s: %s (%s)", self._settings.group_id, error, reason)
         finally:
-            self._withdraw(held)
+            self.commits.is_member = False
 
-    async def _lose(self, partitions: frozenset[TopicPartition]) -> None:
-        held = sorted(partitions & self._subscription.states.keys())
-        try:
-            if getattr(self._subscription.listener, "on_partitions_lost", None) is None:
-                await self._tell("on_partitions_revoked", held)
-            else:
-                await self._tell("on_partitions_lost", held)
-        finally:
-            self._withdraw(held)
+    async def _perform(self, step: Revoke | Lose | Assign) -> None:
+        match step:
+            case Revoke(partitions):
+                await self.commits.before_release(self._settings.default_api_timeout_ms / 1000)
+                await self._tell("on_partitions_revoked", self._held(partitions))
+            case Lose(partitions):
+                has_method = getattr(self._subscription.listener, "on_partitions_lost", None) is not None
+                name = "on_partitions_lost" if has_method else "on_partitions_revoked"
+                await self._tell(name, self._held(partitions))
+            case Assign(added):
+                self._subscription.grant(added)
+                await self._tell("on_partitions_assigned", sorted(added))
 
-    async def _assign(self, added: frozenset[TopicPartition]) -> None:
-        self._subscription.grant(added)
-        try:
-            await self._tell("on_partitions_assigned", sorted(added))
-        finally:
-            for partition in added:
+    def _conclude(self, step: Revoke | Lose | Assign) -> None:
+        if isinstance(step, Assign):
+            for partition in step.added:
                 self._subscription.states[partition].awaits_listener = False
             self._dropped(())
+        else:
+            self._subscription.withdraw(step.partitions)
+            self._dropped(step.partitions)
+
+    def _held(self, partitions: frozenset[TopicPartition]) -> list[TopicPartition]:
+        return sorted(partitions & self._subscription.states.keys())
 
     async def _tell(self, name: str, partitions: list[TopicPartition]) -> None:
         told = getattr(self._subscription.listener, name, None)
         if told is not None:
             await self._call(told, partitions)
-
-    def _withdraw(self, partitions: Collection[TopicPartition]) -> None:
-        self._subscription.withdraw(partitions)
-        self._dropped(partitions)

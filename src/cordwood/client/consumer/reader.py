@@ -37,14 +37,16 @@ class Reader:
         clock: Clock,
         random: Random,
         metrics: ConsumerMetrics,
+        also_wanted: Callable[[], frozenset[str]],
         refreshed: Callable[[], None],
         committed: Committed | None,
     ) -> None:
-        """`refreshed` is called after each answer to what is asked of topics."""
+        """`also_wanted` names topics that others read, `refreshed` is called after each answer about topics."""
         self.news = asyncio.Event()
         """Set when there may be something for the application. Who waits for it clears it."""
         self._settings = settings
         self._subscription = subscription
+        self._also_wanted = also_wanted
         self._refreshed = refreshed
         self._loop = asyncio.get_running_loop()
         self.buffers = Buffers(
@@ -72,9 +74,10 @@ class Reader:
             self._finder,
             self.watch,
             metrics,
-            news=self.news.set,
+            news=self._tell,
         )
         self._positions_found = asyncio.Event()
+        self._may_have_errors = False
 
     def changed(self) -> None:
         """What is read, or how, is not what it was: what can be fetched now is."""
@@ -87,6 +90,8 @@ class Reader:
 
     def raise_errors(self) -> None:
         """What went wrong in the background, once for each."""
+        if not self._may_have_errors:
+            return
         error = self.watch.take_error()
         if error is not None:
             raise error
@@ -96,6 +101,11 @@ class Reader:
                 self.changed()
                 assert error is not None
                 raise error
+        self._may_have_errors = False
+
+    def _tell(self) -> None:
+        self._may_have_errors = True
+        self.news.set()
 
     # ---- which partitions
 
@@ -162,7 +172,7 @@ class Reader:
 
     def _find_position(self) -> None:
         self._positions_found.set()
-        self.news.set()
+        self._tell()
         self.changed()
 
     # ---- topics
@@ -170,10 +180,10 @@ class Reader:
     def _wanted_topics(self) -> Collection[str] | None:
         if self._subscription.pattern is not None:
             return None
-        names = {partition.topic for partition in self._subscription.states} | self._subscription.topics
-        return sorted(names)
+        read = {partition.topic for partition in self._subscription.states}
+        return sorted(read | self._subscription.topics | self._also_wanted())
 
     def _know_topics(self) -> None:
         self._refreshed()
-        self.news.set()
+        self._tell()
         self.changed()

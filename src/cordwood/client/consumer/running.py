@@ -54,6 +54,7 @@ class Running:
             clock=clock,
             random=random,
             metrics=self.metrics,
+            also_wanted=self._group_topics,
             refreshed=self._know_topics,
             committed=self._committed if settings.group_id is not None else None,
         )
@@ -81,31 +82,42 @@ class Running:
             raise BadSetting("group_id is not set: there is no group to commit for")
         return self._group
 
-    async def close(self) -> None:
-        if self._due_timer is not None:
-            self._due_timer.cancel()
-        if self._group is not None:
-            await self._group.driver.close()
-        await self.reader.close()
-        await self.client.close()
+    async def close(self, timeout_s: float) -> None:
+        """What goes by itself is committed, and the group knows, within that time."""
+        deadline_s = self.loop.time() + timeout_s
+        try:
+            if self._group is not None:
+                await self._release("the consumer is being closed", timeout_s)
+                await self._group.commits.close(max(0.0, deadline_s - self.loop.time()))
+                await self.tell_commits()
+        finally:
+            if self._due_timer is not None:
+                self._due_timer.cancel()
+            if self._group is not None:
+                await self._group.driver.close()
+            await self.reader.close()
+            await self.client.close()
 
     # ---- the group
 
     def subscribe(self) -> None:
         self.group.subscribe()
 
-    async def leave(self, reason: str, timeout_s: float) -> None:
-        """What goes by itself is committed, and the group knows, within that time."""
-        group = self._group
-        if group is None:
-            return
-        deadline_s = self.loop.time() + timeout_s
+    async def unsubscribe(self) -> None:
+        if self._group is not None:
+            await self._release("the consumer has unsubscribed", self._settings.default_api_timeout_ms / 1000)
+            await self.tell_commits()
+
+    async def _release(self, reason: str, timeout_s: float) -> None:
         if self._subscription.is_group_managed:
-            await group.leave(reason, timeout_s)
+            await self.group.leave(reason, timeout_s)
         else:
-            await group.commits.before_release(timeout_s)
-        await group.commits.close(max(0.0, deadline_s - self.loop.time()))
-        await self.tell_commits()
+            await self.group.commits.before_release(timeout_s)
+
+    def auto_commit(self) -> None:
+        """Before other partitions are read."""
+        if self._group is not None:
+            self._group.commits.auto_commit()
 
     async def settle(self) -> None:
         """All that the application has to do with, before it gets records. Raises what it has to know."""
@@ -163,9 +175,14 @@ class Running:
         """What matches the pattern may have changed, and what the group has to hand out."""
         if not self._subscription.is_group_managed:
             return
-        if self._subscription.pattern is not None and self._subscription.match(self._matchable()):
+        is_other = self._subscription.pattern is not None and self._subscription.match(self._matchable())
+        # Nothing at all would mean to leave; something may match tomorrow.
+        if is_other and self._subscription.topics:
             self.group.subscribe()
         self.group.driver.topics_changed()
+
+    def _group_topics(self) -> frozenset[str]:
+        return frozenset() if self._group is None else self._group.driver.group_topics
 
     def _matchable(self) -> Iterator[str]:
         for name, topic in self.client.cluster.topics.items():
