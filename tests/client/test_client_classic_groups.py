@@ -15,6 +15,7 @@ from cordwood.client.consumer.membership.events import Assign, Lose, Revoke
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_groups import DescribeGroupsRequest
+from cordwood.wire.messages.heartbeat import HeartbeatRequest
 
 EAGER: dict[str, Any] = {"partition_assignment_strategy": ["range"]}
 COOPERATIVE: dict[str, Any] = {"partition_assignment_strategy": ["cooperative-sticky"]}
@@ -239,6 +240,24 @@ def test_a_rebalance_goes_on_through_a_restart_of_the_node() -> None:
         # Members outlive their coordinator: nobody lost anything.
         for before, member in zip(steps, (first, second), strict=True):
             assert not any(isinstance(step, Lose) for step in member.log[len(before) :])
+
+    play(scene)
+
+
+def test_nothing_waits_behind_a_join_that_waits_for_others() -> None:
+    async def scene(group: Group) -> None:
+        first = await group.member("first", "classic", max_poll_interval_ms=60_000, **EAGER)
+        second = await group.member("second", "classic", max_poll_interval_ms=60_000, **EAGER)
+        await group.until_shared(first, second)
+        await second.stall()
+        third = await group.member("third", "classic", **EAGER)
+        await group.until(lambda: first.driver.is_rebalancing)
+        # Answers come in the order of the requests: on the same connection this one would come after a minute.
+        async with asyncio.timeout(1):
+            connection = await first.driver.coordinator()
+            await connection.ask(HeartbeatRequest(group_id="g", generation_id=0, member_id="nobody"))
+        assert first.driver.is_rebalancing
+        await group.until_shared(first, third)
 
     play(scene)
 
