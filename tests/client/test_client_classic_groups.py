@@ -25,7 +25,7 @@ ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_members_share_the_partitions_and_take_over_from_who_leaves_or_dies(assignor: str) -> None:
     async def scene(group: Group) -> None:
-        settings = {"partition_assignment_strategy": [assignor], "session_timeout_ms": 10_000}
+        settings: dict[str, Any] = {"partition_assignment_strategy": [assignor], "session_timeout_ms": 10_000}
         first = await group.member("first", "classic", **settings)
         await group.until_shared(first)
         second = await group.member("second", "classic", **settings)
