@@ -235,14 +235,25 @@ def test_topics_are_looked_for_again_with_each_heartbeat() -> None:
     assert stage.answer() == [FindTopics(frozenset({ORDERS}))]
 
 
-def test_a_topic_that_was_created_anew_is_let_go_of_and_taken_again() -> None:
+@pytest.mark.parametrize("is_known_before", [True, False])
+def test_a_topic_that_was_created_anew_is_let_go_of_and_taken_again(is_known_before: bool) -> None:
     stage = Stage().joined(0)
     stage.sleep(INTERVAL_S)
     again = b"a" * 16
-    stage.answer({again: [0]}, epoch=2)
-    assert stage.effects[-1] == Revoke(partitions("orders", 0))
+    if is_known_before:
+        stage.hear(TopicsChanged({"orders": 1}, {"orders": again}))
+    assert Revoke(partitions("orders", 0)) in stage.answer({again: [0]}, epoch=2)
     stage.settle()
-    assert stage.hear(TopicsChanged({"orders": 1}, {"orders": again})) == [Assign(partitions("orders", 0))]
+    stage.hear(TopicsChanged({"orders": 1}, {"orders": again}))
+    assert isinstance(stage.waiting, Assign)
+    assert stage.waiting.added == partitions("orders", 0)
+
+
+def test_the_id_of_a_topic_that_was_deleted_means_nothing_any_more() -> None:
+    stage = Stage().joined(0)
+    stage.hear(TopicsChanged({"orders": 1}, {"orders": b"a" * 16}))
+    stage.sleep(INTERVAL_S)
+    assert stage.answer() == [FindTopics(frozenset({ORDERS}))]
 
 
 # ---- being removed
@@ -416,6 +427,18 @@ def test_a_member_whose_application_does_not_poll_leaves_and_comes_back_with_it(
     assert stage.asked[0].member_epoch == 0
 
 
+def test_a_member_without_partitions_stays_away_as_well_until_its_application_polls() -> None:
+    stage = Stage(max_poll_interval_ms=12_000).joined()
+    stage.sleep(INTERVAL_S)
+    stage.answer()
+    stage.sleep(12)
+    assert stage.asked.pop(0).member_epoch == 1
+    stage.answer(epoch=-1)
+    assert stage.asked == []
+    stage.poll()
+    assert stage.asked[0].member_epoch == 0
+
+
 def test_an_application_that_polls_stays() -> None:
     stage = Stage(max_poll_interval_ms=12_000).joined(0)
     for _ in range(10):
@@ -468,6 +491,7 @@ def test_who_leaves_does_not_wait_for_a_heartbeat_that_is_under_way() -> None:
     stage.leave()
     assert [request.member_epoch for request in stage.asked] == [1, -1]
     assert stage.answer({ORDERS: [0]}) == []
+    assert stage.member.state.name == "LEAVING"
     stage.answer(epoch=-1)
     assert stage.member.state is MemberState.UNSUBSCRIBED
 
