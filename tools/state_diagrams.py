@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cordwood.client.consumer.membership.classic_states import TRANSITIONS as CLIENT_CLASSIC_TRANSITIONS
+from cordwood.client.consumer.membership.classic_states import State as ClientClassicState
+from cordwood.client.consumer.membership.consumer_states import NEXT_STATES, MemberState
 from cordwood.client.producer.transactions.states import TRANSITIONS as CLIENT_TRANSACTION_TRANSITIONS
 from cordwood.client.producer.transactions.states import State as ClientTransactionState
 from cordwood.coordinator.groups.classic.states import TRANSITIONS as CLASSIC_TRANSITIONS
@@ -55,10 +58,27 @@ def client_transactions() -> list[Arrow]:
     return start + arrows + end
 
 
+def client_classic_members() -> list[Arrow]:
+    start = [("[*]", ClientClassicState.OUT.value, "")]
+    return start + [(before.value, after.value, move.value) for (before, move), after in _CLASSIC_MOVES]
+
+
+def client_consumer_members() -> list[Arrow]:
+    start = [("[*]", MemberState.UNSUBSCRIBED.value, "")]
+    return start + [
+        (before.value, after.value, why) for before, ways in NEXT_STATES.items() for after, why in ways.items()
+    ]
+
+
+# One that is out is told nothing by being out again.
+_CLASSIC_MOVES = [(key, after) for key, after in CLIENT_CLASSIC_TRANSITIONS.items() if key[0] is not after]
+
 DIAGRAMS: dict[str, Callable[[], Iterable[Arrow]]] = {
     "transactions": transactions,
     "classic_groups": classic_groups,
     "client_transactions": client_transactions,
+    "client_classic_members": client_classic_members,
+    "client_consumer_members": client_consumer_members,
 }
 
 

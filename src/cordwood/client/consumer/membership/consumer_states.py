@@ -1,43 +1,55 @@
 """What a member of a KIP-848 group can be, and what may follow what: Kafka's MemberState."""
 
-from enum import Enum, auto
+from collections.abc import Mapping
+from enum import Enum
 
 
 class MemberState(Enum):
-    UNSUBSCRIBED = auto()
+    UNSUBSCRIBED = "unsubscribed"
     """Not in the group, and does not want to be; or is to join within the application's next poll."""
-    JOINING = auto()
+    JOINING = "joining"
     """Says epoch 0 until the coordinator has answered."""
-    RECONCILING = auto()
+    RECONCILING = "reconciling"
     """What it was given is not what it has: the application is to let go of or to take partitions."""
-    ACKNOWLEDGING = auto()
+    ACKNOWLEDGING = "acknowledging"
     """It has what it was given, and is to tell so."""
-    STABLE = auto()
-    FENCED = auto()
+    STABLE = "stable"
+    FENCED = "fenced"
     """The coordinator has removed it: the application loses all it has, then the member joins again."""
-    STALE = auto()
+    STALE = "stale"
     """It left by itself, for the application did not poll for max_poll_interval_ms; joins again when that polls."""
-    PREPARE_LEAVING = auto()
+    PREPARE_LEAVING = "prepare_leaving"
     """The application lets go of all it has before the member leaves."""
-    LEAVING = auto()
+    LEAVING = "leaving"
     """Has told that it leaves."""
-    FATAL = auto()
+    FATAL = "fatal"
     """The coordinator will not have it; the application has been told why."""
 
 
 S = MemberState
 
-NEXT_STATES: dict[MemberState, frozenset[MemberState]] = {
-    S.UNSUBSCRIBED: frozenset({S.JOINING}),
-    S.JOINING: frozenset({S.RECONCILING, S.STABLE, S.FENCED, S.PREPARE_LEAVING, S.STALE, S.FATAL}),
-    S.RECONCILING: frozenset({S.ACKNOWLEDGING, S.STABLE, S.FENCED, S.PREPARE_LEAVING, S.STALE, S.FATAL}),
-    S.ACKNOWLEDGING: frozenset({S.STABLE, S.RECONCILING, S.FENCED, S.PREPARE_LEAVING, S.STALE, S.FATAL}),
-    S.STABLE: frozenset({S.RECONCILING, S.FENCED, S.PREPARE_LEAVING, S.STALE, S.FATAL}),
-    S.FENCED: frozenset({S.JOINING, S.UNSUBSCRIBED}),
-    S.STALE: frozenset({S.JOINING, S.UNSUBSCRIBED}),
-    S.PREPARE_LEAVING: frozenset({S.LEAVING, S.UNSUBSCRIBED}),
-    S.LEAVING: frozenset({S.UNSUBSCRIBED}),
-    S.FATAL: frozenset({S.UNSUBSCRIBED}),
+_OUT_OF_A_GROUP: Mapping[MemberState, str] = {
+    S.FENCED: "the coordinator has removed it",
+    S.STALE: "no poll for max_poll_interval_ms",
+    S.PREPARE_LEAVING: "close or unsubscribe",
+    S.FATAL: "an error that will not pass",
+}
+
+NEXT_STATES: Mapping[MemberState, Mapping[MemberState, str]] = {
+    S.UNSUBSCRIBED: {S.JOINING: "subscribed, and polls"},
+    S.JOINING: {S.RECONCILING: "the first assignment", **_OUT_OF_A_GROUP},
+    S.RECONCILING: {
+        S.ACKNOWLEDGING: "the application has what it is to have",
+        S.STABLE: "and that has been told",
+        **_OUT_OF_A_GROUP,
+    },
+    S.ACKNOWLEDGING: {S.STABLE: "a heartbeat tells it", S.RECONCILING: "another assignment", **_OUT_OF_A_GROUP},
+    S.STABLE: {S.RECONCILING: "another assignment", **_OUT_OF_A_GROUP},
+    S.FENCED: {S.JOINING: "all is lost", S.UNSUBSCRIBED: "close or unsubscribe"},
+    S.STALE: {S.JOINING: "all is lost, and it polls", S.UNSUBSCRIBED: "close or unsubscribe"},
+    S.PREPARE_LEAVING: {S.LEAVING: "the application has let go", S.UNSUBSCRIBED: "and it had been removed"},
+    S.LEAVING: {S.UNSUBSCRIBED: "answered or not"},
+    S.FATAL: {S.UNSUBSCRIBED: "subscribed again"},
 }
 
 IN_GROUP = frozenset({S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE})
