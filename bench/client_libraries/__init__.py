@@ -1,0 +1,1 @@
+"""The same work done with each client library, against the same node."""
