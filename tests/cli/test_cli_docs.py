@@ -26,6 +26,8 @@ def examples() -> Iterator[tuple[str, str]]:
 def test_the_examples_print_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _put_on_path(tmp_path, monkeypatch)
     up = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(tmp_path / "data")]
+    # No new group waits for more members.
+    up += ["--set", "group.initial.rebalance.delay.ms=0"]
     with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as node:
         try:
             assert node.stdout is not None

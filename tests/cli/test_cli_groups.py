@@ -377,3 +377,59 @@ def test_a_group_with_members_is_not_deleted_and_the_others_are(cli: Cli, active
         f"cordwood: group consumer-{active} has members; stop them first (NON_EMPTY_GROUP)",
     ]
     assert cli("group", "list", group).lines == []
+
+
+# ---- consume --group
+
+
+def test_a_group_goes_on_where_it_stands(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\ntwo\nthree\n")
+    name = f"g-{topic}"
+    assert cli("consume", topic, "--group", name, "--count", "2").lines == ["one", "two"]
+    assert committed(cli, name) == {0: 2}
+    assert cli("consume", topic, "--group", name, "--format", "{offset} {value}\\n").lines == ["2 three"]
+    cli("produce", topic, stdin=b"four\n")
+    assert cli("consume", topic, "--group", name, "--from", "earliest").lines == ["four"]
+    assert committed(cli, name) == {0: 4}
+
+
+def test_a_member_that_is_interrupted_has_committed_what_it_printed(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    name = f"g-{topic}"
+    with cli.start("consume", topic, "--group", name, "--follow") as reader:
+        assert reader.read_line() == b"one\n"
+        cli("produce", topic, stdin=b"two\n")
+        assert reader.read_line() == b"two\n"
+        assert [line.split("\t")[1] for line in cli("group", "list", name).lines] == ["Stable"]
+        reader.interrupt()
+        assert reader.ended() == (130, "")
+    assert committed(cli, name) == {0: 2}
+    assert [line.split("\t")[1] for line in cli("group", "list", name).lines] == ["Empty"]
+
+
+def test_what_nobody_has_seen_is_not_committed(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    name = f"g-{topic}"
+    with cli.start("consume", topic, "--group", name, "--follow") as reader:
+        assert reader.read_line() == b"one\n"
+        reader.stdout.close()
+        cli("produce", topic, stdin=b"two\n")
+        assert reader.ended() == (0, "")
+    assert committed(cli, name) == {0: 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        (["--partition", "0"], "goes with neither --partition nor --until"),
+        (["--until", "5"], "goes with neither --partition nor --until"),
+        (["--from", "-10"], "with --group there are earliest and latest"),
+    ],
+)
+def test_what_does_not_go_with_a_group_is_refused(cli: Cli, options: list[str], refusal: str) -> None:
+    assert refusal in cli("consume", "t", "--group", "g", *options, fails=2).stderr
+
+
+def test_a_group_does_not_make_the_topic_that_it_reads(cli: Cli, topic: str) -> None:
+    done = cli("consume", topic, "--group", f"g-{topic}", fails=1)
+    assert done.stderr == f"cordwood: there is no topic {topic}\n"

@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, TypeVar, get_type_hints
 
 import typer
@@ -17,6 +17,7 @@ import typer
 from cordwood.cli.output import quietly_to_pipes, warn
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.admin import Admin
+from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime import event_loop
@@ -59,6 +60,11 @@ class Access:
             # Whoever watches a topic wants to see its new partitions soon.
             metadata_max_age_ms=10_000,
         )
+
+    def consumer_settings(self, **own: Any) -> ConsumerSettings:
+        """As `settings`, with those that only a consumer has."""
+        shared = self.settings()
+        return ConsumerSettings(**{field.name: getattr(shared, field.name) for field in fields(shared)}, **own)
 
     def _client_tls(self) -> ClientTls | None:
         if not self.tls and self.tls_ca is None and self.tls_cert is None and not self.tls_any_host:
