@@ -111,6 +111,9 @@ class ConsumerProtocolMember:
             case Polled():
                 self._polled_s = now_s
                 self._is_back = True
+                if self.state is MemberState.STABLE and self._wake_s is not None and now_s < self._wake_s:
+                    # Nothing is due: an application that polls for each record pays little for it.
+                    return []
             case Answered(request, response) if request is self._in_flight:
                 self._in_flight = None
                 self._hear(request, response, now_s)
@@ -216,15 +219,16 @@ class ConsumerProtocolMember:
         """One step of it, and only when the application is through with the last one."""
         if self._waiting is not None:
             return
-        everything = frozenset(self._owned)
         match self.state:
-            case MemberState.PREPARE_LEAVING if everything:
-                # One that is not a member any more has lost them already.
-                self._hand_over(Revoke(everything) if self._epoch > 0 else Lose(everything))
-            case MemberState.FENCED | MemberState.STALE | MemberState.FATAL if everything:
-                self._hand_over(Lose(everything))
             case MemberState.RECONCILING:
                 self._reconcile()
+            case MemberState.PREPARE_LEAVING if self._owned and self._epoch > 0:
+                self._hand_over(Revoke(frozenset(self._owned)))
+            case MemberState.PREPARE_LEAVING | MemberState.FENCED | MemberState.STALE | MemberState.FATAL if (
+                self._owned
+            ):
+                # One that is not a member any more has lost them already.
+                self._hand_over(Lose(frozenset(self._owned)))
 
     def _reconcile(self) -> None:
         assert self._target is not None
