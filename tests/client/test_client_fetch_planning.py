@@ -349,7 +349,7 @@ class History(Stage):
         handed = self.buffers.hand((), 5)
         if handed is not None:
             state, records = handed
-            for record, _ in zip(records, range(most), strict=False):
+            for _, record in zip(range(most), records, strict=False):
                 state.advance(record.offset + 1, record.leader_epoch)
                 self.got[TopicPartition(record.topic, record.partition)].append(record.offset)
 
