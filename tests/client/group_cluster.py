@@ -21,12 +21,12 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import ClientError
 from cordwood.client.settings import Settings
 from cordwood.runtime.clock import Clock, SystemClock
-from cordwood.runtime.network import Address, Network
+from cordwood.runtime.network import Address, CannotConnect, Connection, Listener, Network, SocketOptions
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import ClientTls
 from cordwood.sim.machine import PORT, Machine
 from cordwood.sim.world import World
 
@@ -79,19 +79,20 @@ class GroupCluster:
 
     async def reader(self, name: str, *, pattern: Any = None, listener: Any = None, **settings: Any) -> "Reader":
         """Of the topic, unless there is a pattern."""
-        consumer = self.consumer(name, **settings)
+        network = CutNetwork(self._network(name))
+        consumer = self.consumer(network, **settings)
         consumer.subscribe((self.topic,) if pattern is None else (), pattern, listener)
-        reader = Reader(consumer)
+        reader = Reader(consumer, network)
         self.readers.append(reader)
         await consumer.start()
         reader.resume()
         return reader
 
-    def consumer(self, name: str, **settings: Any) -> Consumer:
+    def consumer(self, network: Network, **settings: Any) -> Consumer:
         options = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 5_000, **settings}
         return Consumer(
             settings=ConsumerSettings(group_id=self.group_id, **options),
-            network=self._network(name),
+            network=network,
             bootstrap=self._bootstrap,
             clock=self._clock,
             random=SeededRandom(len(self.readers)),
@@ -119,10 +120,10 @@ class GroupCluster:
 class Reader:
     """An application that polls; `seen` is what it was given, as numbers."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, network: "CutNetwork") -> None:
         self.consumer = consumer
         self.seen: list[int] = []
-        self.is_closed = False
+        self._network = network
         self._polls: asyncio.Task[None] | None = None
 
     @property
@@ -146,32 +147,44 @@ class Reader:
     async def close(self) -> None:
         await self.stall()
         await self.consumer.close()
-        self.is_closed = True
 
     async def kill(self) -> None:
         """Without a word to anyone: no commit, and its group has to find out."""
         await self.stall()
-        running = self.consumer._running
-        assert running is not None
-        await running.close()
-        self.consumer._running = None
-        self.is_closed = True
-
-    async def error(self) -> ClientError:
-        """What its polling ends with."""
-        assert self._polls is not None
-        try:
-            await self._polls
-        except ClientError as error:
-            self._polls = None
-            return error
-        raise AssertionError("unreachable")
+        self._network.cut()
+        await self.consumer.close(timeout_ms=0)
 
     async def _poll(self) -> None:
         while True:
             records = await self.consumer.poll(timeout_ms=1_000)
             for some in records.values():
                 self.seen += [int(record.value or b"") for record in some]
+
+
+class CutNetwork:
+    """A network that can be cut, so that nothing gets out any more."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._connections: list[Connection] = []
+        self._is_cut = False
+
+    def cut(self) -> None:
+        self._is_cut = True
+        for connection in self._connections:
+            connection.abort()
+
+    async def connect(
+        self, host: str, port: int, tls: ClientTls | None = None, options: SocketOptions | None = None
+    ) -> Connection:
+        if self._is_cut:
+            raise CannotConnect(host, port, "the cable is cut")
+        connection = await self._network.connect(host, port, tls, options)
+        self._connections.append(connection)
+        return connection
+
+    async def listen(self, *args: Any, **kwargs: Any) -> Listener:
+        return await self._network.listen(*args, **kwargs)
 
 
 def play(scene: Callable[[GroupCluster], Awaitable[None]], *, seed: int = 1) -> None:
