@@ -15,7 +15,7 @@ import cordwood.testing
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.acls import Acl, AclFilter, AclOperation, AclResourceType
 from cordwood.client.admin.admin import Admin
-from cordwood.client.admin.cluster import FeatureUpdate
+from cordwood.client.admin.cluster import FeatureUpdate, UpgradeType
 from cordwood.client.admin.configs import (
     AlterOperation,
     ConfigChange,
@@ -401,6 +401,20 @@ def test_features_are_described_and_updates_checked(administer: Administer) -> N
         await admin.update_features({"group.version": update}, validate_only=True)
         with pytest.raises(BrokerError):
             await admin.update_features({"metadata.version": FeatureUpdate(version.max_supported + 1)})
+
+    administer(work)
+
+
+def test_a_feature_is_told_as_it_is_now(administer: Administer) -> None:
+    async def level(admin: Admin) -> int | None:
+        return next(feature.finalized for feature in await admin.describe_features() if feature.name == "share.version")
+
+    async def work(admin: Admin) -> None:
+        await becomes(partial(level, admin), 1)
+        await admin.update_features({"share.version": FeatureUpdate(0, UpgradeType.SAFE_DOWNGRADE)})
+        await becomes(partial(level, admin), None)
+        await admin.update_features({"share.version": FeatureUpdate(1)})
+        await becomes(partial(level, admin), 1)
 
     administer(work)
 

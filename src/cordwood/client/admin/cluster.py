@@ -4,12 +4,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cordwood import __version__
 from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import Broker
 from cordwood.client.errors import BrokerError, NetworkFailed, UnsupportedByBroker
+from cordwood.client.versions import BrokerVersions
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from cordwood.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -101,7 +104,12 @@ async def describe_controllers(client: Client) -> ClusterDescription:
 
 
 async def describe_features(client: Client) -> list[FeatureLevels]:
-    versions = (await client.any_broker()).versions
+    # Asked anew: what a connection learned when it was opened may have changed since.
+    request = ApiVersionsRequest(client_software_name="cordwood", client_software_version=__version__)
+    response = await client.ask_any(request)
+    if response.error_code != ErrorCode.NONE:
+        raise BrokerError(response.error_code)
+    versions = BrokerVersions(response)
     return [
         FeatureLevels(name, versions.finalized_features.get(name), supported.low, supported.high)
         for name, supported in sorted(versions.supported_features.items())

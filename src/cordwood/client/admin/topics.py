@@ -1,6 +1,5 @@
 """Creating, growing and deleting topics."""
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -90,9 +89,16 @@ async def until_led(client: Client, names: Collection[str], partitions: int = 0)
 
 async def until_gone(client: Client, names: Collection[str]) -> None:
     """Returns once the broker we ask has heard of the deletion."""
-    left = set(names)
-    while left := left & (await client.all_topics()).keys():
-        await asyncio.sleep(client.settings.retry_backoff_ms / 1000)
+
+    async def attempt() -> None:
+        known = await client.all_topics()
+        for name in names:
+            if name in known:
+                error = BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, "brokers still know it", f"topic {name}")
+                error.retriable = True
+                raise error
+
+    await client.retrying(attempt)
 
 
 async def delete_topics(client: Client, topics: Sequence[str | Uuid]) -> dict[str | Uuid, BrokerError | None]:
