@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     )
     from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
     from cordwood.client.offsets import ListedOffset, OffsetSpec
+    from cordwood.client.producer.bulk import BulkDelivery, BulkMetadata
     from cordwood.client.producer.deliveries import Delivery, RecordMetadata
     from cordwood.client.producer.interceptors import ProducerRecord
     from cordwood.client.producer.transactions.prepared import PreparedTxnState
@@ -175,6 +176,7 @@ _HOMES = {
     ),
     "cordwood.client.offset_types": ("OffsetAndMetadata", "OffsetAndTimestamp"),
     "cordwood.client.offsets": ("ListedOffset", "OffsetSpec"),
+    "cordwood.client.producer.bulk": ("BulkDelivery", "BulkMetadata"),
     "cordwood.client.producer.deliveries": ("Delivery", "RecordMetadata"),
     "cordwood.client.producer.interceptors": ("ProducerRecord",),
     "cordwood.client.producer.transactions.prepared": ("PreparedTxnState",),
@@ -199,6 +201,8 @@ __all__ = [
     "BadSetting",
     "BrokerError",
     "BufferExhausted",
+    "BulkDelivery",
+    "BulkMetadata",
     "CannotReachCluster",
     "ClientError",
     "Closed",

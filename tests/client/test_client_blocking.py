@@ -123,6 +123,23 @@ def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: Embedded
     assert heard == [(0, "the producer cordwood")]
 
 
+def test_many_records_are_one_call_and_one_promise(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic()
+    delivered = producer.send_many((topic, f"{number}", "key") for number in range(1000)).result(30)
+    assert delivered.record_count == 1000
+    assert delivered.last_offsets == {TopicPartition(topic, 0): 999}
+
+
+def test_columns_of_arrow_are_one_call_and_one_promise(node: EmbeddedNode, producer: Producer) -> None:
+    pa = pytest.importorskip("pyarrow")
+    topic = node.topic()
+    table = pa.table({"who": ["a", "b", "c"], "what": [b"1", b"2", None]})
+    assert producer.send_arrow(table, topic, key="who", value="what").result(30).record_count == 3
+    with consumer_of(node, topic) as consumer:
+        records = [consumer.getone() for _ in range(3)]
+    assert [(record.key, record.value) for record in records] == [(b"a", b"1"), (b"b", b"2"), (b"c", None)]
+
+
 def send_and_fail(producer: Producer, topic: str) -> None:
     with producer.transaction():
         producer.send(topic, "aborted")

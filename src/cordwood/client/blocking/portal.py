@@ -66,13 +66,17 @@ class Portal:
                 call.wait_out()
             raise
 
-    def post(self, callback: Callable[..., object], *args: object) -> None:
-        """Has the loop's thread call this soon; does not wait. Raises as `run` does."""
+    def check_fork(self) -> None:
+        """Raises `IllegalState` in a process that was forked; for who is to do something without the loop's thread."""
         if self._background.forked:
             raise IllegalState(
                 f"{self._name} was made before this process was forked, and its thread has stayed behind; "
                 "make a new one in each process"
             )
+
+    def post(self, callback: Callable[..., object], *args: object) -> None:
+        """Has the loop's thread call this soon; does not wait. Raises as `run` does."""
+        self.check_fork()
         with self._lock:
             if self._closed:
                 raise Closed(f"{self._name} is closed")

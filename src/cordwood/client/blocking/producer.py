@@ -4,18 +4,18 @@ with Producer(bootstrap_servers="localhost:9092") as producer:
     producer.send("orders", b"value", key=b"key")
 """
 
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cordwood.client.blocking.facade import Facade
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.membership.events import GroupMetadata
-from cordwood.client.errors import IllegalState
 from cordwood.client.keywords import ProducerKeywords
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.batch import Headers
+from cordwood.client.producer.bulk import BulkDelivery
 from cordwood.client.producer.deliveries import Delivery, RecordMetadata
 from cordwood.client.producer.intake import Unsent
 from cordwood.client.producer.producer import Producer as AsyncProducer
@@ -23,6 +23,11 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Event, Lock
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from cordwood.client.producer.bulk import Column
 
 
 class Producer(Facade):
@@ -65,12 +70,9 @@ class Producer(Facade):
         Waits for the topic's metadata and for room in `buffer_memory`, up to `max_block_ms` (`TimedOut`,
         `BufferExhausted`). Callbacks are called in the producer's thread.
         """
-        if self._portal.forked:
-            self._refuse_fork()
+        self._portal.check_fork()
         outcome = self._try_send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
-        if isinstance(outcome, Unsent):
-            return self._run(self._core.send_when_possible(outcome))
-        return outcome
+        return self._send_when_possible(outcome) if isinstance(outcome, Unsent) else outcome
 
     def send_and_wait(
         self,
@@ -87,6 +89,38 @@ class Producer(Facade):
         >>> producer.send_and_wait("orders", "value").offset
         """
         return self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers).result()
+
+    def send_many(self, records: Iterable[Sequence[Any]]) -> BulkDelivery:
+        """Takes them all; each is a `ProducerRecord`, or a tuple of what `send` takes, in its order. What is returned
+        is for all of them.
+
+        >>> producer.send_many(("orders", f"order {number}") for number in range(1000)).result().record_count
+        1000
+        """
+        self._portal.check_fork()
+        return self._core.send_many_from_thread(records, self._send_when_possible)
+
+    def send_arrow(
+        self,
+        batch: "pa.RecordBatch | pa.Table",
+        topic: str,
+        *,
+        key: "Column | None" = None,
+        value: "Column | None" = "value",
+        partition: "Column | int | None" = None,
+        timestamp: "Column | int | None" = None,
+        headers: "Column | None" = None,
+    ) -> BulkDelivery:
+        """Takes all rows of a table, without a Python object for each. `key`, `value` and so on are names of columns,
+        or arrays.
+
+        >>> producer.send_arrow(table, "orders", key="customer", value="payload").result().last_offsets
+        """
+        return self._run(
+            self._core.send_arrow(
+                batch, topic, key=key, value=value, partition=partition, timestamp=timestamp, headers=headers
+            )
+        )
 
     def flush(self, timeout: float | None = None) -> None:
         """Sends all that was taken without lingering, and waits until it is delivered or has failed.
@@ -167,17 +201,14 @@ class Producer(Facade):
 
     # ---- within
 
+    def _send_when_possible(self, unsent: Unsent) -> Delivery:
+        return self._run(self._core.send_when_possible(unsent))
+
     def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
         return self._core.close(timeout_s)
 
     async def _metrics(self) -> dict[str, float]:
         return self._core.metrics()
-
-    def _refuse_fork(self) -> None:
-        raise IllegalState(
-            f"{self._name} was made before this process was forked, and its thread has stayed behind; "
-            "make a new one in each process"
-        )
 
 
 async def _start(settings: ProducerSettings) -> AsyncProducer:
