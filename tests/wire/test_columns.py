@@ -225,3 +225,36 @@ def test_a_column_of_keys_goes_where_each_key_goes(room: Room, keys: list[bytes 
     column = arrow._binary_input(pa.array(keys, pa.binary()))
     chosen = memoryview(room.columns.key_partitions(column, partitions, 77)).cast("i").tolist()
     assert chosen == [77 if key is None else room.hashing.partition_for_key(key, partitions) for key in keys]
+
+
+@given(partitions=st.lists(st.integers(0, 4)))
+def test_rows_are_sorted_by_partition_and_keep_their_order(room: Room, partitions: list[int]) -> None:
+    values = [b"%d" % row for row in range(len(partitions))]
+    records = arrow.record_input(pa.array(values, pa.binary()))
+    order = room.columns.RowOrder(pa.array(partitions, pa.int32()).buffers()[1], len(partitions), 5)
+    for partition in range(5):
+        expected = [value for value, chosen in zip(values, partitions, strict=True) if chosen == partition]
+        found: list[bytes] = []
+        start, end = order.starts[partition], order.starts[partition + 1]
+        while start < end:
+            batch, written = room.columns.encode_some(records, start, end, order, max_batch_bytes=100)
+            found += [record.value for record in room.records.decode_batch(batch)]
+            start += written
+        assert found == expected
+
+
+@pytest.mark.parametrize("partition", [-1, 5])
+def test_a_row_of_a_partition_that_is_not_there_is_refused(room: Room, partition: int) -> None:
+    partitions = pa.array([0, partition], pa.int32()).buffers()[1]
+    with pytest.raises(ValueError, match=f"row 1 has partition {partition} where there are 0 to 4"):
+        room.columns.RowOrder(partitions, 2, 5)
+
+
+def test_only_records_that_are_there_are_encoded(room: Room) -> None:
+    records = arrow.record_input(pa.array([b"one", b"two"]))
+    order = room.columns.RowOrder(bytes(4), 1, 1)
+    for start, end, rows in ((2, 2, None), (0, 3, None), (-1, 1, None), (0, 1, order)):
+        with pytest.raises(ValueError, match="of 2"):
+            room.columns.encode_some(records, start, end, rows, max_batch_bytes=100)
+    with pytest.raises(ValueError, match="4 bytes for the partitions of 2 rows"):
+        room.columns.RowOrder(bytes(4), 2, 1)

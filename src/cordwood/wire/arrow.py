@@ -12,6 +12,7 @@ from cordwood.wire.columns import (
     HeaderColumns,
     HeaderInput,
     NumberInput,
+    RecordInput,
     decode_columns,
     encode_columns,
 )
@@ -73,13 +74,8 @@ def from_arrow(
     `timestamps` is one time for all records in milliseconds, or an array of int64 or of Arrow's timestamps; where it
     is null, the record has none.
     """
-    count = _count(values, keys)
     return encode_columns(
-        count,
-        None if keys is None else _binary_input(keys),
-        None if values is None else _binary_input(values),
-        _timestamp_input(timestamps, count),
-        None if headers is None else _header_input(headers),
+        *record_input(values, keys, timestamps, headers),
         max_batch_bytes=max_batch_bytes,
         codec=codec,
         level=level,
@@ -87,6 +83,23 @@ def from_arrow(
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         transactional=transactional,
+    )
+
+
+def record_input(
+    values: pa.Array | pa.ChunkedArray | None,
+    keys: pa.Array | pa.ChunkedArray | None = None,
+    timestamps: pa.Array | pa.ChunkedArray | int = NO_TIMESTAMP,
+    headers: pa.Array | pa.ChunkedArray | None = None,
+) -> RecordInput:
+    """As for `from_arrow`, for who encodes them in steps. No bytes are copied where the arrays are of one chunk."""
+    count = _count(values, keys)
+    return RecordInput(
+        count,
+        None if keys is None else _binary_input(keys),
+        None if values is None else _binary_input(values),
+        _timestamp_input(timestamps, count),
+        None if headers is None else _header_input(headers),
     )
 
 

@@ -73,7 +73,6 @@ class BatchBuilder:
         count = self.writer.count
         if count == 0:
             raise ValueError("a batch needs a record")
-        uncompressed_size = self.writer.size()
         return SealedBatch(
             seal(
                 self.writer.batch(),
@@ -89,21 +88,18 @@ class BatchBuilder:
                 count=count,
                 codec=codec,
                 level=level,
-            ),
-            uncompressed_size,
+            )
         )
 
 
 class SealedBatch:
     """A whole batch, which can be stamped for whoever sends it as often as needed; its records are not touched."""
 
-    def __init__(self, batch: bytearray, uncompressed_size: int) -> None:
+    def __init__(self, batch: bytearray) -> None:
         self._batch = batch
         header = read_header(batch)
         self.count: int = header.count
         self.size: int = header.size
-        self.uncompressed_size = uncompressed_size
-        """Before compression, with the header; -1 where nobody knows."""
         self._stamp: tuple[int, int, int, bool] = (
             header.producer_id,
             header.producer_epoch,

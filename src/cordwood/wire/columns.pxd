@@ -112,9 +112,21 @@ cdef class HeaderInput:
     cdef readonly int64_t record_count
 
 
+@cython.final
+cdef class RowOrder:
+    cdef readonly int64_t count
+    cdef readonly list starts
+    cdef bytearray row_bytes
+    cdef long long* rows
+
+    @cython.locals(starts=list, following=list, partition_count=int64_t, partition=int, row=int64_t, position=int64_t)
+    cdef int sort(self, const int[::1] partitions) except -1
+
+
 @cython.locals(
     base_timestamp=int64_t,
     index=int64_t,
+    row=int64_t,
     timestamp=int64_t,
     key_size=int64_t,
     value_size=int64_t,
@@ -123,8 +135,9 @@ cdef class HeaderInput:
 )
 cdef _fill(
     RecordWriter writer,
-    int64_t done,
-    int64_t count,
+    int64_t start,
+    int64_t end,
+    RowOrder order,
     BinaryInput keys,
     BinaryInput values,
     NumberInput timestamps,

@@ -393,6 +393,53 @@ class HeaderInput:
         self.record_count = starts.length - 1
 
 
+class RecordInput(NamedTuple):
+    """The columns of records that are to be encoded."""
+
+    record_count: int
+    keys: BinaryInput | None
+    values: BinaryInput | None
+    timestamps: NumberInput
+    headers: HeaderInput | None = None
+
+
+class RowOrder:
+    """Rows sorted by their partitions, and within each in their own order."""
+
+    rows: Any
+
+    def __init__(self, partitions: Buffer, count: int, partition_count: int) -> None:
+        """`partitions` has an int32 for each row, from 0 up to the number of partitions."""
+        if len(partitions) < 4 * count:
+            raise ValueError(f"{len(partitions)} bytes for the partitions of {count} rows")
+        self.count = count
+        self.row_bytes = bytearray(8 * count)
+        if cython.compiled:
+            self.rows = cython.cast(cython.p_longlong, PyByteArray_AsString(self.row_bytes))
+        else:
+            self.rows = memoryview(self.row_bytes).cast("q")
+        self.starts = [0] * (partition_count + 1)
+        """Where the rows of each partition begin; one more, for the end."""
+        self.sort(memoryview(partitions).cast("B")[: 4 * count].cast("i"))
+
+    def sort(self, partitions: Any) -> None:
+        starts = self.starts
+        partition_count = len(starts) - 1
+        for row in range(self.count):
+            partition = partitions[row]
+            if partition < 0 or partition >= partition_count:
+                raise ValueError(f"row {row} has partition {partition} where there are 0 to {partition_count - 1}")
+            starts[partition + 1] += 1
+        for partition in range(partition_count):
+            starts[partition + 1] += starts[partition]
+        following = list(starts)
+        for row in range(self.count):
+            partition = partitions[row]
+            position = following[partition]
+            self.rows[position] = row
+            following[partition] = position + 1
+
+
 def encode_columns(
     count: int,
     keys: BinaryInput | None,
@@ -412,61 +459,110 @@ def encode_columns(
 
     As a producer sends them: every batch starts at offset 0, and sequence numbers go on from batch to batch.
     """
-    for column in (keys, values, timestamps):
-        if column is not None and column.length != count:
-            raise ValueError(f"a column of {column.length} values for {count} records")
-    if headers is not None and headers.record_count != count:
-        raise ValueError(f"headers of {headers.record_count} records for {count}")
+    records = RecordInput(count, keys, values, timestamps, headers)
+    check_lengths(records)
     batches = []
     done = 0
     while done < count:
-        writer = RecordWriter()
-        written, base_timestamp = _fill(writer, done, count, keys, values, timestamps, headers, max_batch_bytes)
-        batches.append(
-            seal(
-                writer.batch(),
-                base_offset=0,
-                last_offset_delta=written - 1,
-                leader_epoch=-1,
-                attributes=TRANSACTIONAL_BIT if transactional else 0,
-                base_timestamp=base_timestamp,
-                max_timestamp=writer.max_timestamp,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                base_sequence=base_sequence if base_sequence < 0 else (base_sequence + done) % 2**31,
-                count=written,
-                codec=codec,
-                level=level,
-            )
+        batch, written = encode_some(
+            records,
+            done,
+            count,
+            max_batch_bytes=max_batch_bytes,
+            codec=codec,
+            level=level,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence if base_sequence < 0 else (base_sequence + done) % 2**31,
+            transactional=transactional,
         )
+        batches.append(batch)
         done += written
     return batches
 
 
+def check_lengths(records: RecordInput) -> None:
+    for column in (records.keys, records.values, records.timestamps):
+        if column is not None and column.length != records.record_count:
+            raise ValueError(f"a column of {column.length} values for {records.record_count} records")
+    if records.headers is not None and records.headers.record_count != records.record_count:
+        raise ValueError(f"headers of {records.headers.record_count} records for {records.record_count}")
+
+
+def encode_some(
+    records: RecordInput,
+    start: int,
+    end: int,
+    order: RowOrder | None = None,
+    *,
+    max_batch_bytes: int,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+) -> tuple[bytearray, int]:
+    """One batch of the records from `start` on (in another order, if one is given), and how many went into it: one at
+    least, and no more than fit before `end`. The lengths of the columns must have been checked."""
+    if not 0 <= start < end <= records.record_count or (order is not None and order.count != records.record_count):
+        raise ValueError(f"records {start} to {end} of {records.record_count}")
+    writer = RecordWriter()
+    written, base_timestamp = _fill(
+        writer,
+        start,
+        end,
+        order,
+        records.keys,
+        records.values,
+        records.timestamps,
+        records.headers,
+        max_batch_bytes,
+    )
+    batch = seal(
+        writer.batch(),
+        base_offset=0,
+        last_offset_delta=written - 1,
+        leader_epoch=-1,
+        attributes=TRANSACTIONAL_BIT if transactional else 0,
+        base_timestamp=base_timestamp,
+        max_timestamp=writer.max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=written,
+        codec=codec,
+        level=level,
+    )
+    return batch, written
+
+
 def _fill(
     writer: RecordWriter,
-    done: int,
-    count: int,
+    start: int,
+    end: int,
+    order: RowOrder | None,
     keys: BinaryInput | None,
     values: BinaryInput | None,
     timestamps: NumberInput,
     headers: HeaderInput | None,
     max_batch_bytes: int,
 ) -> tuple[int, int]:
-    """Writes records from `done` on until the batch is full; how many (one at least), and the first one's time."""
-    base_timestamp = timestamps.get(done)
-    index = done
-    while index < count:
-        timestamp = timestamps.get(index)
+    """Writes records from `start` on until the batch is full; how many (one at least), and the first one's time."""
+    base_timestamp = timestamps.get(start if order is None else order.rows[start])
+    index = start
+    while index < end:
+        row = index if order is None else order.rows[index]
+        timestamp = timestamps.get(row)
         if timestamp < -1:  # which means none
-            raise ValueError(f"negative timestamp {timestamp} of record {index}")
-        key_size = keys.find(index) if keys is not None else -1
-        value_size = values.find(index) if values is not None else -1
-        headers_size = _headers_size(writer, headers, index) if headers is not None else 1
+            raise ValueError(f"negative timestamp {timestamp} of record {row}")
+        key_size = keys.find(row) if keys is not None else -1
+        value_size = values.find(row) if values is not None else -1
+        headers_size = _headers_size(writer, headers, row) if headers is not None else 1
         size = writer.field_size(key_size) + writer.field_size(value_size) + headers_size
-        if index > done and writer.size_with(size) > max_batch_bytes:
+        if index > start and writer.size_with(size) > max_batch_bytes:
             break
-        writer.start(timestamp, base_timestamp, index - done, size)
+        writer.start(timestamp, base_timestamp, index - start, size)
         writer.varint(key_size)
         if keys is not None:
             writer.copy(keys.contents, keys.start, key_size)
@@ -474,11 +570,11 @@ def _fill(
         if values is not None:
             writer.copy(values.contents, values.start, value_size)
         if headers is not None:
-            _write_headers(writer, headers, index)
+            _write_headers(writer, headers, row)
         else:
             writer.varint(0)
         index += 1
-    return index - done, base_timestamp
+    return index - start, base_timestamp
 
 
 def _headers_size(writer: RecordWriter, headers: HeaderInput, index: int) -> int:

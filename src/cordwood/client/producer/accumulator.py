@@ -55,6 +55,7 @@ class Accumulator:
         """`wake` is called when the sender should ask `ready`. `new_event` makes what threads wait with for
         deliveries; None where nobody may block."""
         self.pool = BufferPool(settings.buffer_memory)
+        self.new_event = new_event
         self._packing = Packing(
             # So that what fits into a batch need not be held against the other limits.
             max(0, min(settings.batch_size, settings.max_request_size, settings.buffer_memory)),

@@ -50,7 +50,6 @@ class ProducerBatch:
         "_append",
         "_builder",
         "_count",
-        "_outcome",
         "_packing",
         "_sealed",
         "_size_bytes",
@@ -63,6 +62,7 @@ class ProducerBatch:
         "is_flushed",
         "is_released",
         "not_before_s",
+        "outcome",
         "partition",
         "place",
     )
@@ -93,7 +93,7 @@ class ProducerBatch:
         self.is_released = False
         self.is_closed = sealed is not None
         self._packing = packing
-        self._outcome = Outcome(partition, packing.new_event)
+        self.outcome = Outcome(partition, packing.new_event)
         self._builder = BatchBuilder(packing.limit_bytes) if sealed is None else None
         self._append = self._builder.append if self._builder is not None else _refuse
         self._sealed = sealed
@@ -106,7 +106,7 @@ class ProducerBatch:
         if index == FULL:
             return None
         return Delivery(
-            self._outcome,
+            self.outcome,
             index,
             timestamp_ms,
             -1 if key is None else len(key),
@@ -132,7 +132,7 @@ class ProducerBatch:
 
     @property
     def is_done(self) -> bool:
-        return self._outcome.is_done
+        return self.outcome.is_done
 
     def close(self) -> None:
         """Nothing is appended from now on."""
@@ -149,20 +149,16 @@ class ProducerBatch:
     def complete(self, base_offset: int, log_append_time_ms: int) -> None:
         """Every record has its metadata; -1 where the broker did not say. Once: either this or `fail`."""
         self._let_go()
-        self._outcome.complete(base_offset, log_append_time_ms)
+        self.outcome.complete(base_offset, log_append_time_ms)
 
     def fail(self, error: ClientError, errors: Mapping[int, ClientError] = _NO_ERRORS) -> None:
         """`errors` has those of single records, by their index, where the broker says that they are to blame."""
         self._let_go()
-        self._outcome.fail(error, errors)
+        self.outcome.fail(error, errors)
 
     def on_done(self, callback: "Callable[[ProducerBatch], object]") -> None:
         """Called once when it is completed or failed, at once if it is; one that was split, when all parts are."""
-        self._outcome.on_done(partial(callback, self))
-
-    def delivery(self) -> Delivery:
-        """Of its first record."""
-        return Delivery(self._outcome, 0, -1, -1, -1)
+        self.outcome.on_done(partial(callback, self))
 
     def split(self) -> "list[ProducerBatch]":
         """Two that hold its records in order and complete them in its place. One record cannot be split.
@@ -190,7 +186,7 @@ class ProducerBatch:
         self._let_go()
         self.held_bytes = 0
         self.is_released = True
-        self._outcome.divide(((0, parts[0]._outcome), (middle, parts[1]._outcome)))
+        self.outcome.divide(((0, parts[0].outcome), (middle, parts[1].outcome)))
         return parts
 
     def _seal(self) -> SealedBatch:

@@ -7,7 +7,7 @@ metadata = producer.send("orders", b"...").result(10)    # cordwood: blocks up t
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -49,28 +49,28 @@ NewEvent = Callable[[], Event]
 class Delivery:
     """Of one record. Where it is awaited and the record is not delivered, the reason is raised: a `ClientError`."""
 
-    __slots__ = ("_index", "_key_size", "_outcome", "_timestamp_ms", "_value_size")
+    __slots__ = ("_key_size", "_timestamp_ms", "_value_size", "index", "outcome")
 
     def __init__(self, outcome: "Outcome", index: int, timestamp_ms: int, key_size: int, value_size: int) -> None:
-        self._outcome = outcome
-        self._index = index
+        self.outcome = outcome
+        self.index = index
         self._timestamp_ms = timestamp_ms
         self._key_size = key_size
         self._value_size = value_size
 
     def done(self) -> bool:
-        return self._outcome.of(self._index)[0].is_done
+        return self.outcome.of(self.index)[0].is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Blocks until the record is delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
         error = self.exception(timeout)
         if error is not None:
             raise error
-        outcome, index = self._outcome.of(self._index)
+        outcome, index = self.outcome.of(self.index)
         return RecordMetadata(
             outcome.partition.topic,
             outcome.partition.partition,
-            UNKNOWN if outcome.base_offset == UNKNOWN else outcome.base_offset + index,
+            outcome.offset_of(index),
             self._timestamp_ms if outcome.log_append_time_ms == UNKNOWN else outcome.log_append_time_ms,
             self._key_size,
             self._value_size,
@@ -78,25 +78,25 @@ class Delivery:
 
     def exception(self, timeout: float | None = None) -> ClientError | None:
         """Blocks like `result`; None when the record is delivered."""
-        outcome, index = self._outcome.of(self._index)
+        outcome, index = self.outcome.of(self.index)
         if not outcome.is_done:
             outcome.wait(timeout, index)
-            outcome, index = self._outcome.of(self._index)
+            outcome, index = self.outcome.of(self.index)
         return outcome.error_of(index)
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
         """Called once, when the record is delivered or given up; at once if it is. Those of a partition are called in
         the order of its records. The sync client calls them in its own thread: they must not block."""
-        self._outcome.on_done(partial(callback, self), self._index)
+        self.outcome.on_done(partial(callback, self), self.index)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        outcome, index = self._outcome.of(self._index)
+        outcome, index = self.outcome.of(self.index)
         if not outcome.is_done:
             yield from outcome.future(index)
         return self.result()
 
     def __repr__(self) -> str:
-        outcome, index = self._outcome.of(self._index)
+        outcome, index = self.outcome.of(self.index)
         state = "waits" if not outcome.is_done else outcome.error_of(index) or "delivered"
         return f"<Delivery to {outcome.partition}: {state}>"
 
@@ -110,6 +110,7 @@ class Outcome:
 
     __slots__ = (
         "_errors",
+        "_first_unfinished",
         "_new_event",
         "_parts",
         "_waiting",
@@ -129,7 +130,18 @@ class Outcome:
         self._errors: Mapping[int, ClientError] = {}
         self._new_event = new_event
         self._parts: Sequence[tuple[int, Outcome]] = ()
+        self._first_unfinished = 0
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
+
+    @classmethod
+    def of_all(cls, outcomes: "Sequence[Outcome]", new_event: NewEvent | None) -> "Outcome":
+        """One that is done when all of them are."""
+        whole = cls(outcomes[0].partition if outcomes else TopicPartition("", UNKNOWN), new_event)
+        if outcomes:
+            whole.divide([(0, outcome) for outcome in outcomes])
+        else:
+            whole.complete(UNKNOWN, UNKNOWN)
+        return whole
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> None:
         assert not self.is_done
@@ -167,12 +179,23 @@ class Outcome:
     def error_of(self, index: int) -> ClientError | None:
         return self._errors.get(index, self.error)
 
+    def errors(self) -> Iterator[ClientError]:
+        """Of the batch, or of its parts."""
+        if self.error is not None:
+            yield self.error
+        for _, part in self._parts:
+            yield from part.errors()
+
+    def offset_of(self, index: int) -> int:
+        outcome, index = self.of(index)
+        return UNKNOWN if outcome.base_offset == UNKNOWN else outcome.base_offset + index
+
     def on_done(self, callback: Callable[[], object], index: int = _WHOLE_BATCH) -> None:
         self._waiting.append((index, callback))
         if self.is_done or self._parts:
             self._tell()
 
-    def wait(self, timeout_s: float | None, index: int) -> None:
+    def wait(self, timeout_s: float | None, index: int = _WHOLE_BATCH) -> None:
         if timeout_s is not None and timeout_s <= 0:
             raise TimedOut(f"a record to {self.partition} is not delivered yet")
         if self._new_event is None:
@@ -182,7 +205,7 @@ class Outcome:
         if not event.wait(timeout_s):
             raise TimedOut(f"a record to {self.partition} is not delivered after {timeout_s:g} s")
 
-    def future(self, index: int) -> "asyncio.Future[None]":
+    def future(self, index: int = _WHOLE_BATCH) -> "asyncio.Future[None]":
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if self._new_event is None:
@@ -193,7 +216,12 @@ class Outcome:
         return future
 
     def _part_done(self) -> None:
-        if all(part.is_done for _, part in self._parts):
+        at = self._first_unfinished
+        while at < len(self._parts) and self._parts[at][1].is_done:
+            at += 1
+        # Should another thread have come further, this is only a little more to do for the next.
+        self._first_unfinished = at
+        if at == len(self._parts):
             self.is_done = True
             self._tell()
 

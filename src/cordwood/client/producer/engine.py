@@ -11,6 +11,7 @@ from cordwood.client.client import Client
 from cordwood.client.errors import ClientError, TimedOut
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
+from cordwood.client.producer.bulk import BulkIntake
 from cordwood.client.producer.intake import Intake
 from cordwood.client.producer.metrics import ProducerMetrics
 from cordwood.client.producer.partitioners import partitioner_for
@@ -64,15 +65,25 @@ class Engine:
         self._sending = SendingLoop(
             client, self._sender, accumulator, settings, lock=lock, on_progress=self._progressed
         )
+        partitioner = partitioner_for(settings, accumulator, random)
         self.intake = Intake(
             settings,
             client,
             accumulator,
-            partitioner_for(settings, accumulator, random),
+            partitioner,
             transactions=machine,
             lock=lock,
             clock=clock,
             metrics=self._metrics,
+            wake_transactions=self._wake_driver,
+        )
+        self.bulk = BulkIntake(
+            settings,
+            accumulator,
+            partitioner,
+            transactions=machine,
+            lock=lock,
+            clock=clock,
             wake_transactions=self._wake_driver,
         )
         self.transaction_calls: TransactionCalls | None = None

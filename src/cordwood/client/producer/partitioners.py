@@ -66,11 +66,11 @@ class DefaultPartitioner:
         self._stick_bytes = stick_bytes
         self._leave_bytes = stick_bytes - _NEARLY_BYTES
         self._is_adaptive = is_adaptive
-        self._ignores_keys = ignores_keys
+        self.ignores_keys = ignores_keys
         self._sticky: dict[str, _Sticky] = {}
 
     def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
-        if key is not None and not self._ignores_keys:
+        if key is not None and not self.ignores_keys:
             return partition_for_key(key, len(topic.partitions))
         size_bytes = _RECORD_OVERHEAD_BYTES
         if key is not None:

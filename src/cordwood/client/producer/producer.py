@@ -7,10 +7,10 @@ async with Producer(ProducerSettings(), parse_bootstrap("localhost:9092"), netwo
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
@@ -19,6 +19,7 @@ from cordwood.client.errors import ClientError, Closed, FatalTransactionError, I
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import Headers, RecordMetadata
+from cordwood.client.producer.bulk import BulkDelivery, Column, Columns, arguments
 from cordwood.client.producer.deliveries import Delivery, NewEvent
 from cordwood.client.producer.engine import Engine
 from cordwood.client.producer.intake import Unsent
@@ -29,6 +30,9 @@ from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
 from cordwood.wire.compression import Codec
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 _log = logging.getLogger(__name__)
 
@@ -166,6 +170,56 @@ class Producer:
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
         return await self._running().intake.send_when_possible(unsent)
+
+    async def send_many(self, records: Iterable[Sequence[Any]]) -> BulkDelivery:
+        """Each is a `ProducerRecord`, or a tuple of what `send` takes, in its order: (topic, value, key) and so on. What
+        is returned is for all of them.
+
+        Raises as `send` does, at the first record that cannot be taken; those before it are sent.
+        """
+        engine = self._running()
+        gathering = engine.bulk.gathering()
+        for record in records:
+            outcome = engine.intake.try_send(*arguments(record))
+            if isinstance(outcome, Unsent):
+                outcome = await self.send_when_possible(outcome)
+            elif self._should_yield:
+                self._should_yield = False
+                await asyncio.sleep(0)
+            gathering.add(outcome)
+        return gathering.delivery()
+
+    def send_many_from_thread(
+        self, records: Iterable[Sequence[Any]], send_when_possible: Callable[[Unsent], Delivery]
+    ) -> BulkDelivery:
+        """As `send_many`, in a thread of the application, which waits by `send_when_possible`."""
+        engine = self._running()
+        gathering = engine.bulk.gathering()
+        for record in records:
+            outcome = engine.intake.try_send(*arguments(record))
+            gathering.add(send_when_possible(outcome) if isinstance(outcome, Unsent) else outcome)
+        return gathering.delivery()
+
+    async def send_arrow(
+        self,
+        batch: "pa.RecordBatch | pa.Table",
+        topic: str,
+        *,
+        key: "Column | None" = None,
+        value: "Column | None" = "value",
+        partition: "Column | int | None" = None,
+        timestamp: "Column | int | None" = None,
+        headers: "Column | None" = None,
+    ) -> BulkDelivery:
+        """Takes all rows, as there is room for them. Each of the others is a column of the batch, by its name, or an
+        array of the same length: keys and values are bytes or text, partitions whole numbers, timestamps milliseconds
+        or Arrow's own, headers lists of (key, value). Serializers and interceptors are not asked.
+
+        Where no partition is given, keys decide as in `send`; without keys whole batches go to one partition each.
+        """
+        engine = self._running()
+        columns = Columns(batch, key, value, partition, timestamp, headers)
+        return await engine.bulk.send_arrow(await engine.intake.known_topic(topic), columns)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Sends all that was taken without lingering, and waits until it is delivered or has failed.

@@ -1,0 +1,313 @@
+"""Many records in one call: an iterable of them, or Arrow columns, which become batches without an object per record.
+
+delivery = await producer.send_arrow(table, "orders", key="customer", value="payload")
+print((await delivery).record_count)
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.errors import BadSetting, BufferExhausted, ClientError
+from cordwood.client.producer.accumulator import Accumulator
+from cordwood.client.producer.batch import ProducerBatch
+from cordwood.client.producer.deliveries import Delivery, NewEvent, Outcome
+from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transactions.machine import Transactions
+from cordwood.runtime.clock import Clock
+from cordwood.wire.batch_builder import SealedBatch
+from cordwood.wire.compression import Codec
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from cordwood.wire.columns import RecordInput, RowOrder
+
+Column: TypeAlias = "str | pa.Array | pa.ChunkedArray"
+"""The name of a column of the batch, or an array as long as it."""
+
+BATCH_BYTES = 256 * 1024
+"""What columns are cut into, where `batch_size` is less: who has them all at hand need not send small batches."""
+_NO_KEY = 0
+# After a topic: value, key, partition, timestamp_ms, headers.
+_REST = (None, None, None, None, ())
+_DEFAULTS = ((), *(_REST[given:] for given in range(len(_REST) + 1)))
+
+
+class BulkMetadata(NamedTuple):
+    """Where many records are now."""
+
+    record_count: int
+    last_offsets: dict[TopicPartition, int]
+    """The highest offset of them in each partition; -1 where the broker did not say."""
+
+
+class BulkDelivery:
+    """Of all records of a call: done when each of them is. Where one is not delivered, the first reason is raised."""
+
+    __slots__ = ("_outcome", "_outcomes", "record_count")
+
+    def __init__(self, outcomes: Sequence[tuple[Outcome, int]], record_count: int, whole: Outcome) -> None:
+        self.record_count = record_count
+        self._outcomes = outcomes
+        self._outcome = whole
+
+    def done(self) -> bool:
+        return self._outcome.is_done
+
+    def result(self, timeout: float | None = None) -> BulkMetadata:
+        """Blocks until all are delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        last_offsets: dict[TopicPartition, int] = {}
+        for outcome, last in self._outcomes:
+            offset = outcome.offset_of(last)
+            last_offsets[outcome.partition] = max(offset, last_offsets.get(outcome.partition, -1))
+        return BulkMetadata(self.record_count, last_offsets)
+
+    def exception(self, timeout: float | None = None) -> ClientError | None:
+        if not self._outcome.is_done:
+            self._outcome.wait(timeout)
+        return next((error for outcome, _ in self._outcomes for error in outcome.errors()), None)
+
+    def add_done_callback(self, callback: "Callable[[BulkDelivery], object]") -> None:
+        """Called once, when all records are delivered or given up; at once if they are."""
+        self._outcome.on_done(lambda: callback(self))
+
+    def __await__(self) -> Generator[Any, None, BulkMetadata]:
+        if not self._outcome.is_done:
+            yield from self._outcome.future()
+        return self.result()
+
+
+class Gathering:
+    """Records of a call that were taken already."""
+
+    def __init__(self, new_event: NewEvent | None = None) -> None:
+        self._new_event = new_event
+        self._record_count = 0
+        self._lasts: dict[Outcome, int] = {}
+
+    def add(self, delivery: Delivery) -> None:
+        self._record_count += 1
+        # Later records of a batch have higher indexes.
+        self._lasts[delivery.outcome] = delivery.index
+
+    def add_batch(self, batch: ProducerBatch) -> None:
+        self._record_count += batch.record_count
+        self._lasts[batch.outcome] = batch.record_count - 1
+
+    def delivery(self) -> BulkDelivery:
+        outcomes = list(self._lasts.items())
+        return BulkDelivery(
+            outcomes, self._record_count, Outcome.of_all([each for each, _ in outcomes], self._new_event)
+        )
+
+
+def arguments(record: Sequence[Any]) -> tuple[Any, ...]:
+    """Of `Intake.try_send`, from a record that may leave out the last of them."""
+    return (*record, *_DEFAULTS[len(record)])
+
+
+class Columns(NamedTuple):
+    """What `send_arrow` is given: of each, a column or what stands for it."""
+
+    batch: "pa.RecordBatch | pa.Table"
+    key: "Column | None"
+    value: "Column | None"
+    partition: "Column | int | None"
+    timestamp: "Column | int | None"
+    headers: "Column | None"
+
+
+class BulkIntake:
+    """As `Intake`, for whole batches: the topic is known already, and serializers and interceptors are not asked."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        accumulator: Accumulator,
+        partitioner: Partitioner,
+        *,
+        transactions: Transactions | None,
+        lock: AbstractContextManager[Any],
+        clock: Clock,
+        wake_transactions: Callable[[], object],
+    ) -> None:
+        self._accumulator = accumulator
+        self._partitioner = partitioner
+        self._transactions = transactions
+        self._lock = lock
+        self._clock = clock
+        self._wake_transactions = wake_transactions
+        self._max_block_s = settings.max_block_ms / 1000
+        self._codec = Codec[settings.compression_type.upper()]
+        self._level = settings.compression_level
+        self._batch_bytes = min(
+            max(settings.batch_size, BATCH_BYTES), settings.max_request_size, max(1, settings.buffer_memory // 4)
+        )
+        self._loop = asyncio.get_running_loop()
+
+    def gathering(self) -> Gathering:
+        return Gathering(self._accumulator.new_event)
+
+    async def send_arrow(self, topic: Topic, columns: Columns) -> BulkDelivery:
+        gathering = self.gathering()
+        for partition, sealed in self.batches(topic, columns):
+            gathering.add_batch(await self._append(topic, partition, sealed))
+            # The sending task has something to do now.
+            await asyncio.sleep(0)
+        return gathering.delivery()
+
+    def batches(self, topic: Topic, columns: Columns) -> Iterator[tuple[int, SealedBatch]]:
+        """Each with its partition. One after the other, so that no more is in memory than is being sent."""
+        from cordwood.wire.arrow import record_input
+        from cordwood.wire.columns import check_lengths
+
+        try:
+            records = record_input(
+                _array(columns, columns.value),
+                _array(columns, columns.key),
+                self._timestamps(columns),
+                _array(columns, columns.headers),
+            )
+            check_lengths(records)
+            order = self._order(topic, columns, records)
+        except ValueError as error:
+            raise BadSetting(str(error)) from error
+        if order is None:
+            yield from self._in_a_row(topic, columns.partition, records)
+        else:
+            yield from self._in_turns(records, order)
+
+    def _order(self, topic: Topic, columns: Columns, records: "RecordInput") -> "RowOrder | None":
+        """Which rows go to which partition; None if that is not a matter of rows."""
+        from cordwood.wire.columns import RowOrder, key_partitions
+
+        count = len(topic.partitions)
+        if isinstance(columns.partition, int):
+            if not 0 <= columns.partition < count:
+                raise BadSetting(f"topic {topic.name} has no partition {columns.partition}; it has 0 to {count - 1}")
+            return None
+        if columns.partition is not None:
+            return RowOrder(_int32(_array(columns, columns.partition)), records.record_count, count)
+        if isinstance(self._partitioner, DefaultPartitioner):
+            if records.keys is None or self._partitioner.ignores_keys:
+                return None
+            with self._lock:
+                keyless = self._partitioner.keyless(topic, _NO_KEY, self._loop.time())
+            return RowOrder(key_partitions(records.keys, count, keyless), records.record_count, count)
+        return RowOrder(self._ask_partitioner(topic, columns, records.record_count), records.record_count, count)
+
+    def _ask_partitioner(self, topic: Topic, columns: Columns, count: int) -> bytes:
+        """One that is asked for each record."""
+        import pyarrow as pa
+
+        keys = _array(columns, columns.key)
+        listed: Sequence[Any] = [None] * count if keys is None else keys.cast(pa.binary()).to_pylist()
+        now_s = self._loop.time()
+        chosen = [self._partitioner.partition(topic, key, None, now_s) for key in listed]
+        return _int32(pa.array(chosen, pa.int32()))
+
+    def _in_a_row(self, topic: Topic, partition: Any, records: "RecordInput") -> Iterator[tuple[int, SealedBatch]]:
+        """To one partition, or each batch to where the partitioner would have records without a key go."""
+        done = 0
+        while done < records.record_count:
+            sealed, written = self._encode(records, done, records.record_count, None)
+            done += written
+            yield (self._keyless(topic, sealed.size) if partition is None else partition), sealed
+
+    def _keyless(self, topic: Topic, size_bytes: int) -> int:
+        assert isinstance(self._partitioner, DefaultPartitioner)
+        with self._lock:
+            return self._partitioner.keyless(topic, size_bytes, self._loop.time())
+
+    def _in_turns(self, records: "RecordInput", order: "RowOrder") -> Iterator[tuple[int, SealedBatch]]:
+        """A batch of each partition in turn, so that all brokers have something to do."""
+        left = {
+            partition: (start, end)
+            for partition, (start, end) in enumerate(zip(order.starts, order.starts[1:], strict=False))
+            if start < end
+        }
+        while left:
+            for partition, (start, end) in list(left.items()):
+                sealed, written = self._encode(records, start, end, order)
+                if start + written == end:
+                    del left[partition]
+                else:
+                    left[partition] = (start + written, end)
+                yield partition, sealed
+
+    def _encode(
+        self, records: "RecordInput", start: int, end: int, order: "RowOrder | None"
+    ) -> tuple[SealedBatch, int]:
+        from cordwood.wire.columns import encode_some
+
+        try:
+            batch, written = encode_some(
+                records, start, end, order, max_batch_bytes=self._batch_bytes, codec=self._codec, level=self._level
+            )
+        except ValueError as error:
+            raise BadSetting(str(error)) from error
+        return SealedBatch(batch), written
+
+    async def _append(self, topic: Topic, partition: int, sealed: SealedBatch) -> ProducerBatch:
+        """Waits for room up to `max_block_ms`, in turn with everybody else."""
+        target = TopicPartition(topic.name, partition)
+        granted = asyncio.Event()
+        with self._lock:
+            if self._transactions is not None and self._transactions.add_partition(target):
+                self._wake_transactions()
+            batch = self._accumulator.append_batch(target, sealed, self._loop.time())
+            if batch is not None:
+                return batch
+            reservation = self._accumulator.reserve_batch(sealed, granted.set)
+        try:
+            async with asyncio.timeout(self._max_block_s):
+                await granted.wait()
+            with self._lock:
+                batch = self._accumulator.append_batch(target, sealed, self._loop.time(), reservation)
+            assert batch is not None
+            return batch
+        except TimeoutError:
+            raise BufferExhausted(
+                f"no room for a batch of topic {topic.name} within {self._max_block_s:g} s (max_block_ms): "
+                f"{self._accumulator.pool.total_bytes} bytes wait to be sent (buffer_memory)"
+            ) from None
+        finally:
+            with self._lock:
+                reservation.cancel()
+
+    def _timestamps(self, columns: Columns) -> Any:
+        if columns.timestamp is None:
+            return self._clock.now_ms()
+        return columns.timestamp if isinstance(columns.timestamp, int) else _array(columns, columns.timestamp)
+
+
+def _array(columns: Columns, column: "Column | None") -> Any:
+    if not isinstance(column, str):
+        return column
+    if column not in columns.batch.schema.names:
+        raise BadSetting(f"there is no column {column}; there are {', '.join(columns.batch.schema.names)}")
+    return columns.batch.column(column)
+
+
+def _int32(array: Any) -> bytes:
+    import pyarrow as pa
+
+    if array.null_count:
+        raise ValueError("the column of partitions has nulls")
+    try:
+        numbers = array.cast(pa.int32())
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"the column of partitions: {error}") from error
+    if isinstance(numbers, pa.ChunkedArray):
+        numbers = numbers.combine_chunks()
+    if isinstance(numbers, pa.ChunkedArray):
+        numbers = numbers.chunk(0) if numbers.num_chunks else pa.array([], pa.int32())
+    contents = numbers.buffers()[1]
+    return b"" if contents is None else bytes(contents.slice(numbers.offset * 4, len(numbers) * 4))

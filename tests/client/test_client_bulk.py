@@ -1,0 +1,204 @@
+"""Many records in one call, on a node: each arrives once, where it belongs, within the producer's memory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+import cordwood.testing
+from cordwood import BadSetting, Consumer, Producer, RecordTooLarge, TopicPartition
+from cordwood.client.producer.interceptors import ProducerRecord
+from cordwood.testing.embedded import EmbeddedNode
+from cordwood.wire.hashing import partition_for_key
+
+Rows = dict[int, list[tuple[bytes | None, bytes | None]]]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EmbeddedNode]:
+    with cordwood.testing.node() as node:
+        yield node
+
+
+@pytest.fixture
+def producer(node: EmbeddedNode) -> Iterator[Producer]:
+    with Producer(bootstrap_servers=node.bootstrap) as producer:
+        yield producer
+
+
+def read(node: EmbeddedNode, topic: str, partitions: int, **settings: Any) -> dict[int, list[Any]]:
+    """All records of a topic, by partition."""
+    found: dict[int, list[Any]] = {index: [] for index in range(partitions)}
+    with Consumer(bootstrap_servers=node.bootstrap, **settings) as consumer:
+        assigned = [TopicPartition(topic, index) for index in range(partitions)]
+        consumer.assign(assigned)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(assigned)
+        while any(consumer.position(each) < ends[each] for each in assigned):
+            for partition, records in consumer.poll(1.0).items():
+                found[partition.partition] += records
+    return found
+
+
+def pairs(found: dict[int, list[Any]]) -> Rows:
+    return {index: [(record.key, record.value) for record in records] for index, records in found.items()}
+
+
+def table(count: int) -> pa.Table:
+    return pa.table(
+        {
+            "customer": pa.array(
+                [None if number % 10 == 0 else b"customer %d" % (number % 37) for number in range(count)]
+            ),
+            "value": pa.array([f"order {number}" for number in range(count)]),
+            "shard": pa.array([number % 3 for number in range(count)], pa.int64()),
+            "at": pa.array([1000 + number for number in range(count)], pa.timestamp("ms")),
+        }
+    )
+
+
+def test_many_records_are_promised_together(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic(partitions=2)
+    records: list[Any] = [
+        (topic, "plain"),
+        (topic, "with a key", "key"),
+        ProducerRecord(topic, "all", "key", 1, 12345, [("h", b"1")]),
+    ]
+    delivery = producer.send_many(records)
+    metadata = delivery.result(30)
+    assert metadata.record_count == delivery.record_count == 3
+    found = read(node, topic, 2)
+    assert sum(len(records) for records in found.values()) == 3
+    assert found[1][-1].timestamp == 12345
+    assert metadata.last_offsets == {
+        TopicPartition(topic, index): len(records) - 1 for index, records in found.items() if records
+    }
+
+
+def test_no_records_are_delivered_at_once(producer: Producer) -> None:
+    assert producer.send_many([]).result(0) == (0, {})
+
+
+def test_rows_go_where_their_keys_go_and_keep_their_order(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic(partitions=5)
+    rows = table(20_000)
+    metadata = producer.send_arrow(rows, topic, key="customer").result(60)
+    assert metadata.record_count == 20_000
+    expected: Rows = {index: [] for index in range(5)}
+    keyless = []
+    for key, value in zip(rows["customer"].to_pylist(), rows["value"].to_pylist(), strict=True):
+        if key is None:
+            keyless.append((None, value.encode()))
+        else:
+            expected[partition_for_key(key, 5)].append((key, value.encode()))
+    found = pairs(read(node, topic, 5))
+    assert {index: [pair for pair in found[index] if pair[0] is not None] for index in found} == expected
+    assert [pair for index in found for pair in found[index] if pair[0] is None] == keyless
+    assert metadata.last_offsets == {TopicPartition(topic, index): len(found[index]) - 1 for index in found}
+
+
+def test_rows_go_to_the_partitions_of_a_column_with_times_of_another(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic(partitions=3)
+    producer.send_arrow(table(3000), topic, partition="shard", timestamp="at").result(60)
+    found = read(node, topic, 3)
+    for index in range(3):
+        assert [record.value for record in found[index]] == [b"order %d" % number for number in range(index, 3000, 3)]
+        assert [record.timestamp for record in found[index]] == [1000 + number for number in range(index, 3000, 3)]
+
+
+def test_rows_without_keys_go_to_all_partitions_in_whole_batches(node: EmbeddedNode) -> None:
+    topic = node.topic(partitions=4)
+    values = [b"%07d" % number + b"x" * 100 for number in range(40_000)]
+    with Producer(bootstrap_servers=node.bootstrap, compression_type="lz4") as producer:
+        producer.send_arrow(pa.table({"value": values}), topic).result(60)
+    found = pairs(read(node, topic, 4))
+    assert sorted(value for records in found.values() for _, value in records if value) == values
+    assert len([records for records in found.values() if records]) > 1
+
+
+def test_rows_with_headers_go_to_one_partition(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic(partitions=2)
+    headers = pa.array(
+        [[("a", b"1"), ("b", None)], []],
+        pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])),
+    )
+    rows = pa.record_batch({"value": pa.array([b"one", None]), "meta": headers})
+    producer.send_arrow(rows, topic, partition=1, headers="meta", timestamp=77).result(30)
+    found = read(node, topic, 2)
+    assert [(record.value, list(record.headers), record.timestamp) for record in found[1]] == [
+        (b"one", [("a", b"1"), ("b", None)], 77),
+        (None, [], 77),
+    ]
+    assert found[0] == []
+
+
+def test_far_more_rows_than_memory_are_sent_within_it(node: EmbeddedNode) -> None:
+    topic = node.topic(partitions=3)
+    values = pa.array([b"%07d" % number + b"x" * 200 for number in range(50_000)])
+    with Producer(bootstrap_servers=node.bootstrap, buffer_memory=1_000_000, batch_size=1000) as producer:
+        delivery = producer.send_arrow(pa.table({"key": values, "value": values}), topic, key="key")
+        assert delivery.result(60).record_count == 50_000
+        assert producer.metrics()["buffer-available-bytes"] == 1_000_000
+
+
+def test_rows_of_a_transaction_are_seen_when_it_is_committed(node: EmbeddedNode) -> None:
+    topic = node.topic(partitions=2)
+    with Producer(bootstrap_servers=node.bootstrap, transactional_id=f"{topic} bulk") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send_arrow(table(100), topic, key="customer").result(30)
+        producer.abort_transaction()
+        with producer.transaction():
+            producer.send_arrow(table(50), topic, key="customer")
+            producer.send_many((topic, f"{number}") for number in range(50))
+    found = read(node, topic, 2, isolation_level="read_committed")
+    assert sum(len(records) for records in found.values()) == 100
+
+
+def test_a_row_larger_than_a_request_is_refused(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic()
+    with pytest.raises(RecordTooLarge, match="max_request_size"):
+        producer.send_arrow(pa.table({"value": [b"x" * 2_000_000]}), topic)
+
+
+def test_batches_that_the_topic_does_not_take_are_split(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic(configs={"max.message.bytes": "10000"})
+    values = [b"%05d" % number + b"x" * 100 for number in range(2000)]
+    producer.send_arrow(pa.table({"value": values}), topic).result(60)
+    assert [value for _, value in pairs(read(node, topic, 1))[0]] == values
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"value": "valeu"}, "there is no column valeu; there are customer, value, shard, at"),
+        ({"partition": 7}, "has no partition 7; it has 0 to 1"),
+        ({"partition": "shard"}, "row 2 has partition 2 where there are 0 to 1"),
+        ({"partition": pa.array([0, None])}, "has nulls"),
+        ({"key": pa.array([b"short"])}, "a column of 1 values for 10 records"),
+        ({"value": None}, "need a column"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_with_the_reason(
+    node: EmbeddedNode, producer: Producer, columns: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(BadSetting, match=reason):
+        producer.send_arrow(table(10), node.topic(partitions=2), **columns)
+
+
+def test_a_partitioner_of_the_applications_own_decides_for_each_row(node: EmbeddedNode) -> None:
+    topic = node.topic(partitions=3)
+
+    def by_length(key: bytes | None, partitions: Any, available: Any) -> int:
+        return len(key or b"") % 3
+
+    rows = pa.table({"key": ["", "a", "bb", None, "dddd"], "value": ["0", "1", "2", "3", "4"]})
+    with Producer(bootstrap_servers=node.bootstrap, partitioner=by_length) as producer:
+        producer.send_arrow(rows, topic, key="key").result(30)
+    found = pairs(read(node, topic, 3))
+    assert {index: [value for _, value in found[index]] for index in found} == {
+        0: [b"0", b"3"],
+        1: [b"1", b"4"],
+        2: [b"2"],
+    }
