@@ -405,7 +405,8 @@ class Transactions:
             error = ProducerFenced(None, f"a newer producer has {self._id}, or its transaction took too long")
         else:
             code = ErrorCode.UNKNOWN_SERVER_ERROR if cause.code is None else cause.code
-            error = FatalTransactionError(code, f"the producer of {self._id} cannot go on: {cause}")
+            reason = str(cause).removesuffix(f" ({code.name})")
+            error = FatalTransactionError(code, f"the producer of {self._id} cannot go on: {reason}")
         error.__cause__ = cause
         self._move(State.FATAL_ERROR)
         self._error = error
