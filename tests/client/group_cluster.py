@@ -10,7 +10,7 @@ play(scene)
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -21,12 +21,14 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import CannotReachCluster
 from cordwood.client.settings import Settings
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, CannotConnect, Connection, Listener, Network, SocketOptions
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientTls
+from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT, Machine
 from cordwood.sim.world import World
 
@@ -47,17 +49,29 @@ class GroupCluster:
         self.topic = f"t{name}"
         self.group_id = f"g{name}"
         self.readers: list[Reader] = []
+        self.gone: list[Reader] = []
+        """Those that a test has ended itself."""
+        self.produced = 0
+        self.node: Machine | None = None
+        """None if it is not ours."""
         self._bootstrap = bootstrap
         self._network = network
         self._clock = clock
-        self._produced = 0
 
     @property
     def partitions(self) -> set[TopicPartition]:
         return {TopicPartition(self.topic, index) for index in range(PARTITIONS)}
 
     async def connect(self) -> None:
-        self.client = await Client.connect(self._bootstrap, Settings(), network=self._network("admin"))
+        while True:
+            try:
+                self.client = await Client.connect(
+                    self._bootstrap, Settings(), network=self._network("admin"), random=SeededRandom(1)
+                )
+                break
+            except CannotReachCluster:
+                # At the start a client does not insist.
+                await asyncio.sleep(_LOOK_S)
         await self.create(self.topic, PARTITIONS)
         self._producer = await BatchProducer.start(self.client, self.topic, ProduceOptions(), self._clock)
 
@@ -67,24 +81,37 @@ class GroupCluster:
         await self._producer.close()
         await self.client.close()
 
+    @property
+    def seen(self) -> set[int]:
+        return {number for reader in (*self.readers, *self.gone) for number in reader.seen}
+
     async def create(self, topic: str, partitions: int) -> None:
         await create_topics(self.client, [NewTopic(topic, partitions)])
 
     async def produce(self, count: int) -> None:
         """Keys spread them over the partitions."""
-        for number in range(self._produced, self._produced + count):
+        for number in range(self.produced, self.produced + count):
             self._producer.add(b"%d" % number, b"%d" % number)
-        self._produced += count
+        self.produced += count
         await self._producer.flush()
 
-    async def reader(self, name: str, *, pattern: Any = None, listener: Any = None, **settings: Any) -> "Reader":
-        """Of the topic, unless there is a pattern."""
+    async def reader(
+        self,
+        name: str,
+        *,
+        pattern: Any = None,
+        listener: Any = None,
+        kind: "type[Reader] | None" = None,
+        progress: Any = None,
+        **settings: Any,
+    ) -> "Reader":
+        """Of the topic, unless there is a pattern. Another kind is its own listener, and writes down its progress."""
         network = CutNetwork(self._network(name))
         consumer = self.consumer(network, **settings)
-        consumer.subscribe((self.topic,) if pattern is None else (), pattern, listener)
-        reader = Reader(consumer, network)
-        self.readers.append(reader)
+        reader = (kind or Reader)(consumer, network, progress)
+        consumer.subscribe((self.topic,) if pattern is None else (), pattern, listener if kind is None else reader)
         await consumer.start()
+        self.readers.append(reader)
         reader.resume()
         return reader
 
@@ -120,8 +147,9 @@ class GroupCluster:
 class Reader:
     """An application that polls; `seen` is what it was given, as numbers."""
 
-    def __init__(self, consumer: Consumer, network: "CutNetwork") -> None:
+    def __init__(self, consumer: Consumer, network: "CutNetwork", progress: Any = None) -> None:
         self.consumer = consumer
+        self.progress = progress
         self.seen: list[int] = []
         self._network = network
         self._polls: asyncio.Task[None] | None = None
@@ -135,7 +163,7 @@ class Reader:
             self._polls.result()
 
     def resume(self) -> None:
-        self._polls = asyncio.get_running_loop().create_task(self._poll())
+        self._polls = asyncio.get_running_loop().create_task(self._work_on())
 
     async def stall(self) -> None:
         """The application hangs; the consumer does what it does by itself."""
@@ -154,11 +182,14 @@ class Reader:
         self._network.cut()
         await self.consumer.close(timeout_ms=0)
 
-    async def _poll(self) -> None:
+    async def work(self) -> None:
+        records = await self.consumer.poll(timeout_ms=1_000)
+        for some in records.values():
+            self.seen += [int(record.value or b"") for record in some]
+
+    async def _work_on(self) -> None:
         while True:
-            records = await self.consumer.poll(timeout_ms=1_000)
-            for some in records.values():
-                self.seen += [int(record.value or b"") for record in some]
+            await self.work()
 
 
 class CutNetwork:
@@ -187,18 +218,27 @@ class CutNetwork:
         return await self._network.listen(*args, **kwargs)
 
 
-def play(scene: Callable[[GroupCluster], Awaitable[None]], *, seed: int = 1) -> None:
-    if KAFKA is not None:
+def play(
+    scene: Callable[[GroupCluster], Awaitable[None]],
+    *,
+    seed: int = 1,
+    odds: NetworkOdds | None = None,
+    node_settings: Mapping[str, str] | None = None,
+) -> None:
+    """With a network or a node of a certain kind it is always a simulated one."""
+    if KAFKA is not None and odds is None and node_settings is None:
         network = SocketNetwork()
         name = f"-{uuid4().hex[:8]}"
         asyncio.run(_play(scene, GroupCluster(parse_bootstrap(KAFKA), lambda host: network, SystemClock(), name)))
         return
-    world = World(seed, limit_s=7_200)
+    world = World(seed, odds=odds, limit_s=7_200)
 
     async def main() -> None:
-        node = Machine(world, "node", _NODE)
+        node = Machine(world, "node", {**_NODE, **(node_settings or {})})
         assert await node.start()
-        await _play(scene, GroupCluster([Address(node.name, PORT)], world.network.host, world.clock, ""))
+        cluster = GroupCluster([Address(node.name, PORT)], world.network.host, world.clock, "")
+        cluster.node = node
+        await _play(scene, cluster)
 
     world.run(main())
 

@@ -330,7 +330,6 @@ def test_a_coordinator_that_loads_is_asked_again_after_a_pause_that_grows() -> N
         ErrorCode.INVALID_REQUEST,
         ErrorCode.GROUP_MAX_SIZE_REACHED,
         ErrorCode.UNSUPPORTED_ASSIGNOR,
-        ErrorCode.UNRELEASED_INSTANCE_ID,
         ErrorCode.INVALID_REGULAR_EXPRESSION,
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
@@ -374,12 +373,24 @@ def test_a_static_member_whose_join_was_heard_and_whose_answer_was_lost_takes_it
     assert stage.errors == []
 
 
-def test_a_static_member_that_finds_another_in_its_place_says_so_also_after_a_lost_answer() -> None:
+def test_a_static_member_that_left_unheard_takes_its_own_place_again() -> None:
+    stage = Stage(group_instance_id="i", max_poll_interval_ms=1_000).joined()
+    stage.sleep(1)
+    assert stage.asked[0].member_epoch == -2
+    stage.lose_answer()
+    stage.poll()
+    stage.sleep(0.5)
+    stage.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)
+    assert [request.member_epoch for request in stage.asked] == [-2]
+    stage.answer(epoch=-2)
+    stage.answer({})
+    assert stage.errors == []
+
+
+def test_a_static_member_that_finds_another_in_its_place_says_so() -> None:
     stage = Stage(group_instance_id="i")
     stage.subscribe("orders")
     stage.poll()
-    stage.lose_answer()
-    stage.sleep(1)
     stage.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)
     stage.answer(error=ErrorCode.FENCED_INSTANCE_ID)
     stage.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)

@@ -11,9 +11,9 @@ from cordwood.client.consumer.subscription import SubscriptionPattern
 from cordwood.client.errors import ClientError, CommitFailed
 from cordwood.client.offset_types import OffsetAndMetadata
 
-CONSUMER = {"group_protocol": "consumer"}
-EAGER = {"group_protocol": "classic", "partition_assignment_strategy": ("range",)}
-COOPERATIVE = {"group_protocol": "classic", "partition_assignment_strategy": ("cooperative-sticky",)}
+CONSUMER: dict[str, Any] = {"group_protocol": "consumer"}
+EAGER: dict[str, Any] = {"group_protocol": "classic", "partition_assignment_strategy": ("range",)}
+COOPERATIVE: dict[str, Any] = {"group_protocol": "classic", "partition_assignment_strategy": ("cooperative-sticky",)}
 every_protocol = pytest.mark.parametrize("protocol", [CONSUMER, EAGER, COOPERATIVE], ids=["kip848", "eager", "coop"])
 
 

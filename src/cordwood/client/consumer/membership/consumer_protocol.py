@@ -74,7 +74,7 @@ class ConsumerProtocolMember:
         # What the coordinator knows and is told.
         self._epoch = 0
         self._is_known = False
-        self._join_is_in_doubt = False
+        self._gave_instance_back = False
         self._in_flight: ConsumerGroupHeartbeatRequest | None = None
         self._sent_s = 0.0
         self._interval_s = 0.0
@@ -119,7 +119,7 @@ class ConsumerProtocolMember:
                 self._hear(request, response, now_s)
             case Failed(request) if request is self._in_flight:
                 self._in_flight = None
-                self._join_is_in_doubt = self.state is MemberState.JOINING
+                self._gave_instance_back = False
                 self._try_again(now_s)
             case Settled():
                 self._settle()
@@ -317,7 +317,7 @@ class ConsumerProtocolMember:
             # We have left.
             return
         self._failures = 0
-        self._join_is_in_doubt = False
+        self._gave_instance_back = False
         self._epoch = response.member_epoch
         self._interval_s = response.heartbeat_interval_ms / 1000
         self._next_heartbeat_s = self._sent_s + self._interval_s
@@ -353,9 +353,10 @@ class ConsumerProtocolMember:
                 self._next_heartbeat_s = now_s
         elif error.retriable:
             self._try_again(now_s)
-        elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and self._join_is_in_doubt:
-            # It may be ourselves who have it: a join was heard, and its answer lost. We give it back, and see.
-            self._join_is_in_doubt = False
+        elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and not self._gave_instance_back:
+            # It may be ourselves who have it: a join was heard and its answer lost, or that we left was not heard. We
+            # give it back, which is refused if it is another's, and see.
+            self._gave_instance_back = True
             self._say_goodbye(stays_static=True)
             self._next_heartbeat_s = now_s
         else:
