@@ -1,4 +1,4 @@
-"""The clients for threads, on a node."""
+"""The clients for threads, on a node of our own, or on Kafka with CORDWOOD_TEST_KAFKA=host:port."""
 
 import gc
 import os
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from any_cluster import AnyCluster, any_cluster
 
-import cordwood.testing
 from cordwood import (
     BadSetting,
     CannotReachCluster,
@@ -24,25 +24,22 @@ from cordwood import (
     SerializationFailed,
     TopicPartition,
 )
-from cordwood.testing.embedded import EmbeddedNode
-
-NO_DELAY = {"group.initial.rebalance.delay.ms": "0"}
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[EmbeddedNode]:
-    with cordwood.testing.node(settings=NO_DELAY) as node:
-        yield node
+def node() -> Iterator[AnyCluster]:
+    with any_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def producer(node: EmbeddedNode) -> Iterator[Producer]:
+def producer(node: AnyCluster) -> Iterator[Producer]:
     with Producer(bootstrap_servers=node.bootstrap, linger_ms=0) as producer:
         yield producer
 
 
-def consumer_of(node: EmbeddedNode, *topics: str, **keywords: Any) -> Consumer:
-    settings: Any = {"group_id": f"group of {topics}", "auto_offset_reset": "earliest", **keywords}
+def consumer_of(node: AnyCluster, *topics: str, **keywords: Any) -> Consumer:
+    settings: Any = {"group_id": node.name("group"), "auto_offset_reset": "earliest", **keywords}
     return Consumer(*topics, bootstrap_servers=node.bootstrap, **settings)
 
 
@@ -55,18 +52,18 @@ def fill(producer: Producer, topic: str, count: int) -> None:
 # ---- producer
 
 
-def test_a_record_is_promised_and_delivered(node: EmbeddedNode, producer: Producer) -> None:
+def test_a_record_is_promised_and_delivered(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     metadata = producer.send(topic, "value", key="key", headers=[("h", b"1")]).result(30)
     assert (metadata.topic, metadata.partition, metadata.offset) == (topic, 0, 0)
 
 
-def test_send_and_wait_returns_where_the_record_is(node: EmbeddedNode, producer: Producer) -> None:
+def test_send_and_wait_returns_where_the_record_is(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     assert [producer.send_and_wait(topic, str(number)).offset for number in range(3)] == [0, 1, 2]
 
 
-def test_threads_share_a_producer_and_nothing_is_lost_or_twice(node: EmbeddedNode) -> None:
+def test_threads_share_a_producer_and_nothing_is_lost_or_twice(node: AnyCluster) -> None:
     topic = node.topic(partitions=4)
     with Producer(bootstrap_servers=node.bootstrap) as producer:
 
@@ -89,7 +86,7 @@ def test_threads_share_a_producer_and_nothing_is_lost_or_twice(node: EmbeddedNod
     assert seen == {name: list(range(500)) for name in "abcd"}
 
 
-def test_the_end_of_with_delivers_what_was_sent(node: EmbeddedNode) -> None:
+def test_the_end_of_with_delivers_what_was_sent(node: AnyCluster) -> None:
     topic = node.topic()
     with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
         delivery = producer.send(topic, "value")
@@ -97,7 +94,7 @@ def test_the_end_of_with_delivers_what_was_sent(node: EmbeddedNode) -> None:
     assert delivery.result(0).offset == 0
 
 
-def test_a_closed_producer_takes_nothing(node: EmbeddedNode) -> None:
+def test_a_closed_producer_takes_nothing(node: AnyCluster) -> None:
     producer = Producer(bootstrap_servers=node.bootstrap)
     producer.close()
     producer.close()
@@ -105,12 +102,12 @@ def test_a_closed_producer_takes_nothing(node: EmbeddedNode) -> None:
         producer.send(node.topic(), "value")
 
 
-def test_a_value_that_cannot_be_sent_is_refused_at_once(node: EmbeddedNode, producer: Producer) -> None:
+def test_a_value_that_cannot_be_sent_is_refused_at_once(node: AnyCluster, producer: Producer) -> None:
     with pytest.raises(SerializationFailed):
         producer.send(node.topic(), object())
 
 
-def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: EmbeddedNode, producer: Producer) -> None:
+def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: AnyCluster) -> None:
     heard: list[tuple[int, str]] = []
     done = threading.Event()
 
@@ -118,19 +115,22 @@ def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: Embedded
         heard.append((delivery.result().offset, threading.current_thread().name))
         done.set()
 
-    producer.send(node.topic(), "value").add_done_callback(callback)
+    with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
+        # Before it is sent: one that is done is told of at once.
+        producer.send(node.topic(), "value").add_done_callback(callback)
+        producer.flush()
     assert done.wait(30)
     assert heard == [(0, "the producer cordwood")]
 
 
-def test_many_records_are_one_call_and_one_promise(node: EmbeddedNode, producer: Producer) -> None:
+def test_many_records_are_one_call_and_one_promise(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     delivered = producer.send_many((topic, f"{number}", "key") for number in range(1000)).result(30)
     assert delivered.record_count == 1000
     assert delivered.last_offsets == {TopicPartition(topic, 0): 999}
 
 
-def test_columns_of_arrow_are_one_call_and_one_promise(node: EmbeddedNode, producer: Producer) -> None:
+def test_columns_of_arrow_are_one_call_and_one_promise(node: AnyCluster, producer: Producer) -> None:
     pa = pytest.importorskip("pyarrow")
     topic = node.topic()
     table = pa.table({"who": ["a", "b", "c"], "what": [b"1", b"2", None]})
@@ -146,7 +146,7 @@ def send_and_fail(producer: Producer, topic: str) -> None:
         raise ZeroDivisionError
 
 
-def test_a_transaction_is_read_when_it_is_committed_and_never_when_it_is_aborted(node: EmbeddedNode) -> None:
+def test_a_transaction_is_read_when_it_is_committed_and_never_when_it_is_aborted(node: AnyCluster) -> None:
     topic = node.topic()
     with Producer(bootstrap_servers=node.bootstrap, transactional_id=topic) as producer:
         producer.init_transactions()
@@ -160,12 +160,12 @@ def test_a_transaction_is_read_when_it_is_committed_and_never_when_it_is_aborted
         assert [consumer.getone().value for _ in range(2)] == [b"committed", b"committed, too"]
 
 
-def test_what_was_read_is_committed_with_what_was_made_of_it(node: EmbeddedNode, producer: Producer) -> None:
+def test_what_was_read_is_committed_with_what_was_made_of_it(node: AnyCluster, producer: Producer) -> None:
     source, target = node.topic(), node.topic()
     fill(producer, source, 3)
     with (
-        consumer_of(node, source, group_id="transforms", enable_auto_commit=False) as consumer,
-        Producer(bootstrap_servers=node.bootstrap, transactional_id="transforms") as transforming,
+        consumer_of(node, source, enable_auto_commit=False) as consumer,
+        Producer(bootstrap_servers=node.bootstrap, transactional_id=node.name("transforms")) as transforming,
     ):
         transforming.init_transactions()
         record = consumer.getone()
@@ -181,7 +181,7 @@ def test_what_was_read_is_committed_with_what_was_made_of_it(node: EmbeddedNode,
 # ---- consumer
 
 
-def test_records_come_in_order_by_iteration(node: EmbeddedNode, producer: Producer) -> None:
+def test_records_come_in_order_by_iteration(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 25)
     with consumer_of(node, topic) as consumer:
@@ -189,7 +189,7 @@ def test_records_come_in_order_by_iteration(node: EmbeddedNode, producer: Produc
         assert [next(records).value for _ in range(25)] == [b"%d" % number for number in range(25)]
 
 
-def test_records_come_in_order_by_poll_and_no_more_than_asked_for(node: EmbeddedNode, producer: Producer) -> None:
+def test_records_come_in_order_by_poll_and_no_more_than_asked_for(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
     with consumer_of(node, topic, max_poll_records=7) as consumer:
@@ -202,7 +202,7 @@ def test_records_come_in_order_by_poll_and_no_more_than_asked_for(node: Embedded
 
 
 def test_the_position_is_behind_what_a_poll_gave_not_behind_what_was_handed_over(
-    node: EmbeddedNode, producer: Producer
+    node: AnyCluster, producer: Producer
 ) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
@@ -216,7 +216,7 @@ def test_the_position_is_behind_what_a_poll_gave_not_behind_what_was_handed_over
     assert committed.offset == 10
 
 
-def test_the_position_is_behind_the_record_that_an_iteration_gave_last(node: EmbeddedNode, producer: Producer) -> None:
+def test_the_position_is_behind_the_record_that_an_iteration_gave_last(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
     with consumer_of(node, topic) as consumer:
@@ -226,9 +226,7 @@ def test_the_position_is_behind_the_record_that_an_iteration_gave_last(node: Emb
         assert consumer.position(TopicPartition(topic, 0)) == 42
 
 
-def test_a_seek_counts_for_the_next_record_of_a_poll_and_of_an_iteration(
-    node: EmbeddedNode, producer: Producer
-) -> None:
+def test_a_seek_counts_for_the_next_record_of_a_poll_and_of_an_iteration(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     partition = TopicPartition(topic, 0)
     fill(producer, topic, 100)
@@ -245,7 +243,7 @@ def test_a_seek_counts_for_the_next_record_of_a_poll_and_of_an_iteration(
         assert next(records).offset == 70
 
 
-def test_what_is_paused_gives_nothing_though_it_was_handed_over(node: EmbeddedNode, producer: Producer) -> None:
+def test_what_is_paused_gives_nothing_though_it_was_handed_over(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 100)
     with consumer_of(node, topic, max_poll_records=5) as consumer:
@@ -259,7 +257,7 @@ def test_what_is_paused_gives_nothing_though_it_was_handed_over(node: EmbeddedNo
         assert polled[TopicPartition(topic, 0)][0].offset == 5
 
 
-def test_batches_are_of_one_partition_each(node: EmbeddedNode, producer: Producer) -> None:
+def test_batches_are_of_one_partition_each(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=2)
     for number in range(20):
         producer.send(topic, str(number), partition=number % 2)
@@ -273,7 +271,7 @@ def test_batches_are_of_one_partition_each(node: EmbeddedNode, producer: Produce
     assert seen == {0: list(range(0, 20, 2)), 1: list(range(1, 20, 2))}
 
 
-def test_arrow_gives_record_batches_and_ends_when_nothing_comes(node: EmbeddedNode, producer: Producer) -> None:
+def test_arrow_gives_record_batches_and_ends_when_nothing_comes(node: AnyCluster, producer: Producer) -> None:
     pytest.importorskip("pyarrow")
     topic = node.topic()
     fill(producer, topic, 30)
@@ -302,34 +300,35 @@ class Listener:
 
 
 def test_listeners_are_called_in_the_thread_that_reads_and_may_call_the_consumer(
-    node: EmbeddedNode, producer: Producer
+    node: AnyCluster, producer: Producer
 ) -> None:
     topic = node.topic()
     fill(producer, topic, 3)
-    consumer = consumer_of(node, group_id="listens", enable_auto_commit=False)
+    group = node.name("listens")
+    consumer = consumer_of(node, group_id=group, enable_auto_commit=False)
     listener = Listener(consumer)
     with consumer:
         consumer.subscribe([topic], listener=listener)
         assert consumer.getone().offset == 0
     mine = threading.current_thread().name
     assert listener.heard == [("assigned", mine), ("revoked", mine)]
-    with consumer_of(node, topic, group_id="listens") as successor:
+    with consumer_of(node, topic, group_id=group) as successor:
         assert successor.getone().offset == 1
 
 
-def test_what_a_listener_raises_is_raised_by_the_call_that_reads(node: EmbeddedNode) -> None:
+def test_what_a_listener_raises_is_raised_by_the_call_that_reads(node: AnyCluster) -> None:
     class Fails(Listener):
         def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
             raise ZeroDivisionError("the application's own")
 
     topic = node.topic()
-    with consumer_of(node, group_id="fails") as consumer:
+    with consumer_of(node) as consumer:
         consumer.subscribe([topic], listener=Fails(consumer))
         with pytest.raises(ZeroDivisionError, match="the application's own"):
             consumer.getone()
 
 
-def test_a_callback_of_a_commit_is_called_in_the_thread_that_reads(node: EmbeddedNode, producer: Producer) -> None:
+def test_a_callback_of_a_commit_is_called_in_the_thread_that_reads(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 3)
     heard: list[tuple[Any, str]] = []
@@ -341,7 +340,7 @@ def test_a_callback_of_a_commit_is_called_in_the_thread_that_reads(node: Embedde
     assert heard == [(None, threading.current_thread().name)]
 
 
-def test_a_second_thread_is_refused_while_the_first_reads(node: EmbeddedNode) -> None:
+def test_a_second_thread_is_refused_while_the_first_reads(node: AnyCluster) -> None:
     reading = threading.Event()
     refused: list[IllegalState] = []
 
@@ -352,7 +351,7 @@ def test_a_second_thread_is_refused_while_the_first_reads(node: EmbeddedNode) ->
 
     tried = threading.Event()
     topic = node.topic()
-    with consumer_of(node, group_id="one thread") as consumer:
+    with consumer_of(node) as consumer:
         consumer.subscribe([topic], listener=Waits(consumer))
 
         def try_from_another() -> None:
@@ -376,9 +375,7 @@ def read_until_interrupted(consumer: Consumer) -> None:
     consumer.getmany(timeout_ms=None)
 
 
-def test_control_c_ends_a_poll_that_waits_and_the_consumer_can_be_used_on(
-    node: EmbeddedNode, producer: Producer
-) -> None:
+def test_control_c_ends_a_poll_that_waits_and_the_consumer_can_be_used_on(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     with consumer_of(node, group_id=None) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
@@ -389,7 +386,7 @@ def test_control_c_ends_a_poll_that_waits_and_the_consumer_can_be_used_on(
         assert consumer.getone().offset == 0
 
 
-def test_interceptors_see_records_whichever_way_they_are_read(node: EmbeddedNode, producer: Producer) -> None:
+def test_interceptors_see_records_whichever_way_they_are_read(node: AnyCluster, producer: Producer) -> None:
     class DropsOdd:
         def on_consume(self, records: dict[TopicPartition, list[Any]]) -> dict[TopicPartition, list[Any]]:
             return {
@@ -399,7 +396,7 @@ def test_interceptors_see_records_whichever_way_they_are_read(node: EmbeddedNode
     topic = node.topic()
     fill(producer, topic, 40)
     for way in ("iteration", "poll"):
-        with consumer_of(node, group_id=way, interceptors=[DropsOdd()], max_poll_records=3) as consumer:
+        with consumer_of(node, interceptors=[DropsOdd()], max_poll_records=3) as consumer:
             consumer.subscribe([topic])
             offsets: list[int] = []
             if way == "iteration":
@@ -424,8 +421,8 @@ def test_settings_that_will_not_do_are_told_when_the_client_is_made() -> None:
         Producer(bootstrap_servers="here", lingerms=4)  # type: ignore[call-arg]
 
 
-def test_a_consumer_takes_its_options_as_a_mapping(node: EmbeddedNode) -> None:
-    options = {"bootstrap.servers": node.bootstrap, "group.id": "mapped"}
+def test_a_consumer_takes_its_options_as_a_mapping(node: AnyCluster) -> None:
+    options = {"bootstrap.servers": node.bootstrap, "group.id": node.name("mapped")}
     with Consumer(options) as consumer:
         consumer.subscribe(["t"])
         assert consumer.subscription() == {"t"}
@@ -433,7 +430,7 @@ def test_a_consumer_takes_its_options_as_a_mapping(node: EmbeddedNode) -> None:
         assert consumer.subscription() == {"t"}
 
 
-def test_no_thread_is_left_when_all_are_closed(node: EmbeddedNode) -> None:
+def test_no_thread_is_left_when_all_are_closed(node: AnyCluster) -> None:
     before = set(threading.enumerate())
     with Producer(bootstrap_servers=node.bootstrap), consumer_of(node, node.topic()):
         assert len(set(threading.enumerate()) - before) == 2
@@ -447,7 +444,7 @@ def test_a_client_that_cannot_connect_leaves_no_thread() -> None:
     assert set(threading.enumerate()) - before == set()
 
 
-def test_a_producer_that_is_forgotten_warns_and_still_delivers(node: EmbeddedNode) -> None:
+def test_a_producer_that_is_forgotten_warns_and_still_delivers(node: AnyCluster) -> None:
     topic = node.topic()
     producer = Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000)
     delivery = producer.send(topic, "value")
@@ -471,7 +468,7 @@ def in_a_process(code: str, *arguments: str) -> str:
     return run.stdout
 
 
-def test_an_interpreter_that_ends_delivers_what_was_sent(node: EmbeddedNode) -> None:
+def test_an_interpreter_that_ends_delivers_what_was_sent(node: AnyCluster) -> None:
     topic = node.topic()
     in_a_process(
         """
@@ -487,7 +484,7 @@ def test_an_interpreter_that_ends_delivers_what_was_sent(node: EmbeddedNode) -> 
         assert consumer.getone().value == b"the last word"
 
 
-def test_a_forked_process_is_refused_and_does_not_harm_its_parent(node: EmbeddedNode) -> None:
+def test_a_forked_process_is_refused_and_does_not_harm_its_parent(node: AnyCluster) -> None:
     topic = node.topic()
     told = in_a_process(
         """
