@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
                 with ProcessPoolExecutor(1, get_context("spawn")) as pool:
                     grown, sent = pool.submit(fill, broker.bootstrap, broker.pid, size_mib << 20, value_bytes).result()
                 print(
-                    f"  buffer_memory {size_mib:4} MiB, records of {value_bytes:5} B: {grown:6.1f} MB more "
+                    f"  buffer_memory {size_mib:4} MiB, records of {value_bytes:5} B: {grown:6.1f} MiB more "
                     f"after {sent:,} records ({grown - size_mib:+.1f} beyond it)",
                     flush=True,
                 )
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
 
 
 def fill(bootstrap: str, broker_pid: int, buffer_memory: int, value_bytes: int) -> tuple[float, int]:
-    """How many MB this process has grown by, and how many records it took."""
+    """How many MiB this process has grown by, and how many records it took."""
     from cordwood import BufferExhausted, Producer
 
     value = b"v" * value_bytes
@@ -51,7 +51,7 @@ def fill(bootstrap: str, broker_pid: int, buffer_memory: int, value_bytes: int) 
                 producer.send(TOPIC, value)
                 sent += 1
         except BufferExhausted:
-            grown = rss_mb(os.getpid()) - before
+            grown = (rss_mb(os.getpid()) - before) * 1e6 / 2**20
         finally:
             os.kill(broker_pid, signal.SIGCONT)
         producer.flush()
