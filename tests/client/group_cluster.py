@@ -122,7 +122,8 @@ class GroupCluster:
             network=network,
             bootstrap=self._bootstrap,
             clock=self._clock,
-            random=SeededRandom(len(self.readers)),
+            # No two may draw the same member id.
+            random=SeededRandom(len(self.readers) + len(self.gone) if KAFKA is None else None),
         )
 
     async def until(self, condition: Callable[[], bool]) -> None:
