@@ -5,6 +5,7 @@ What a transaction wrote is there as a whole, once, or not at all; what was told
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
@@ -21,6 +22,7 @@ from cordwood.client.errors import (
     TransactionAbortable,
 )
 from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.sim.connection import NetworkOdds
 
 TRANSACTIONS = 12
@@ -134,6 +136,19 @@ def check(transactions: list[Transaction], seen: list[list[bytes]]) -> None:
             assert there in (Counter(), transaction.writes), transaction
 
 
+async def outlive(stage: Stage, applications: Sequence[Application]) -> list[Transaction]:
+    """They work until they are through, while the node is killed again and again."""
+    killing = asyncio.ensure_future(kill_the_node(stage, stage.world.random("kills")))
+    await asyncio.gather(*(application.work() for application in applications))
+    killing.cancel()
+    await asyncio.gather(killing, return_exceptions=True)
+    if not stage.node.is_up:
+        await stage.node.start()
+    # What the dead have left open is over.
+    await asyncio.sleep(120)
+    return [one for application in applications for one in application.transactions]
+
+
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_transaction_is_there_as_a_whole_or_not_at_all(seed: int, version: int) -> None:
@@ -142,15 +157,7 @@ def test_a_transaction_is_there_as_a_whole_or_not_at_all(seed: int, version: int
         # Two have the same id, and fence each other.
         names = [("first", "a"), ("second", "b"), ("third", "b")]
         applications = [Application(stage, *name, Random(source.random())) for name in names]
-        killing = asyncio.ensure_future(kill_the_node(stage, stage.world.random("kills")))
-        await asyncio.gather(*(application.work() for application in applications))
-        killing.cancel()
-        await asyncio.gather(killing, return_exceptions=True)
-        if not stage.node.is_up:
-            await stage.node.start()
-        # What the dead have left open is over.
-        await asyncio.sleep(120)
-        transactions = [one for application in applications for one in application.transactions]
+        transactions = await outlive(stage, applications)
         assert any(one.fate is Fate.COMMITTED for one in transactions)
         check(transactions, await read(stage))
 
@@ -163,3 +170,69 @@ async def read(stage: Stage) -> list[list[bytes]]:
             return await stage.committed()
         except (CannotReachCluster, ClientError):
             continue
+
+
+class Database:
+    """Where an application keeps its decisions; it does not fail."""
+
+    def __init__(self) -> None:
+        self.state = ""
+
+
+class PreparingApplication(Application):
+    """Decides by a commit of its own, in two phases (KIP-939), and dies at any point of that."""
+
+    def __init__(self, stage: Stage, name: str, source: Random) -> None:
+        super().__init__(stage, name, name, source)
+        self._database = Database()
+
+    async def _new_producer(self) -> Producer:
+        while True:
+            try:
+                producer = await self._stage.producer(
+                    self._id, keep_prepared=True, transaction_two_phase_commit_enable=True
+                )
+            except (CannotReachCluster, TimedOut):
+                await asyncio.sleep(0.1)
+            else:
+                break
+        # Whatever was prepared ends as it was decided.
+        decided = PreparedTxnState.parse(self._database.state)
+        await until_done(lambda: producer.complete_transaction(decided))
+        return producer
+
+    async def _transact(self, producer: Producer, transaction: Transaction) -> None:
+        await producer.begin_transaction()
+        try:
+            for number in range(self._source.randint(1, 6)):
+                partition = self._source.randrange(PARTITIONS)
+                transaction.writes[partition] += 1
+                await producer.send(TOPIC, b"%s/%d" % (transaction.name, number), partition=partition)
+            await self._live(0.3)
+            state = await producer.prepare_transaction()
+        except TransactionAbortable:
+            await until_done(producer.abort_transaction)
+            return
+        await self._live(1.0)
+        self._database.state = str(state)
+        transaction.fate = Fate.COMMITTED
+        await self._live(1.0)
+        await until_done(lambda: producer.complete_transaction(state))
+
+    async def _live(self, up_to_s: float) -> None:
+        await asyncio.sleep(self._source.uniform(0, up_to_s))
+        if self._source.random() < 0.15:
+            raise Died
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_an_application_decides_becomes_of_what_it_prepared(seed: int, version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        source = stage.world.random("applications")
+        applications = [PreparingApplication(stage, name, Random(source.random())) for name in ("first", "second")]
+        transactions = await outlive(stage, applications)
+        assert all(one.fate is not Fate.UNKNOWN for one in transactions)
+        check(transactions, await read(stage))
+
+    play(scene, version=version, seed=seed, odds=ODDS)

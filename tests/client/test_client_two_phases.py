@@ -102,6 +102,21 @@ def test_two_phases_have_to_be_enabled() -> None:
         Scripted().machine.initialize(keep_prepared=True)
 
 
+@pytest.mark.parametrize(("version", "has_contents"), [(1, True), (1, False), (2, True), (2, False)])
+def test_no_two_prepared_transactions_have_the_same_name(version: int, has_contents: bool) -> None:
+    """Version 1 does not change epochs by itself, nor does a transaction without contents."""
+    scripted = Scripted(version=version, two_phases=True).begun()
+    names = []
+    for _ in range(3):
+        if has_contents:
+            scripted.machine.add_partition(P0)
+        scripted.settle()
+        names.append(scripted.machine.prepare())
+        scripted.finish(scripted.machine.complete(names[-1]))
+        scripted.machine.begin()
+    assert len(set(names)) == 3
+
+
 @pytest.mark.parametrize("text", ["12", "a:b", "1:", ":1", "1:2:3", "-1:0"])
 def test_what_is_no_state_of_a_prepared_transaction_is_refused(text: str) -> None:
     with pytest.raises(BadSetting, match="producer id:epoch"):

@@ -73,6 +73,8 @@ class Transactions:
         # How the initialization is to treat, and treated, what a producer before us left prepared.
         self._keep_prepared = False
         self._found_none_prepared = False
+        # What gave the last one that was prepared its name.
+        self._prepared_as: ProducerIdentity | None = None
         # Whether the next transaction has to begin with another epoch than this one has.
         self._needs_epoch = False
         self._cluster_version = 0
@@ -141,6 +143,7 @@ class Transactions:
         # Partitions that are not added by now have no records.
         self._contents.new = {}
         self._move(State.PREPARED)
+        self._prepared_as = self.identity
         self.prepared = PreparedTxnState.of(self.identity)
         return self.prepared
 
@@ -358,6 +361,10 @@ class Transactions:
         self._contents = Contents()
         if not self.is_version_2 and self._cluster_version >= _VERSION_2:
             # The first of version 2 begins with an epoch that nothing before it was sent with.
+            self._needs_epoch = True
+        if self.identity == self._prepared_as:
+            # A decision for this one is not to be taken for the next. Version 1 does not change epochs by itself, nor
+            # does a transaction without contents.
             self._needs_epoch = True
         self.is_version_2 = self._cluster_version >= _VERSION_2
         if self._needs_epoch:
