@@ -42,10 +42,6 @@ class BatchBuilder:
         """Of the batch with its header, in bytes."""
         return self.writer.size()
 
-    def has_room(self, size: int) -> bool:
-        """Whether another record fits that has so many bytes from its key on."""
-        return self.writer.count == 0 or self.writer.size_with(size) <= self.limit
-
     def append(
         self,
         timestamp: int,

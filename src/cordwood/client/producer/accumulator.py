@@ -14,7 +14,7 @@ from cordwood.client.producer.batch import Headers, Packing, ProducerBatch
 from cordwood.client.producer.buffer_pool import BufferPool, Reservation
 from cordwood.client.producer.deliveries import Delivery, NewEvent
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.wire.batch_builder import SealedBatch
+from cordwood.wire.batch_builder import FULL, SealedBatch
 from cordwood.wire.compression import Codec
 from cordwood.wire.records import BATCH_HEADER_SIZE
 
@@ -91,11 +91,18 @@ class Accumulator:
         the reservation, whether or not the partition is still the same."""
         queue = self._queues.get(partition)
         if queue is not None and not self._is_closing:
-            delivery = queue[-1].append(timestamp_ms, key, value, headers)
-            if delivery is not None:
+            batch = queue[-1]
+            index = batch.take(timestamp_ms, key, value, headers)
+            if index != FULL:
                 if reservation is not None:
                     reservation.cancel()
-                return delivery
+                return Delivery(
+                    batch.outcome,
+                    index,
+                    timestamp_ms,
+                    -1 if key is None else len(key),
+                    -1 if value is None else len(value),
+                )
         return self._append_to_new(partition, timestamp_ms, key, value, headers, now_s, reservation)
 
     def reserve(
@@ -252,10 +259,10 @@ class Accumulator:
         queue = self._queues.get(partition)
         return len(queue) if queue is not None else 0
 
-    def has_room(self, partition: TopicPartition, size_bytes: int) -> bool:
-        """Whether the partition has a batch that another record of about this size goes into."""
+    def room(self, partition: TopicPartition) -> int:
+        """How many bytes of records, about, still go into the partition's last batch."""
         queue = self._queues.get(partition)
-        return queue is not None and queue[-1].has_room(size_bytes)
+        return queue[-1].room_bytes if queue is not None else 0
 
     # ---- within
 

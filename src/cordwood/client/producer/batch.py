@@ -17,6 +17,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 _NO_ERRORS: Mapping[int, ClientError] = MappingProxyType({})
 _NO_LIMIT_BYTES = 2**31 - 1
+# A record's numbers before its key, at most.
+_BEFORE_KEY_BYTES = 21
 
 
 class Packing:
@@ -47,7 +49,6 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "_append",
         "_builder",
         "_count",
         "_packing",
@@ -65,6 +66,7 @@ class ProducerBatch:
         "outcome",
         "partition",
         "place",
+        "take",
     )
 
     def __init__(
@@ -95,14 +97,15 @@ class ProducerBatch:
         self._packing = packing
         self.outcome = Outcome(partition, packing.new_event)
         self._builder = BatchBuilder(packing.limit_bytes) if sealed is None else None
-        self._append = self._builder.append if self._builder is not None else _refuse
+        self.take = self._builder.append if self._builder is not None else _refuse
+        """What `append` does, but for the delivery: the record's index, or FULL."""
         self._sealed = sealed
         self._count = 0 if sealed is None else sealed.count
         self._size_bytes = 0 if sealed is None else sealed.size
 
     def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> Delivery | None:
         """None when the record does not fit, or the batch is closed."""
-        index = self._append(timestamp_ms, key, value, headers)
+        index = self.take(timestamp_ms, key, value, headers)
         if index == FULL:
             return None
         return Delivery(
@@ -127,8 +130,12 @@ class ProducerBatch:
         """Whether no record fits any more, however small."""
         return self._builder is None or self._builder.size >= self._packing.limit_bytes
 
-    def has_room(self, size_bytes: int) -> bool:
-        return not self.is_closed and self._builder is not None and self._builder.has_room(size_bytes)
+    @property
+    def room_bytes(self) -> int:
+        """How many bytes of records, about, still go into it."""
+        if self.is_closed or self._builder is None:
+            return 0
+        return max(0, self._packing.limit_bytes - self._builder.size - _BEFORE_KEY_BYTES)
 
     @property
     def is_done(self) -> bool:
@@ -137,7 +144,7 @@ class ProducerBatch:
     def close(self) -> None:
         """Nothing is appended from now on."""
         self.is_closed = True
-        self._append = _refuse
+        self.take = _refuse
 
     def encode(self, *, transactional: bool) -> bytearray:
         """The record batch as it goes into a request, with its identity and sequence. Closed from then on."""
@@ -175,7 +182,7 @@ class ProducerBatch:
         for number, (first, end) in enumerate(((0, middle), (middle, len(records)))):
             part = ProducerBatch(self.partition, packing, self.created_s, (*self.place, number), shares[number])
             for record in records[first:end]:
-                part._append(record.timestamp, record.key, record.value, record.headers)
+                part.take(record.timestamp, record.key, record.value, record.headers)
             part.close()
             part.attempts = self.attempts
             part.is_flushed = self.is_flushed

@@ -14,8 +14,8 @@ from cordwood.wire.hashing import partition_for_key
 CustomPartitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
 """From the key, all partitions, and those that have a leader now, to one of them; as in kafka-python."""
 
-# A record beside its key and value, about: what counts is when a batch is full, and headers are rare.
-_RECORD_OVERHEAD_BYTES = 8
+# A record beside its key and value, rather too much than too little; headers are rare.
+_RECORD_OVERHEAD_BYTES = 12
 # From so many bytes before a batch's worth on, the batch itself is asked whether it is full.
 _NEARLY_BYTES = 128
 # The queues of a topic with very many partitions are not looked at for each batch.
@@ -32,7 +32,7 @@ class Load(Protocol):
 
     def depth(self, partition: TopicPartition) -> int: ...
 
-    def has_room(self, partition: TopicPartition, size_bytes: int) -> bool: ...
+    def room(self, partition: TopicPartition) -> int: ...
 
     def is_slow(self, leader: int, now_s: float) -> bool: ...
 
@@ -64,7 +64,6 @@ class DefaultPartitioner:
         self._load = load
         self._random = random
         self._stick_bytes = stick_bytes
-        self._leave_bytes = stick_bytes - _NEARLY_BYTES
         self._is_adaptive = is_adaptive
         self.ignores_keys = ignores_keys
         self._sticky: dict[str, _Sticky] = {}
@@ -82,25 +81,41 @@ class DefaultPartitioner:
     def keyless(self, topic: Topic, size_bytes: int, now_s: float) -> int:
         """For `size_bytes` of records without a key, which stay together."""
         sticky = self._sticky.get(topic.name)
-        if sticky is None or sticky.partition >= len(topic.partitions):
-            sticky = self._sticky[topic.name] = _Sticky(self._next(topic, None, now_s))
-        elif sticky.given_bytes + size_bytes > self._leave_bytes and self._may_leave(topic, sticky, size_bytes):
+        if sticky is None or sticky.topic is not topic:
+            sticky = self._know(topic, sticky, now_s)
+        given_bytes = sticky.given_bytes + size_bytes
+        if given_bytes > sticky.stay_bytes and self._may_leave(sticky, size_bytes):
             sticky.partition = self._next(topic, sticky, now_s)
-            sticky.given_bytes = 0
-        sticky.given_bytes += size_bytes
+            sticky.stay_bytes = self._stick_bytes - _NEARLY_BYTES
+            given_bytes = size_bytes
+        sticky.given_bytes = given_bytes
         return sticky.partition
 
-    def _may_leave(self, topic: Topic, sticky: "_Sticky", size_bytes: int) -> bool:
+    def _know(self, topic: Topic, sticky: "_Sticky | None", now_s: float) -> "_Sticky":
+        """A topic that is new, or of which there is news."""
+        if sticky is None or sticky.partition >= len(topic.partitions):
+            sticky = _Sticky(topic, self._next(topic, None, now_s), self._stick_bytes - _NEARLY_BYTES)
+            self._sticky[topic.name] = sticky
+        sticky.topic = topic
+        sticky.looked_s = None
+        return sticky
+
+    def _may_leave(self, sticky: "_Sticky", size_bytes: int) -> bool:
         """A batch that has been begun is rather filled, or else linger would send parts of batches only. Not without
         end, because others may append to it as well."""
         if sticky.given_bytes >= 2 * self._stick_bytes:
             return True
-        return not self._load.has_room(TopicPartition(topic.name, sticky.partition), size_bytes)
+        room_bytes = self._load.room(TopicPartition(sticky.topic.name, sticky.partition))
+        if size_bytes > room_bytes:
+            return True
+        # Not asked again before it is nearly full.
+        sticky.stay_bytes = min(sticky.given_bytes + room_bytes - _NEARLY_BYTES, 2 * self._stick_bytes)
+        return False
 
     def _next(self, topic: Topic, sticky: "_Sticky | None", now_s: float) -> int:
         if self._is_adaptive and sticky is not None:
-            if sticky.topic is not topic or now_s - sticky.looked_s > _LOAD_IS_FRESH_S:
-                sticky.topic, sticky.looked_s = topic, now_s
+            if sticky.looked_s is None or now_s - sticky.looked_s > _LOAD_IS_FRESH_S:
+                sticky.looked_s = now_s
                 sticky.choices, sticky.weights = self._weights(topic, now_s)
             if sticky.choices:
                 place = bisect_right(sticky.weights, self._random.below(sticky.weights[-1]))
@@ -124,13 +139,15 @@ class DefaultPartitioner:
 class _Sticky:
     """Where a topic's records without a key go now."""
 
-    __slots__ = ("choices", "given_bytes", "looked_s", "partition", "topic", "weights")
+    __slots__ = ("choices", "given_bytes", "looked_s", "partition", "stay_bytes", "topic", "weights")
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, topic: Topic, partition: int, stay_bytes: int) -> None:
+        self.topic = topic
         self.partition = partition
         self.given_bytes = 0
-        self.topic: Topic | None = None
-        self.looked_s = 0.0
+        self.stay_bytes = stay_bytes
+        """Up to which nothing has to be asked."""
+        self.looked_s: float | None = None
         self.choices: Sequence[int] = ()
         self.weights: Sequence[int] = ()
 

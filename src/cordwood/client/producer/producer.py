@@ -172,8 +172,8 @@ class Producer:
         return await self._running().intake.send_when_possible(unsent)
 
     async def send_many(self, records: Iterable[Sequence[Any]]) -> BulkDelivery:
-        """Each is a `ProducerRecord`, or a tuple of what `send` takes, in its order: (topic, value, key) and so on. What
-        is returned is for all of them.
+        """Each is a `ProducerRecord`, or a tuple of what `send` takes, in its order: (topic, value, key) and so on.
+        What is returned is for all of them.
 
         Raises as `send` does, at the first record that cannot be taken; those before it are sent.
         """
