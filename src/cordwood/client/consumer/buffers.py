@@ -86,7 +86,13 @@ class Buffers:
                 if len(records) + len(taken) < most:
                     self._end_handing(partition, state)
             else:
-                taken = buffer.fetched[0].take(most - len(records))
+                try:
+                    taken = buffer.fetched[0].take(most - len(records))
+                except Exception:
+                    if records:
+                        # It is told next time.
+                        return records
+                    raise
                 self._taken(len(taken))
                 self._advance(partition, state)
             records = records + taken if records else taken

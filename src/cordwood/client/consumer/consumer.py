@@ -299,13 +299,13 @@ class Consumer:
             await asyncio.sleep(0)
             while True:
                 running.reader.news.clear()
+                if self._is_closed:
+                    raise Closed("the consumer was closed")
                 await running.settle()
                 found = take()
                 if found or (deadline_s is not None and loop.time() >= deadline_s):
                     return found
                 await running.wait(deadline_s)
-                if self._is_closed:
-                    raise Closed("the consumer was closed")
 
     @contextmanager
     def _reading(self, running: Running) -> Iterator[None]:
