@@ -408,6 +408,43 @@ def test_interceptors_see_records_whichever_way_they_are_read(node: AnyCluster, 
             assert offsets == list(range(0, 40, 2))
 
 
+def number_or_fail(value: bytes) -> int:
+    """Where it is called is the application's thread."""
+    assert threading.current_thread() is threading.main_thread()
+    return int(value)
+
+
+@pytest.mark.parametrize("way", ["iteration", "poll", "getone"])
+def test_deserializers_run_in_the_thread_that_reads_and_what_fails_is_come_back_to(
+    node: AnyCluster, producer: Producer, way: str
+) -> None:
+    topic = node.topic()
+    partition = TopicPartition(topic, 0)
+    for value in ["0", "1", "two", "3", *map(str, range(4, 40))]:
+        producer.send(topic, value)
+    producer.flush()
+    with consumer_of(node, topic, value_deserializer=number_or_fail, max_poll_records=5) as consumer:
+        values: list[int] = []
+
+        def read() -> None:
+            if way == "iteration":
+                for record in consumer:
+                    values.append(record.value)
+            while way == "poll":
+                values.extend(record.value for records in consumer.poll(1000).values() for record in records)
+            while way == "getone":
+                values.append(consumer.getone().value)
+
+        for _ in range(2):
+            with pytest.raises(SerializationFailed, match=r"offset 2 cannot be deserialized.*seek past it"):
+                read()
+            assert consumer.position(partition) == 2
+        consumer.seek(partition, 3)
+        while len(values) < 39:
+            values += [record.value for records in consumer.poll(1000).values() for record in records]
+    assert values == [0, 1, *range(3, 40)]
+
+
 # ---- beginnings and ends
 
 

@@ -41,7 +41,7 @@ class Facade:
         self._is_open = False
         self._stay_at_exit()
         try:
-            if self._portal.forked:
+            if self._portal.background.forked:
                 # The thread and the connections are the other process's.
                 last_work.close()
             else:
@@ -65,7 +65,7 @@ class Facade:
         self._end(self._last_work(EXIT_TIMEOUT_S))
 
     def __del__(self) -> None:
-        if not getattr(self, "_is_open", False) or self._portal.forked:
+        if not getattr(self, "_is_open", False) or self._portal.background.forked:
             return
         warnings.warn(f"{self._name} was not closed", ResourceWarning, source=self, stacklevel=2)
         self._stay_at_exit()

@@ -27,7 +27,7 @@ class Portal:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._background = BackgroundLoop(name)
+        self.background = BackgroundLoop(name)
         # Guards what follows: nothing is put on a loop that has been told to stop, where it would never run.
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -36,21 +36,12 @@ class Portal:
         self._calls: list[_Call[Any]] = []
         self._call_came = asyncio.Event()
 
-    @property
-    def forked(self) -> bool:
-        """Whether this process was forked from the one that the loop's thread is in."""
-        return self._background.forked
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
-
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """What the coroutine returns or raises. After `timeout` seconds it is cancelled, and `TimedOut` raised; Ctrl-C
         cancels it, too. Raises `Closed`, and `IllegalState` in a process that was forked."""
         call = _Call(work, timeout)
         try:
-            if self._background.is_current_thread:
+            if self.background.is_current_thread:
                 raise IllegalState(f"a callback on {self._name}'s own thread cannot wait for it: it would wait forever")
             self.post(self._begin, call)
         except BaseException:
@@ -68,7 +59,7 @@ class Portal:
 
     def check_fork(self) -> None:
         """Raises `IllegalState` in a process that was forked; for who is to do something without the loop's thread."""
-        if self._background.forked:
+        if self.background.forked:
             raise IllegalState(
                 f"{self._name} was made before this process was forked, and its thread has stayed behind; "
                 "make a new one in each process"
@@ -81,7 +72,7 @@ class Portal:
             if self._closed:
                 raise Closed(f"{self._name} is closed")
             if self._loop is None:
-                self._loop = self._background.start()
+                self._loop = self.background.start()
             self._loop.call_soon_threadsafe(callback, *args)
 
     async def in_caller(self, callback: Callable[..., T], *args: object) -> T:
@@ -95,18 +86,18 @@ class Portal:
 
     def close(self) -> None:
         """Ends the loop's thread. What still waits in `run` is cancelled."""
-        if self._background.forked:
+        if self.background.forked:
             return
         with self._lock:
             self._closed = True
-        self._background.stop()
+        self.background.stop()
 
     def abandon(self, last_work: Coroutine[Any, Any, None]) -> None:
         """For who is forgotten rather than closed: does the last work, then ends the thread; waits for neither."""
 
         def begin() -> None:
             task = asyncio.get_running_loop().create_task(last_work)
-            task.add_done_callback(lambda done: self._background.stop_soon())
+            task.add_done_callback(lambda done: self.background.stop_soon())
 
         try:
             self.post(begin)

@@ -49,6 +49,8 @@ class Producer(Facade):
         except BaseException:
             self._portal.close()
             raise
+        # At hand, because `send` is called a lot.
+        self._thread = self._portal.background
         self._try_send = self._core.try_send
         self._opened()
 
@@ -70,7 +72,8 @@ class Producer(Facade):
         Waits for the topic's metadata and for room in `buffer_memory`, up to `max_block_ms` (`TimedOut`,
         `BufferExhausted`). Callbacks are called in the producer's thread.
         """
-        self._portal.check_fork()
+        if self._thread.forked:
+            self._portal.check_fork()
         outcome = self._try_send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
         return self._send_when_possible(outcome) if isinstance(outcome, Unsent) else outcome
 

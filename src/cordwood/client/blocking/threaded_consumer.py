@@ -2,9 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from operator import length_hint
 from typing import Any, Self
 
+from cordwood.client.blocking.deserializing import DeserializingInterceptors
 from cordwood.client.blocking.portal import Portal
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
@@ -28,8 +30,11 @@ class ThreadedCore(Consumer):
     """Calls the application in the application's thread."""
 
     def __init__(self, topics: Collection[str], settings: ConsumerSettings, network: Network, portal: Portal) -> None:
-        super().__init__(*topics, settings=settings, network=network)
+        # On the loop's thread a deserializer that is slow would hold up heartbeats.
+        without = replace(settings, key_deserializer=None, value_deserializer=None)
+        super().__init__(*topics, settings=without, network=network)
         self._portal = portal
+        self._interceptors = DeserializingInterceptors(settings, self._seek_back)
 
     @classmethod
     async def started(cls, topics: Collection[str], settings: ConsumerSettings, portal: Portal) -> Self:
@@ -87,6 +92,12 @@ class ThreadedCore(Consumer):
         partition = TopicPartition(records[0].topic, records[0].partition)
         seen: Records = self._interceptors.on_consume({partition: records})
         return [record for each in seen.values() for record in each]
+
+    def _seek_back(self, partition: TopicPartition, offset: int) -> None:
+        async def seek() -> None:
+            self.seek(partition, offset)
+
+        self._portal.run(seek())
 
     async def _call(self, callback: Callable[..., Any], *args: Any) -> Any:
         result = await self._portal.in_caller(callback, *args)

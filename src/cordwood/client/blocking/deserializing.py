@@ -1,0 +1,63 @@
+"""Deserializers and interceptors of a consumer for threads: both are called in the thread that reads, in this order."""
+
+from collections.abc import Callable
+from typing import Any
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.interceptors import Interceptors, Records
+from cordwood.client.consumer.settings import ConsumerSettings, Deserializer
+from cordwood.client.errors import SerializationFailed
+from cordwood.wire.record import ConsumerRecord
+
+Seek = Callable[[TopicPartition, int], None]
+
+
+class DeserializingInterceptors(Interceptors):
+    """`seek` is called from that thread, for records that were taken and cannot be given."""
+
+    def __init__(self, settings: ConsumerSettings, seek: Seek) -> None:
+        super().__init__(settings.interceptors)
+        self._read_key = settings.key_deserializer
+        self._read_value = settings.value_deserializer
+        self._reads = self._read_key is not None or self._read_value is not None
+        self._seek = seek
+
+    @property
+    def see_records(self) -> bool:
+        return self._reads or super().see_records
+
+    def on_consume(self, records: Records) -> Records:
+        """Raises `SerializationFailed` when the first record of a partition does not read; nothing was taken then."""
+        return super().on_consume(self._deserialized(records) if self._reads else records)
+
+    def _deserialized(self, records: Records) -> Records:
+        read: Records = {}
+        for partition, given in records.items():
+            done, failure = self._read_all(given)
+            if failure is not None and not done:
+                for each, taken in records.items():
+                    self._seek(each, taken[0].offset)
+                raise SerializationFailed(
+                    f"{partition}: the record at offset {given[0].offset} cannot be deserialized: {failure}; "
+                    "seek past it to go on"
+                ) from failure
+            if failure is not None:
+                # It is the first next time.
+                self._seek(partition, given[len(done)].offset)
+            read[partition] = done
+        return read
+
+    def _read_all(self, records: list[ConsumerRecord]) -> tuple[list[ConsumerRecord], Exception | None]:
+        """As many as read, and what is wrong with the next."""
+        done: list[ConsumerRecord] = []
+        for record in records:
+            try:
+                key, value = _apply(self._read_key, record.key), _apply(self._read_value, record.value)
+            except Exception as error:  # noqa: BLE001  # whatever an application's own function raises
+                return done, error
+            done.append(record._replace(key=key, value=value))
+        return done, None
+
+
+def _apply(read: Deserializer | None, content: bytes | None) -> Any:
+    return content if read is None or content is None else read(content)
