@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cordwood.client.admin.partitions import ElectionType, PartitionReassignment
     from cordwood.client.admin.quotas import QuotaEntity, QuotaName
     from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramMechanism, ScramUpsertion
+    from cordwood.client.admin.tokens import DelegationToken
     from cordwood.client.admin.topic_descriptions import PartitionDescription, TopicDescription
     from cordwood.client.admin.topics import CreatedTopic, NewPartitions, NewTopic
     from cordwood.client.admin.transactions import (
@@ -126,6 +127,7 @@ _HOMES = {
     "cordwood.client.admin.partitions": ("ElectionType", "PartitionReassignment"),
     "cordwood.client.admin.quotas": ("QuotaEntity", "QuotaName"),
     "cordwood.client.admin.scram": ("ScramCredential", "ScramDeletion", "ScramMechanism", "ScramUpsertion"),
+    "cordwood.client.admin.tokens": ("DelegationToken",),
     "cordwood.client.admin.topic_descriptions": ("PartitionDescription", "TopicDescription"),
     "cordwood.client.admin.topics": ("CreatedTopic", "NewPartitions", "NewTopic"),
     "cordwood.client.admin.transactions": (
@@ -218,6 +220,7 @@ __all__ = [
     "Consumer",
     "ConsumerRecord",
     "CreatedTopic",
+    "DelegationToken",
     "Delivery",
     "ElectionType",
     "ErrorCode",

@@ -582,6 +582,10 @@ def test_what_a_broker_does_not_have_is_said_so(administer: Administer, topic: s
             admin.alter_client_quotas({QuotaEntity(user="alice"): {"producer_byte_rate": 1.0}}),
             admin.describe_user_scram_credentials(),
             admin.alter_user_scram_credentials([ScramDeletion("alice", ScramMechanism.SCRAM_SHA_256)]),
+            admin.create_delegation_token(),
+            admin.renew_delegation_token(b"hmac"),
+            admin.expire_delegation_token(b"hmac"),
+            admin.describe_delegation_tokens(),
         ):
             with pytest.raises(UnsupportedByBroker, match="the broker has no "):
                 await call
@@ -682,6 +686,23 @@ def test_credentials_are_set_described_and_deleted(administer: Administer, topic
         with pytest.raises(BrokerError) as caught:
             await admin.describe_user_scram_credentials([user])
         assert caught.value.code == ErrorCode.RESOURCE_NOT_FOUND
+
+    administer(work)
+
+
+@kafka_only
+def test_tokens_are_refused_over_connections_without_authentication(administer: Administer) -> None:
+    async def work(admin: Admin) -> None:
+        refusals = (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        for call in (
+            admin.create_delegation_token(owner="User:alice", renewers=["User:bob"]),
+            admin.renew_delegation_token(b"hmac"),
+            admin.expire_delegation_token(b"hmac"),
+            admin.describe_delegation_tokens(["User:alice"]),
+        ):
+            with pytest.raises(BrokerError) as caught:
+                await call
+            assert caught.value.code in refusals
 
     administer(work)
 

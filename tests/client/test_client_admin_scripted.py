@@ -14,9 +14,10 @@ from cordwood.client.admin.log_dirs import ReplicaLogDirs, TopicPartitionReplica
 from cordwood.client.admin.partitions import PartitionReassignment
 from cordwood.client.admin.results import settled
 from cordwood.client.admin.scram import ScramMechanism, ScramUpsertion
+from cordwood.client.admin.tokens import DelegationToken
 from cordwood.client.admin.topics import NewTopic
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import BrokerError, TopicNotFound, UnsupportedByBroker
+from cordwood.client.errors import BadSetting, BrokerError, TopicNotFound, UnsupportedByBroker
 from cordwood.client.offsets import OffsetSpec
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime.sockets import SocketNetwork
@@ -26,6 +27,10 @@ from cordwood.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
+)
+from cordwood.wire.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
 )
 from cordwood.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from cordwood.wire.messages.delete_records import (
@@ -39,6 +44,12 @@ from cordwood.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+)
+from cordwood.wire.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
 )
 from cordwood.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -54,6 +65,7 @@ from cordwood.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from cordwood.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 from cordwood.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -67,6 +79,7 @@ from cordwood.wire.messages.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from cordwood.wire.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
@@ -192,6 +205,69 @@ def test_a_password_is_salted_and_hashed_before_it_is_sent() -> None:
             )
             assert len(salted.salt) >= 16
             assert salted.salted_password != told.salted_password
+
+    run(main())
+
+
+def test_a_token_is_created_and_described() -> None:
+    async def main() -> None:
+        async with scripted_brokers() as [broker]:
+            broker.answers[CreateDelegationTokenRequest.api_key] = lambda request, version: (
+                CreateDelegationTokenResponse(
+                    principal_type="User",
+                    principal_name="alice",
+                    token_requester_principal_type="User",
+                    token_requester_principal_name="admin",
+                    issue_timestamp_ms=1,
+                    expiry_timestamp_ms=2,
+                    max_timestamp_ms=3,
+                    token_id="id",
+                    hmac=b"hmac",
+                )
+            )
+            described = DescribedDelegationToken(
+                principal_type="User",
+                principal_name="alice",
+                token_requester_principal_type="User",
+                token_requester_principal_name="admin",
+                issue_timestamp=1,
+                expiry_timestamp=2,
+                max_timestamp=3,
+                token_id="id",
+                hmac=b"hmac",
+                renewers=[DescribedDelegationTokenRenewer(principal_type="User", principal_name="bob")],
+            )
+            broker.answers[DescribeDelegationTokenRequest.api_key] = lambda request, version: (
+                DescribeDelegationTokenResponse(tokens=[described])
+            )
+            token = DelegationToken("id", b"hmac", "User:alice", "User:admin", 1, 2, 3, ("User:bob",))
+            async with admin_of(broker) as admin:
+                assert await admin.create_delegation_token(owner="User:alice", renewers=["User:bob"]) == token
+                assert await admin.describe_delegation_tokens(["User:alice"]) == [token]
+                with pytest.raises(BadSetting, match="User:alice"):
+                    await admin.describe_delegation_tokens(["alice"])
+            (created,) = broker.seen_of(CreateDelegationTokenRequest)
+            assert (created.owner_principal_type, created.owner_principal_name) == ("User", "alice")
+            assert [(one.principal_type, one.principal_name) for one in created.renewers] == [("User", "bob")]
+            (asked,) = broker.seen_of(DescribeDelegationTokenRequest)
+            assert [(one.principal_type, one.principal_name) for one in asked.owners] == [("User", "alice")]
+
+    run(main())
+
+
+def test_a_token_is_renewed_and_ended() -> None:
+    async def main() -> None:
+        async with scripted_brokers() as [broker]:
+            broker.answers[RenewDelegationTokenRequest.api_key] = lambda request, version: RenewDelegationTokenResponse(
+                expiry_timestamp_ms=request.renew_period_ms + 100
+            )
+            broker.answers[ExpireDelegationTokenRequest.api_key] = lambda request, version: (
+                ExpireDelegationTokenResponse(expiry_timestamp_ms=request.expiry_time_period_ms + 200)
+            )
+            async with admin_of(broker) as admin:
+                assert await admin.renew_delegation_token(b"hmac", period_ms=7) == 107
+                assert await admin.expire_delegation_token(b"hmac") == 199
+            assert [request.hmac for request in broker.seen_of(RenewDelegationTokenRequest)] == [b"hmac"]
 
     run(main())
 

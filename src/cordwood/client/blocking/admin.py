@@ -18,6 +18,7 @@ from cordwood.client.admin.log_dirs import LogDir, ReplicaLogDirs, TopicPartitio
 from cordwood.client.admin.partitions import ElectionType, PartitionReassignment
 from cordwood.client.admin.quotas import QuotaEntity, QuotaName
 from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
+from cordwood.client.admin.tokens import DelegationToken
 from cordwood.client.admin.topic_descriptions import TopicDescription
 from cordwood.client.admin.topics import CreatedTopic, NewPartitions, NewTopic
 from cordwood.client.admin.transactions import (
@@ -322,6 +323,26 @@ class Admin(Facade):
     def alter_user_scram_credentials(self, changes: Sequence[ScramUpsertion | ScramDeletion]) -> None:
         """Sets and deletes credentials; passwords are salted and hashed here, and never sent."""
         self._run(self._core.alter_user_scram_credentials(changes))
+
+    def create_delegation_token(
+        self, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = -1
+    ) -> DelegationToken:
+        """A token for `owner` ("User:alice"), or for the caller; -1 is the longest that brokers allow."""
+        return self._run(
+            self._core.create_delegation_token(owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms)
+        )
+
+    def renew_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
+        """Lets a token live on, and tells when it expires now, in ms; -1 is the brokers' default."""
+        return self._run(self._core.renew_delegation_token(hmac, period_ms=period_ms))
+
+    def expire_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
+        """Sets when a token ends, and tells it, in ms; -1 ends it at once."""
+        return self._run(self._core.expire_delegation_token(hmac, period_ms=period_ms))
+
+    def describe_delegation_tokens(self, owners: Collection[str] | None = None) -> list[DelegationToken]:
+        """Tokens that the caller may see, of all owners or of these."""
+        return self._run(self._core.describe_delegation_tokens(owners))
 
 
 async def _start(settings: AdminSettings) -> AsyncAdmin:

@@ -1,14 +1,15 @@
-"""Who may do what, and how much: ACLs, quotas, credentials."""
+"""Who may do what, and how much: ACLs, quotas, credentials, tokens."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from cordwood.client.admin import acls as acl_functions
-from cordwood.client.admin import quotas, scram
+from cordwood.client.admin import quotas, scram, tokens
 from cordwood.client.admin.acls import Acl, AclFilter
 from cordwood.client.admin.calls.connected import Connected
 from cordwood.client.admin.quotas import QuotaEntity, QuotaName
 from cordwood.client.admin.results import values
 from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
+from cordwood.client.admin.tokens import DelegationToken
 
 
 class SecurityCalls(Connected):
@@ -45,3 +46,23 @@ class SecurityCalls(Connected):
     async def alter_user_scram_credentials(self, changes: Sequence[ScramUpsertion | ScramDeletion]) -> None:
         """Sets and deletes credentials; passwords are salted and hashed here, and never sent."""
         values(await scram.alter_user_scram_credentials(await self._connected(), changes, self._random))
+
+    async def create_delegation_token(
+        self, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = -1
+    ) -> DelegationToken:
+        """A token for `owner` ("User:alice"), or for the caller; -1 is the longest that brokers allow."""
+        return await tokens.create_delegation_token(
+            await self._connected(), owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms
+        )
+
+    async def renew_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
+        """Lets a token live on, and tells when it expires now, in ms; -1 is the brokers' default."""
+        return await tokens.renew_delegation_token(await self._connected(), hmac, period_ms)
+
+    async def expire_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
+        """Sets when a token ends, and tells it, in ms; -1 ends it at once."""
+        return await tokens.expire_delegation_token(await self._connected(), hmac, period_ms)
+
+    async def describe_delegation_tokens(self, owners: Collection[str] | None = None) -> list[DelegationToken]:
+        """Tokens that the caller may see, of all owners or of these."""
+        return await tokens.describe_delegation_tokens(await self._connected(), owners)
