@@ -2,6 +2,7 @@
 
     states.py      the states and what leads from one to another: the table that the machine runs on
     machine.py     **Transactions**: the machine. No I/O, no clock; callers hold the producer's lock
+    calls.py       which calls the application may make now, and the one that waits for brokers
     contents.py    what belongs to the open transaction, and what still has to be made part of it
     flight.py      the one request that is on its way, and when the next may go
     requests.py    `Ask`: a request, to whom it goes, and in which versions; how each is made

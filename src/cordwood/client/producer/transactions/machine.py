@@ -4,7 +4,6 @@ What it asks for next follows from its state alone, so a retry is nothing but as
 """
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any
 
 from cordwood.client.backoff import Backoff
@@ -16,7 +15,6 @@ from cordwood.client.errors import (
     ClientError,
     Closed,
     FatalTransactionError,
-    IllegalState,
     ProducerFenced,
     TransactionAbortable,
     TransactionAborted,
@@ -32,12 +30,13 @@ from cordwood.client.producer.transactions.answers import (
     judge_batch,
     judge_failure,
 )
+from cordwood.client.producer.transactions.calls import Calls, misuse
 from cordwood.client.producer.transactions.contents import Contents, OffsetCommit
 from cordwood.client.producer.transactions.flight import Flight
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.client.producer.transactions.requests import Ask
-from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, WHAT_NOW, State
+from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, State
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -69,7 +68,7 @@ class Transactions:
         self._flight = Flight(backoff)
         self._contents = Contents()
         self._error: ClientError | None = None
-        self._operation: Operation | None = None
+        self._calls = Calls()
         # How the initialization is to treat, and treated, what a producer before us left prepared.
         self._keep_prepared = False
         self._found_none_prepared = False
@@ -83,7 +82,7 @@ class Transactions:
     # ---- the application's calls
 
     def initialize(self, *, keep_prepared: bool = False) -> Operation:
-        pending = self._same_call("init_transactions")
+        pending = self._calls.taken_up("init_transactions")
         if pending is not None:
             return pending
         self._check("init_transactions", State.UNINITIALIZED)
@@ -91,7 +90,7 @@ class Transactions:
             raise BadSetting("init_transactions(keep_prepared=True) needs transaction_two_phase_commit_enable=True")
         self._keep_prepared = keep_prepared
         self._move(State.INITIALIZING)
-        return self._start("init_transactions")
+        return self._calls.start("init_transactions")
 
     def begin(self) -> None:
         self._check("begin_transaction", State.READY)
@@ -138,7 +137,7 @@ class Transactions:
         if not self._has_two_phases:
             raise BadSetting("prepare_transaction() needs transaction_two_phase_commit_enable=True")
         if self._contents.commits:
-            raise self._misuse("prepare_transaction", "wait for send_offsets_to_transaction()")
+            raise misuse("prepare_transaction", self.state, "wait for send_offsets_to_transaction()")
         assert self.identity is not None
         # Partitions that are not added by now have no records.
         self._contents.new = {}
@@ -150,7 +149,7 @@ class Transactions:
     def complete(self, prepared: PreparedTxnState) -> Operation:
         """Commits if it is this one that is prepared, else aborts. Nothing happens where `initialize` has looked for
         a prepared one and there was none: it was completed before."""
-        pending = self._same_call("complete_transaction")
+        pending = self._calls.taken_up("complete_transaction")
         if pending is not None:
             return pending
         if self._found_none_prepared and self.state is State.READY:
@@ -169,11 +168,10 @@ class Transactions:
         """Whoever still waits is told that the producer was closed."""
         closed = Closed("the producer was closed meanwhile")
         self._contents.drop_unasked(closed)
-        if self._operation is not None:
-            self._operation.fail(closed)
+        self._calls.fail(closed)
 
     def _end(self, call: str, *, commit: bool) -> Operation:
-        pending = self._same_call(call)
+        pending = self._calls.taken_up(call)
         if pending is not None:
             return pending
         if commit:
@@ -186,30 +184,10 @@ class Transactions:
             self._error = None
             self._contents.drop_unasked(TransactionAborted("not committed: the transaction is being aborted"))
         self.prepared = None
-        return self._start(call)
-
-    def _same_call(self, call: str) -> Operation | None:
-        """The same call, of which the application has not seen the outcome yet."""
-        pending = self._operation
-        return pending if pending is not None and not pending.is_taken and pending.name == call else None
+        return self._calls.start(call)
 
     def _check(self, call: str, *allowed: State) -> None:
-        if self._error is not None:
-            raise copy(self._error) from self._error.__cause__
-        pending = self._operation
-        if pending is not None and not pending.is_taken and not pending.has_failed:
-            raise self._misuse(call, f"the outcome of {pending.name}() is not known yet; call that again")
-        if self.state not in allowed:
-            raise self._misuse(call, WHAT_NOW[self.state])
-
-    def _misuse(self, call: str, what_to_do: str) -> IllegalState:
-        error = IllegalState(f"{call}() is not possible now ({self.state.value}): {what_to_do}")
-        error.what_to_do = what_to_do
-        return error
-
-    def _start(self, call: str) -> Operation:
-        self._operation = Operation(call)
-        return self._operation
+        self._calls.check(call, self.state, allowed, self._error)
 
     # ---- the sender's
 
@@ -350,7 +328,7 @@ class Transactions:
             self._found_none_prepared = self._keep_prepared
             self._move(State.READY)
         self._keep_prepared = False
-        self._succeed()
+        self._calls.succeed()
 
     def _take_next_identity(self, response: EndTxnResponse) -> None:
         if self.is_version_2 and response.producer_id >= 0:
@@ -371,7 +349,7 @@ class Transactions:
             self._move(State.INITIALIZING)
         else:
             self._move(State.READY)
-            self._succeed()
+            self._calls.succeed()
 
     def _not_done(self, ask: Ask, verdict: Verdict, error: ClientError, now_s: float) -> None:
         if verdict is Verdict.ELSEWHERE:
@@ -386,7 +364,7 @@ class Transactions:
             self._break(verdict, error)
         elif self.state is State.INITIALIZING and self.identity is None:
             self._move(State.UNINITIALIZED)
-            self._fail(error)
+            self._calls.fail(error)
         elif verdict is Verdict.REFUSED or (self.state is State.ABORTING and isinstance(ask.request, EndTxnRequest)):
             self._break(Verdict.FATAL, error)
         else:
@@ -403,7 +381,7 @@ class Transactions:
         self._move(State.ABORTABLE_ERROR)
         self._error = error
         self._contents.drop_unasked(error)
-        self._fail(error)
+        self._calls.fail(error)
 
     def _break(self, verdict: Verdict, cause: ClientError) -> None:
         """The producer cannot go on."""
@@ -418,16 +396,8 @@ class Transactions:
         self._move(State.FATAL_ERROR)
         self._error = error
         self._contents.drop_unasked(error)
-        self._fail(error)
+        self._calls.fail(error)
 
     def _move(self, after: State) -> None:
         assert after in TRANSITIONS[self.state], f"no way from {self.state} to {after}"
         self.state = after
-
-    def _succeed(self) -> None:
-        if self._operation is not None:
-            self._operation.succeed()
-
-    def _fail(self, error: ClientError) -> None:
-        if self._operation is not None:
-            self._operation.fail(error)

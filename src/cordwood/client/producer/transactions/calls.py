@@ -1,0 +1,48 @@
+"""The application's calls: which may be made now, and the one that waits for brokers."""
+
+from copy import copy
+
+from cordwood.client.errors import ClientError, IllegalState
+from cordwood.client.producer.transactions.operation import Operation
+from cordwood.client.producer.transactions.states import WHAT_NOW, State
+
+
+class Calls:
+    """Nobody knows what to do next before the outcome of a call is known: one that ran out of time is made again, and
+    takes up the same operation. Until then no other can be made."""
+
+    def __init__(self) -> None:
+        self._operation: Operation | None = None
+
+    def taken_up(self, call: str) -> Operation | None:
+        """The same call, if the application has not seen its outcome yet."""
+        pending = self._operation
+        return pending if pending is not None and not pending.is_taken and pending.name == call else None
+
+    def check(self, call: str, state: State, allowed: tuple[State, ...], error: ClientError | None) -> None:
+        """Raises `error`, of the state, or `IllegalState`."""
+        if error is not None:
+            raise copy(error) from error.__cause__
+        pending = self._operation
+        if pending is not None and not pending.is_taken and not pending.has_failed:
+            raise misuse(call, state, f"the outcome of {pending.name}() is not known yet; call that again")
+        if state not in allowed:
+            raise misuse(call, state, WHAT_NOW[state])
+
+    def start(self, call: str) -> Operation:
+        self._operation = Operation(call)
+        return self._operation
+
+    def succeed(self) -> None:
+        if self._operation is not None:
+            self._operation.succeed()
+
+    def fail(self, error: ClientError) -> None:
+        if self._operation is not None:
+            self._operation.fail(error)
+
+
+def misuse(call: str, state: State, what_to_do: str) -> IllegalState:
+    error = IllegalState(f"{call}() is not possible now ({state.value}): {what_to_do}")
+    error.what_to_do = what_to_do
+    return error
