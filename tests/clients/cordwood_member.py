@@ -5,9 +5,7 @@ from collections.abc import Callable, Sequence
 from member_journal import Journal, Place, Position
 from member_spec import MemberSpec
 
-from cordwood.client.blocking.consumer import Consumer
-from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import ClientError, CommitFailed
+from cordwood import ClientError, CommitFailed, Consumer, TopicPartition
 
 
 class CordwoodMember:
