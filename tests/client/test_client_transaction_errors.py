@@ -152,7 +152,7 @@ def states_and_calls() -> list[tuple[State, str, str]]:
         (State.READY, "abort", "call begin_transaction"),
         (State.READY, "add_partition", "call begin_transaction"),
         (State.READY, "send_offsets", "call begin_transaction"),
-        (State.READY, "initialize", "no transaction is open"),
+        (State.READY, "initialize", "once is enough"),
         (State.IN_TRANSACTION, "begin", "end it by commit_transaction"),
         (State.IN_TRANSACTION, "initialize", "end it by commit_transaction"),
         (State.IN_TRANSACTION, "complete", "end it by commit_transaction"),

@@ -85,6 +85,8 @@ class Transactions:
         pending = self._calls.taken_up("init_transactions")
         if pending is not None:
             return pending
+        if self.state is State.READY:
+            raise misuse("init_transactions", self.state, "it was called before, and once is enough")
         self._check("init_transactions", State.UNINITIALIZED)
         if keep_prepared and not self._has_two_phases:
             raise BadSetting("init_transactions(keep_prepared=True) needs transaction_two_phase_commit_enable=True")
