@@ -583,6 +583,17 @@ def test_there_is_one_automatic_commit_at_a_time() -> None:
     play(scene)
 
 
+def test_there_is_no_automatic_commit_of_nothing() -> None:
+    async def scene(stage: Stage) -> None:
+        await asyncio.sleep(60)
+        stage.commits.auto_commit()
+        assert await stage.commits.before_release(1) is None
+        await asyncio.sleep(1)
+        assert stage.commits.take_completed() == []
+
+    play(scene)
+
+
 def test_nothing_is_committed_by_itself_where_that_was_not_wanted() -> None:
     async def scene(stage: Stage) -> None:
         stage.position[P0] = OffsetAndMetadata(10)

@@ -114,8 +114,8 @@ class Commits:
         if self._auto_commit is not None and not self._auto_commit.done.done():
             return
         self._auto_commit_at_s = self._loop.time() + self._settings.auto_commit_interval_ms / 1000
-        if self._offsets.may_commit:
-            self._auto_commit = self._add(self._consumed(), retries=False, is_automatic=True)
+        if self._offsets.may_commit and (consumed := self._consumed()):
+            self._auto_commit = self._add(consumed, retries=False, is_automatic=True)
 
     @property
     def auto_commit_in_s(self) -> float | None:
@@ -130,13 +130,13 @@ class Commits:
 
         The error, if the latter did not succeed: nobody asked for it, so it is for the log.
         """
-        deadline_s = self._loop.time() + timeout_s
-        if not self._settings.enable_auto_commit or not self._offsets.may_commit:
-            await self._drain(deadline_s)
+        consumed = self._consumed() if self._settings.enable_auto_commit and self._offsets.may_commit else {}
+        if not consumed:
+            await self._drain(self._loop.time() + timeout_s)
             return None
         self._auto_commit_at_s = self._loop.time() + self._settings.auto_commit_interval_ms / 1000
         # A topic that was deleted would keep the others of the group waiting.
-        commit = self._add(self._consumed(), retries=True, is_automatic=True, despite_unknown_topics=True)
+        commit = self._add(consumed, retries=True, is_automatic=True, despite_unknown_topics=True)
         try:
             await self._finish(commit, timeout_s)
         except ClientError as error:
