@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripted_broker import Cut, ScriptedBroker, scripted_brokers
 from scripted_coordinators import Coordinators
-from scripted_transactions import GROUP, OFFSETS, P0, committed
+from scripted_transactions import GROUP, OFFSETS, P0, added, committed
 
 from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
@@ -20,13 +20,9 @@ from cordwood.client.producer.transactions.operation import Operation
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages import index, request_class
-from cordwood.wire.messages.api_versions import (
-    ApiVersion,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-)
+from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, FinalizedFeatureKey
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -78,14 +74,13 @@ async def driven(world: World, brokers: list[ScriptedBroker]) -> AsyncIterator[D
 
 def has_version_2(broker: ScriptedBroker) -> None:
     """The broker says that the cluster's transactions are of version 2."""
+    ranges = broker.answers[ApiVersionsRequest.api_key]
 
     def api_versions(request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-        ranges = [(key, request_class(key).versions) for key in index.APIS]
-        return ApiVersionsResponse(
-            api_keys=[ApiVersion(api_key=key, min_version=has.low, max_version=has.high) for key, has in ranges],
-            finalized_features_epoch=1,
-            finalized_features=[FinalizedFeatureKey(name="transaction.version", max_version_level=2)],
-        )
+        response: ApiVersionsResponse = ranges(request, version)
+        response.finalized_features_epoch = 1
+        response.finalized_features = [FinalizedFeatureKey(name="transaction.version", max_version_level=2)]
+        return response
 
     broker.answers[ApiVersionsRequest.api_key] = api_versions
 
@@ -107,14 +102,34 @@ def coordinates(broker: ScriptedBroker, coordinators: Coordinators) -> None:
     }
 
 
+# The newest version of each that it has; it knows nothing of `transaction.version`.
+KAFKA_2_8: dict[type[Any], int] = {
+    FindCoordinatorRequest: 3,
+    InitProducerIdRequest: 4,
+    AddPartitionsToTxnRequest: 3,
+    AddOffsetsToTxnRequest: 3,
+    TxnOffsetCommitRequest: 3,
+    EndTxnRequest: 3,
+}
+
+
+def is_of_kafka_2_8(broker: ScriptedBroker) -> None:
+    broker.max_versions |= {kind.api_key: version for kind, version in KAFKA_2_8.items()}
+    broker.answers |= {
+        AddPartitionsToTxnRequest.api_key: lambda request, version: added({P0: ErrorCode.NONE}),
+        AddOffsetsToTxnRequest.api_key: lambda request, version: AddOffsetsToTxnResponse(),
+    }
+
+
 @asynccontextmanager
-async def cluster(world: World) -> AsyncIterator[tuple[list[ScriptedBroker], Coordinators]]:
+async def cluster(world: World, *, version_2: bool = True) -> AsyncIterator[tuple[list[ScriptedBroker], Coordinators]]:
     """Broker 1 is where clients begin, broker 2 coordinates the transactional id, broker 3 the group."""
     async with scripted_brokers(3, world) as brokers:
         coordinators = Coordinators(brokers)
         coordinators.of = {"id": 2, "g": 3}
         for broker in brokers:
-            has_version_2(broker)
+            if version_2:
+                has_version_2(broker)
             coordinates(broker, coordinators)
         yield brokers, coordinators
 
@@ -122,11 +137,11 @@ async def cluster(world: World) -> AsyncIterator[tuple[list[ScriptedBroker], Coo
 Scene = Callable[[World, list[ScriptedBroker], Coordinators], Coroutine[Any, Any, None]]
 
 
-def play(scene: Scene) -> None:
+def play(scene: Scene, *, version_2: bool = True) -> None:
     world = World(1, limit_s=600)
 
     async def main() -> None:
-        async with cluster(world) as (brokers, coordinators):
+        async with cluster(world, version_2=version_2) as (brokers, coordinators):
             await scene(world, brokers, coordinators)
 
     world.run(main())
@@ -223,6 +238,22 @@ def test_an_end_is_asked_for_when_the_last_batch_is_done() -> None:
             await producer.done(operation)
 
     play(scene)
+
+
+def test_brokers_of_kafka_2_8_are_spoken_to_in_their_versions() -> None:
+    async def scene(world: World, brokers: list[ScriptedBroker], coordinators: Coordinators) -> None:
+        for broker in brokers:
+            is_of_kafka_2_8(broker)
+        async with driven(world, brokers) as producer:
+            await producer.done(producer.machine.initialize())
+            producer.machine.begin()
+            producer.machine.add_partition(P0)
+            await producer.done(producer.machine.send_offsets(OFFSETS, GROUP))
+            await producer.done(producer.machine.commit())
+        seen = [(type(request), version) for broker in brokers for request, version in broker.seen]
+        assert {(kind, version) for kind, version in seen if kind in KAFKA_2_8} == set(KAFKA_2_8.items())
+
+    play(scene, version_2=False)
 
 
 def test_a_search_that_is_refused_tells_who_waits() -> None:
