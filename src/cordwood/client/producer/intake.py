@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from cordwood.client.client import Client
-from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.cluster import Cluster, Topic, TopicPartition
 from cordwood.client.errors import BadSetting, BufferExhausted, ClientError, Closed, TimedOut, TopicNotFound
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import Headers
@@ -24,6 +24,8 @@ from cordwood.client.producer.serialization import serialize
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.runtime.clock import Clock
+
+_Target = tuple[Topic, list[TopicPartition]]
 
 
 class Unsent(NamedTuple):
@@ -57,6 +59,9 @@ class Intake:
         # The application's code is not called under the lock.
         self._partitions_first = isinstance(partitioner, CallingPartitioner)
         self._interceptors = Interceptors(settings.interceptors)
+        # Asked for each record, so it is asked of them only once.
+        self._is_intercepted = bool(self._interceptors)
+        self._hears_acknowledgements = self._interceptors.hear_acknowledgements
         self._key_serializer = settings.key_serializer
         self._value_serializer = settings.value_serializer
         self._max_block_s = settings.max_block_ms / 1000
@@ -66,8 +71,9 @@ class Intake:
         self._clock = clock
         self._metrics = metrics
         self._loop = asyncio.get_running_loop()
-        # Made once for each partition: a record then costs no object but its delivery.
-        self._partitions: dict[str, list[TopicPartition]] = {}
+        self._now = self._loop.time
+        # Made once for each topic, as the cluster knows it now: a record then costs no object but its delivery.
+        self._targets: tuple[Cluster, dict[str, _Target]] = (client.cluster, {})
         self._asking: dict[str, asyncio.Task[dict[str, Topic]]] = {}
         self._is_closed = False
         self._blocked: dict[asyncio.Event, None] = {}
@@ -82,16 +88,13 @@ class Intake:
         headers: Headers,
     ) -> Delivery | Unsent:
         """Raises what is wrong with the record, or with the transaction."""
-        if self._interceptors:
+        if self._is_intercepted:
             return self._try_send_intercepted(ProducerRecord(topic, value, key, partition, timestamp_ms, headers))
         if key is not None or self._key_serializer is not None:
             key = serialize(key, self._key_serializer, "key", topic)
         if type(value) is not bytes or self._value_serializer is not None:
             value = serialize(value, self._value_serializer, "value", topic)
-        if timestamp_ms is None:
-            timestamp_ms = self._clock.now_ms()
-        elif timestamp_ms < 0:
-            raise BadSetting(f"timestamp_ms is {timestamp_ms}; expected milliseconds since 1970")
+        timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
         delivery = self._append(topic, key, value, partition, timestamp_ms, headers, None)
         return Unsent(topic, key, value, partition, timestamp_ms, headers) if delivery is None else delivery
 
@@ -153,7 +156,7 @@ class Intake:
         try:
             key = serialize(record.key, self._key_serializer, "key", topic)
             value = serialize(record.value, self._value_serializer, "value", topic)
-            timestamp_ms = record.timestamp_ms if record.timestamp_ms is not None else self._clock.now_ms()
+            timestamp_ms = self._clock.now_ms() if record.timestamp_ms is None else _checked_time(record.timestamp_ms)
             unsent = Unsent(topic, key, value, record.partition, timestamp_ms, record.headers)
             delivery = self._append(*unsent, None)
         except ClientError as error:
@@ -172,14 +175,14 @@ class Intake:
         reservation: Reservation | None,
     ) -> Delivery | None:
         """None when the topic is not known, or there is no room."""
-        known = self._client.cluster.topics.get(topic)
-        if known is None:
-            return None
-        partitions = self._partitions.get(topic)
-        if partitions is None or len(partitions) != len(known.partitions):
-            partitions = [TopicPartition(topic, index) for index in range(len(known.partitions))]
-            self._partitions[topic] = partitions
-        now_s = self._loop.time()
+        cluster, targets = self._targets
+        target = targets.get(topic)
+        if target is None or cluster is not self._client.cluster:
+            target = self._target(topic)
+            if target is None:
+                return None
+        known, partitions = target
+        now_s = self._now()
         if partition is None and self._partitions_first:
             partition = self._partitioner.partition(known, key, value, now_s)
         elif partition is not None and not 0 <= partition < len(partitions):
@@ -192,9 +195,20 @@ class Intake:
             delivery = self._accumulator.append(
                 partitions[partition], timestamp_ms, key, value, headers, now_s, reservation
             )
-        if delivery is not None and self._interceptors.hear_acknowledgements:
+        if self._hears_acknowledgements and delivery is not None:
             delivery.add_done_callback(self._tell_interceptors)
         return delivery
+
+    def _target(self, topic: str) -> _Target | None:
+        cluster = self._client.cluster
+        known = cluster.topics.get(topic)
+        if known is None:
+            return None
+        target = (known, [TopicPartition(topic, index) for index in range(len(known.partitions))])
+        # Several threads may come here: what each leaves is whole.
+        before, targets = self._targets
+        self._targets = (cluster, {**(targets if before is cluster else {}), topic: target})
+        return target
 
     async def _append_in_turn(self, unsent: Unsent, deadline_s: float) -> Delivery:
         """Memory is given out in the order in which it was asked for."""
@@ -246,3 +260,9 @@ class Intake:
     def _tell_interceptors(self, delivery: Delivery) -> None:
         error = delivery.exception(0)
         self._interceptors.on_acknowledgement(None if error is not None else delivery.result(0), error)
+
+
+def _checked_time(timestamp_ms: int) -> int:
+    if timestamp_ms < 0:
+        raise BadSetting(f"timestamp_ms is {timestamp_ms}; expected milliseconds since 1970")
+    return timestamp_ms

@@ -8,7 +8,7 @@ async with Producer(ProducerSettings(), parse_bootstrap("localhost:9092"), netwo
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
+from cordwood.runtime.threads import Lock
 from cordwood.wire.compression import Codec
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Producer:
         self._clock = clock if clock is not None else SystemClock()
         self._random = random if random is not None else SeededRandom()
         self._is_threaded = lock is not None
-        self._lock = lock if lock is not None else nullcontext()
+        # In one thread it is never waited for, and it is cheaper than a lock that does nothing.
+        self._lock = lock if lock is not None else Lock()
         self._accumulator = Accumulator(
             settings, Codec[settings.compression_type.upper()], wake=self._accumulated, new_event=new_event
         )
@@ -69,6 +71,8 @@ class Producer:
         self._should_yield = False
         self._failure: ClientError | None = None
         self._engine: Engine | None = None
+        # Called for each record, so it is what it has to be: the intake's, while the producer runs.
+        self._take = self._refuse
 
     async def start(self) -> None:
         """Connects. Raises `CannotReachCluster` when no bootstrap address answers."""
@@ -87,6 +91,7 @@ class Producer:
             on_failure=self._fail,
         )
         self._engine.run()
+        self._take = self._engine.intake.try_send
 
     async def __aenter__(self) -> "Producer":
         await self.start()
@@ -102,6 +107,7 @@ class Producer:
         if self._is_closed:
             return
         self._is_closed = True
+        self._take = self._refuse
         engine = self._engine
         if engine is None:
             return
@@ -132,7 +138,7 @@ class Producer:
 
         Raises `TimedOut` when the topic is not known within `max_block_ms`, `BufferExhausted` when there is no room.
         """
-        outcome = self.try_send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        outcome = self._take(topic, value, key, partition, timestamp_ms, headers)
         if isinstance(outcome, Unsent):
             return await self.send_when_possible(outcome)
         if self._should_yield:
@@ -166,7 +172,7 @@ class Producer:
         headers: Headers = (),
     ) -> Delivery | Unsent:
         """As `send`, from any thread and without waiting: an `Unsent` is for `send_when_possible`, on the loop."""
-        return self._running().intake.try_send(topic, value, key, partition, timestamp_ms, headers)
+        return self._take(topic, value, key, partition, timestamp_ms, headers)
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
         return await self._running().intake.send_when_possible(unsent)
@@ -304,5 +310,12 @@ class Producer:
         if self._engine is not None and self._engine.accumulated():
             self._should_yield = True
 
+    def _refuse(
+        self, topic: str, value: Any, key: Any, partition: int | None, timestamp_ms: int | None, headers: Headers
+    ) -> Delivery | Unsent:
+        """Says why nothing is taken."""
+        return self._running().intake.try_send(topic, value, key, partition, timestamp_ms, headers)
+
     def _fail(self, error: ClientError) -> None:
         self._failure = error
+        self._take = self._refuse
