@@ -108,6 +108,7 @@ class Consumer:
         try:
             await running.close(_CLOSE_TIMEOUT_S if timeout_ms is None else timeout_ms / 1000)
         finally:
+            self._is_closed = True
             self._running = None
             self._interceptors.close()
 
@@ -299,7 +300,7 @@ class Consumer:
             await asyncio.sleep(0)
             while True:
                 running.reader.news.clear()
-                if self._is_closed:
+                if self._is_closing:
                     raise Closed("the consumer was closed")
                 await running.settle()
                 found = take()
