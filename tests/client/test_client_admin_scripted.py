@@ -1,5 +1,6 @@
 """Where the admin client's requests go, and what it does when brokers fail it or are old."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,7 +21,9 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting, BrokerError, TopicNotFound, UnsupportedByBroker
 from cordwood.client.offsets import OffsetSpec
 from cordwood.client.settings import AdminSettings
+from cordwood.runtime.network import Network
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import incremental_alter_configs
 from cordwood.wire.messages.alter_user_scram_credentials import (
@@ -78,7 +81,7 @@ from cordwood.wire.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from cordwood.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from cordwood.wire.messages.update_features import (
     UpdatableFeatureResult,
@@ -92,7 +95,7 @@ ABSENT = -1
 """The newest version of an API that a broker does not have."""
 
 
-def admin_of(broker: ScriptedBroker) -> Admin:
+def admin_of(broker: ScriptedBroker, network: Network | None = None) -> Admin:
     settings = AdminSettings(
         bootstrap_servers=(broker.address,),
         retry_backoff_ms=IMPATIENT.retry_backoff_ms,
@@ -101,7 +104,7 @@ def admin_of(broker: ScriptedBroker) -> Admin:
         reconnect_backoff_max_ms=IMPATIENT.reconnect_backoff_max_ms,
         default_api_timeout_ms=IMPATIENT.default_api_timeout_ms,
     )
-    return Admin(settings, network=SocketNetwork())
+    return Admin(settings, network=SocketNetwork() if network is None else network)
 
 
 # ---- to the controller
@@ -128,6 +131,38 @@ def test_what_changes_the_cluster_follows_the_controller() -> None:
             assert [len(broker.seen_of(CreateTopicsRequest)) for broker in brokers] == [1, 1]
 
     run(main())
+
+
+def test_a_topic_that_brokers_hear_of_late_is_waited_for() -> None:
+    world = World(1, limit_s=60)
+
+    async def main() -> None:
+        async with scripted_brokers(1, world) as [broker]:
+            loop = asyncio.get_running_loop()
+            known = broker.answers[MetadataRequest.api_key]
+            # Longer than a client looks for a topic that it knows nothing of.
+            heard_at = loop.time() + 5.0
+
+            def metadata(request: MetadataRequest, version: int) -> MetadataResponse:
+                if request.topics and loop.time() < heard_at:
+                    unknown = MetadataResponseTopic(name="t", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    return replace_topics(known(request, version), [unknown])
+                answer: MetadataResponse = known(request, version)
+                return answer
+
+            broker.answers[MetadataRequest.api_key] = metadata
+            async with admin_of(broker, world.network.host("client")) as admin:
+                with pytest.raises(TopicNotFound):
+                    await admin.client.topics(["t"])
+                await admin.until_topics_led(["t"])
+            assert loop.time() >= heard_at
+
+    world.run(main())
+
+
+def replace_topics(response: MetadataResponse, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+    response.topics = topics
+    return response
 
 
 def test_leaders_that_were_not_needed_are_no_failure() -> None:

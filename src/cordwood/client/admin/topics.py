@@ -77,7 +77,13 @@ async def until_led(client: Client, names: Collection[str], partitions: int = 0)
     """Returns once every partition of these topics has a leader that brokers know of, and there are as many as told."""
 
     async def attempt() -> None:
-        for topic in (await client.topics(names)).values():
+        try:
+            topics = await client.topics(names)
+        except BrokerError as error:
+            # It is there: brokers that have much to do hear of it late.
+            error.retriable = error.retriable or error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise
+        for topic in topics.values():
             if len(topic.partitions) < partitions:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=f"{topic.name}-{partitions - 1}")
             for partition in topic.partitions:
