@@ -117,6 +117,24 @@ def test_an_assignor_of_ones_own_decides() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("method", ["subscription_user_data", "assign", "on_assignment"])
+def test_an_assignor_that_fails_is_told_and_others_go_on(method: str) -> None:
+    def fail(*args: object) -> None:
+        raise ValueError("not today")
+
+    async def scene(group: Group) -> None:
+        failing = AllToOne()
+        setattr(failing, method, fail)
+        first = await group.member("first", "classic", partition_assignment_strategy=[failing])
+        await group.until(lambda: first.error is not None)
+        assert str(first.error) == "the assignor all-to-one failed: ValueError('not today')"
+        group.members.remove(first)
+        second = await group.member("second", "classic", partition_assignment_strategy=[AllToOne()])
+        await group.until_shared(second)
+
+    play(scene)
+
+
 def shares(members: list[Member]) -> list[int] | None:
     """Once all are of the same generation."""
     if any(member.driver.is_rebalancing for member in members):

@@ -51,7 +51,7 @@ from cordwood.client.consumer.membership.events import (
     WakeAt,
 )
 from cordwood.client.consumer.membership.generation import Generation
-from cordwood.client.consumer.membership.leading import Leading
+from cordwood.client.consumer.membership.leading import Leading, asking
 from cordwood.client.consumer.membership.liveness import Liveness
 from cordwood.client.consumer.membership.possession import Possession, Step
 from cordwood.client.consumer.settings import ConsumerSettings
@@ -217,13 +217,15 @@ class ClassicMember:
             self._prepare()
             if not self._possession.is_settled:
                 return
+        try:
+            protocols = [self._offer(assignor) for assignor in self._assignors]
+        except ClientError as error:
+            self._give_up(error)
+            return
         self._leading = None
         self._joined_topics = self._topics
         self._in_flight = self._generation.join(
-            [
-                JoinGroupRequestProtocol(name=assignor.name, metadata=write_subscription(self._subscription(assignor)))
-                for assignor in self._assignors
-            ],
+            protocols,
             self._rejoin or "",
             session_timeout_ms=self._settings.session_timeout_ms,
             rebalance_timeout_ms=self._settings.max_poll_interval_ms,
@@ -242,14 +244,17 @@ class ClassicMember:
         elif unread := frozenset(partition for partition in assignment if partition.topic not in self._topics):
             self._tell(Revoke(unread))
 
-    def _subscription(self, assignor: Assignor) -> Subscription:
-        return Subscription(
+    def _offer(self, assignor: Assignor) -> JoinGroupRequestProtocol:
+        with asking(assignor):
+            user_data = assignor.subscription_user_data(self._topics)
+        subscription = Subscription(
             topics=sorted(self._topics),
-            user_data=assignor.subscription_user_data(self._topics),
+            user_data=user_data,
             owned_partitions=sorted(self._possession.assignment),
             generation_id=self._generation.id,
             rack_id=self._settings.client_rack or None,
         )
+        return JoinGroupRequestProtocol(name=assignor.name, metadata=write_subscription(subscription))
 
     def _end_join(self, response: JoinGroupResponse, now_s: float) -> None:
         code = ErrorCode.of(response.error_code)
@@ -342,6 +347,8 @@ class ClassicMember:
         try:
             assignor = self._assignor()
             assignment = read_assignment(response.assignment)
+            with asking(assignor):
+                assignor.on_assignment(assignment, self._generation.metadata)
         except ClientError as error:
             self._give_up(error)
             return
@@ -351,9 +358,9 @@ class ClassicMember:
         self._is_prepared = False
         self._failures = 0
         self._metadata = self._generation.metadata
-        self._complete(assignor, assignment)
+        self._complete(assignment)
 
-    def _complete(self, assignor: Assignor, assignment: Assignment) -> None:
+    def _complete(self, assignment: Assignment) -> None:
         if self._leaving is not None:
             return
         if not {partition.topic for partition in assignment.partitions} <= self._topics:
@@ -364,7 +371,6 @@ class ClassicMember:
         if taken := owned - assigned:
             self._rejoin = "need to revoke partitions and re-join"
             self._tell(Revoke(taken))
-        assignor.on_assignment(assignment, self._metadata)
         self._tell(Assign(assigned - owned))
 
     # ---- staying alive

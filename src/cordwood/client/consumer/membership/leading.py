@@ -1,6 +1,7 @@
 """What the leader of a classic group does for it: reads what all members said, and assigns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import (
@@ -15,6 +16,15 @@ from cordwood.client.consumer.membership.classic_protocol import read_subscripti
 from cordwood.client.errors import IllegalState
 from cordwood.wire.messages.join_group import JoinGroupResponseMember
 from cordwood.wire.messages.sync_group import SyncGroupRequestAssignment
+
+
+@contextmanager
+def asking(assignor: Assignor) -> Iterator[None]:
+    """It may be the application's, and fail in any way: the application is to hear of it, and not its group to hang."""
+    try:
+        yield
+    except Exception as error:
+        raise IllegalState(f"the assignor {assignor.name} failed: {error!r}") from error
 
 
 class Leading:
@@ -43,8 +53,9 @@ class Leading:
         self.is_outdated = self._assigned_from != self._of_group(cluster)
 
     def assign(self, cluster: GroupTopics) -> list[SyncGroupRequestAssignment]:
-        """Raises what an assignor of the application's raises, and `IllegalState` if that breaks the rules."""
-        assignments = self._assignor.assign(self._of_group(cluster), self._subscriptions)
+        """Raises `IllegalState` where an assignor of the application's fails or breaks the rules."""
+        with asking(self._assignor):
+            assignments = self._assignor.assign(self._of_group(cluster), self._subscriptions)
         # The built-in one minds the generations of what members say they own; two of them may name the same.
         if self._protocol is RebalanceProtocol.COOPERATIVE and self._assignor.name != CooperativeStickyAssignor.name:
             _check_cooperative(self._assignor.name, self._subscriptions, assignments)
@@ -75,7 +86,7 @@ def _check_cooperative(
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
     for member, assignment in assignments.items():
-        owned = frozenset(subscriptions[member].owned_partitions)
+        owned = frozenset(subscriptions[member].owned_partitions if member in subscriptions else ())
         added |= frozenset(assignment.partitions) - owned
         revoked |= owned.difference(assignment.partitions)
     if too_soon := sorted(added & revoked):
