@@ -45,7 +45,7 @@ class Producing(RuleBasedStateMachine):
         configured = ProducerSettings(
             batch_size=batch_size,
             linger_ms=100,
-            buffer_memory=15_000,
+            buffer_memory=40_000,
             max_request_size=2000,
             delivery_timeout_ms=10_000,
         )

@@ -21,8 +21,8 @@ from cordwood.wire.records import BATCH_HEADER_SIZE
 LeaderOf = Callable[[TopicPartition], int | None]
 MaySend = Callable[[TopicPartition], bool]
 
-# What a batch takes at the least, with the Python objects around its bytes: so many small ones stay within bounds, too.
-BATCH_OVERHEAD_BYTES = 1024
+# What a batch takes beside its bytes, as Python objects: so that batches stay within bounds however small they are.
+BATCH_OVERHEAD_BYTES = 2560
 # A record beside its key, value and headers: seven numbers of at most five bytes, ten for the time. A header has two.
 _RECORD_OVERHEAD_BYTES = 40
 _HEADER_OVERHEAD_BYTES = 10
@@ -316,14 +316,14 @@ class Accumulator:
         size = BATCH_HEADER_SIZE + _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
         for name, content in headers or ():
             size += _HEADER_OVERHEAD_BYTES + len(name.encode()) + len(content or b"")
-        return max(self._packing.limit_bytes, self._hold_for_bytes(size))
+        return self._hold_for_bytes(size, self._packing.limit_bytes)
 
-    def _hold_for_bytes(self, size: int) -> int:
+    def _hold_for_bytes(self, size: int, grows_to: int = 0) -> int:
         """What a batch of this size takes of the pool; raises when it is too large for any request."""
         for limit, name in ((self._max_request_size, "max_request_size"), (self.pool.total_bytes, "buffer_memory")):
             if size > limit:
                 raise RecordTooLarge(message=f"a record of {size} bytes is larger than {name}, which is {limit}")
-        return min(size + BATCH_OVERHEAD_BYTES, self.pool.total_bytes)
+        return min(max(size, grows_to) + BATCH_OVERHEAD_BYTES, self.pool.total_bytes)
 
     def _shrink(self, batch: ProducerBatch) -> None:
         """A batch that went before it was full gives back what it did not use."""
