@@ -12,6 +12,7 @@ from cordwood.client.errors import (
     FatalTransactionError,
     IllegalState,
     ProducerFenced,
+    TimedOut,
     TransactionAbortable,
     TransactionAborted,
 )
@@ -179,6 +180,47 @@ def test_a_closed_producer_aborts_what_is_open(version: int) -> None:
         successor = await stage.producer("other")
         await transact(successor, b"y")
         assert await stage.committed() == each(b"y")
+
+    play(scene, version=version)
+
+
+@BOTH
+def test_a_closed_producer_finishes_the_commit_that_is_under_way(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", max_block_ms=5_000)
+        await producer.begin_transaction()
+        await write(producer, b"x")
+        stage.node.kill()
+        with pytest.raises(TimedOut, match="max_block_ms"):
+            await producer.commit_transaction()
+        assert await stage.node.start()
+        await producer.close()
+        assert await stage.committed() == each(b"x")
+
+    play(scene, version=version)
+
+
+@BOTH
+def test_a_commit_that_ran_out_of_time_is_taken_up_by_the_next_call(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", max_block_ms=1_000)
+        await producer.begin_transaction()
+        await write(producer, b"x")
+        stage.node.kill()
+        with pytest.raises(TimedOut) as raised:
+            await producer.commit_transaction()
+        assert raised.value.what_to_do is not None
+        with pytest.raises(IllegalState, match=r"commit_transaction\(\) is not known yet"):
+            await producer.begin_transaction()
+        assert await stage.node.start()
+        for _ in range(30):
+            try:
+                await producer.commit_transaction()
+                break
+            except TimedOut:
+                continue
+        await transact(producer, b"y")
+        assert await stage.committed() == each(b"x", b"y")
 
     play(scene, version=version)
 

@@ -1,19 +1,22 @@
 """The calls of a transactional producer: each begins something in the machine, and waits for it."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
-from cordwood.client.errors import ClientError, TimedOut
+from cordwood.client.errors import ClientError, TimedOut, TransactionAbortable
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.metrics import ProducerMetrics
 from cordwood.client.producer.transactions.driver import TransactionDriver
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
+
+_log = logging.getLogger(__name__)
 
 
 class TransactionCalls:
@@ -64,7 +67,15 @@ class TransactionCalls:
         await self._do(lambda: self.machine.complete(prepared), "txn-commit", ends=True)
 
     async def abort_open(self) -> None:
-        """Before the producer is closed. One that cannot be aborted is left to its timeout."""
+        """Before the producer is closed. One that is being ended is waited for; one that cannot be aborted is left to
+        its timeout."""
+        with self._lock:
+            ending = self.machine.ending
+        if ending is not None:
+            try:
+                await self._do(lambda: ending, "txn-abort", ends=True)
+            except TransactionAbortable as error:
+                _log.info("%s() has failed: %s", ending.name, error)
         with self._lock:
             is_open = self.machine.is_open
         if is_open:

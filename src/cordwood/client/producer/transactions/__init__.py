@@ -24,5 +24,6 @@ How a producer uses it:
   `machine.identity` for new batches (another identity than a partition's last begins its sequences at 0), and tells
   `machine.batch_failed(error)` for each batch that fails for good. `machine.drop_unsent` says that batches which were
   never sent are to fail, and with what; `machine.fatal_error` that all are.
-- `close` aborts first where `machine.is_open`, then cancels `run` and calls `machine.close()`.
+- `close` waits for what is `machine.ending`, aborts where `machine.is_open`, then cancels `run` and calls
+  `machine.close()`.
 """

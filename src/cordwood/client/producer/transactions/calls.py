@@ -19,6 +19,11 @@ class Calls:
         pending = self._operation
         return pending if pending is not None and not pending.is_taken and pending.name == call else None
 
+    @property
+    def waiting(self) -> Operation | None:
+        """The one that waits for brokers."""
+        return None if self._operation is None or self._operation.is_done else self._operation
+
     def check(self, call: str, state: State, allowed: tuple[State, ...], error: ClientError | None) -> None:
         """Raises `error`, of the state, or `IllegalState`."""
         if error is not None:

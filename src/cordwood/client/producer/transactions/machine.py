@@ -166,6 +166,11 @@ class Transactions:
         """There is a transaction that a producer should abort before it closes. One that is prepared outlives it."""
         return self.state in OPEN or self.state is State.ABORTABLE_ERROR
 
+    @property
+    def ending(self) -> Operation | None:
+        """The commit or abort that is under way; a producer that closes waits for it."""
+        return self._calls.waiting if self.identity is not None else None
+
     def close(self) -> None:
         """Whoever still waits is told that the producer was closed."""
         closed = Closed("the producer was closed meanwhile")
