@@ -4,13 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cordwood.client.cluster import Cluster, TopicPartition
+from cordwood.client.consumer.aborted import Aborted
 from cordwood.client.errors import BadAnswer, BrokerError
-from cordwood.wire.control import ControlType, parse_control_type
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from cordwood.wire.records import (
-    BatchHeader,
-    Buffer,
     CorruptBatch,
     InvalidRecord,
     Record,
@@ -159,7 +157,7 @@ def _read(
     """The records from `position` on, and where to go on. Batches come whole, so the first may begin earlier."""
     content = data.records
     assert isinstance(content, bytes | bytearray | memoryview)
-    aborted = _Aborted(data) if read_committed else None
+    aborted = Aborted(data.aborted_transactions or ()) if read_committed else None
     records: list[Record] = []
     try:
         # The last batch may be cut where the limit was; it is not among these.
@@ -167,31 +165,11 @@ def _read(
             if header.next_offset <= position:
                 continue
             check_crc(content, header, place)
-            if not header.is_control and not (aborted is not None and aborted.covers(header)):
+            is_aborted = aborted is not None and aborted.covers(header, content, place)
+            if not header.is_control and not is_aborted:
                 found = decode_batch(content, place)
                 records += found if header.base_offset >= position else [r for r in found if r.offset >= position]
-            elif aborted is not None and header.is_control:
-                aborted.end(header, content, place)
             position = header.next_offset
     except (CorruptBatch, InvalidRecord) as error:
         raise BadAnswer(f"{partition} at offset {position}: {error}") from error
     return records, position
-
-
-class _Aborted:
-    """Which producers' batches belong to a transaction that was aborted, as one walks through a response."""
-
-    def __init__(self, data: PartitionData) -> None:
-        self._coming = sorted(data.aborted_transactions or (), key=lambda aborted: -aborted.first_offset)
-        self._producers: set[int] = set()
-
-    def covers(self, header: BatchHeader) -> bool:
-        while self._coming and self._coming[-1].first_offset <= header.last_offset:
-            self._producers.add(self._coming.pop().producer_id)
-        return header.is_transactional and header.producer_id in self._producers
-
-    def end(self, header: BatchHeader, content: Buffer, place: int) -> None:
-        self.covers(header)
-        marker = decode_batch(content, place)
-        if marker and parse_control_type(marker[0].key) is ControlType.ABORT:
-            self._producers.discard(header.producer_id)

@@ -70,6 +70,8 @@ class Commits:
         self._waiting: deque[_Commit] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._completed: list[Completed] = []
+        self.changed = asyncio.Event()
+        """Set when a commit is through. Who waits for it clears it."""
         self._auto_commit_at_s = self._loop.time() + settings.auto_commit_interval_ms / 1000
         self._auto_commit: _Commit | None = None
 
@@ -246,6 +248,7 @@ class Commits:
             if error.retriable:
                 self._auto_commit_at_s = self._loop.time() + self._settings.retry_backoff_ms / 1000
         self._completed.append(Completed(commit.offsets, error, commit.callback))
+        self.changed.set()
         if not commit.done.done():
             commit.done.set_result(error)
 

@@ -74,7 +74,7 @@ class Running:
                 dropped=self.reader.dropped,
             )
             # One thing to wait for, whoever has news.
-            self._group.driver.changed = self.reader.news
+            self._group.driver.changed = self._group.commits.changed = self.reader.news
 
     @property
     def group(self) -> Group:
@@ -156,7 +156,8 @@ class Running:
     async def wait(self, deadline_s: float | None) -> None:
         """For news, or until there is something to commit."""
         if self._group is not None and (due_in_s := self._group.commits.auto_commit_in_s) is not None:
-            due_s = self.loop.time() + due_in_s
+            # One that is due may have to wait for the one before it.
+            due_s = self.loop.time() + max(due_in_s, self._settings.retry_backoff_ms / 1000)
             deadline_s = due_s if deadline_s is None else min(deadline_s, due_s)
         try:
             async with asyncio.timeout_at(deadline_s):
