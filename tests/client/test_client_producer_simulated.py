@@ -29,6 +29,7 @@ from cordwood.wire.messages.produce import (
 
 PARTITIONS = 3
 RECORDS = 300
+PEACEFUL = 30
 ODDS = NetworkOdds(loss=0.01, late_notice_s=1.0)
 
 
@@ -171,10 +172,13 @@ async def produce_in_peace(world: World, cluster: ModelCluster, producer: Produc
     # Until those who were not heard of are missed.
     await asyncio.sleep(10)
     deliveries = [
-        await producer.send("t", b"%d" % (RECORDS + number), partition=number % PARTITIONS) for number in range(30)
+        await producer.send("t", b"%d" % (RECORDS + number), partition=number % PARTITIONS)
+        for number in range(PEACEFUL)
     ]
     for delivery in deliveries:
         await delivery
+    metrics = producer.metrics()
+    assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
 
 
 def check_what_was_told(cluster: ModelCluster, told: Told) -> None:
@@ -205,4 +209,30 @@ def test_what_is_given_up_may_be_missing_but_nothing_is_written_twice_or_out_of_
         batch_size=200, linger_ms=1, request_timeout_ms=300, delivery_timeout_ms=700, max_block_ms=600_000
     )
     cluster, told = world.run(produce(world, settings, fault=0.4))
+    check_what_was_told(cluster, told)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_idempotence_one_in_flight_keeps_order_though_some_may_be_twice(seed: int) -> None:
+    world = World(seed, odds=ODDS, limit_s=3_600)
+    settings = ProducerSettings(
+        batch_size=200, linger_ms=1, enable_idempotence=False, max_in_flight_requests_per_connection=1
+    )
+    cluster, told = world.run(produce(world, settings, fault=0.1))
+    assert not told.errors
+    assert told.calls == RECORDS
+    written = 0
+    for partition in cluster.partitions:
+        numbers = list(dict.fromkeys(int(value or b"") for value in partition.values))
+        assert numbers == sorted(numbers)
+        written += len(numbers)
+    assert written == RECORDS + PEACEFUL
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_small_memory_makes_senders_wait_and_loses_nothing(seed: int) -> None:
+    world = World(seed, odds=ODDS, limit_s=3_600)
+    settings = ProducerSettings(batch_size=200, buffer_memory=4_000, max_block_ms=600_000)
+    cluster, told = world.run(produce(world, settings, fault=0.1))
+    assert not told.errors
     check_what_was_told(cluster, told)
