@@ -33,6 +33,7 @@ class Depths:
     def __init__(self, **depths: int) -> None:
         self.depths = {int(name.removeprefix("p")): depth for name, depth in depths.items()}
         self.open: set[int] = set()
+        self.finished: list[int] = []
         self.slow: set[int] = set()
 
     def depth(self, partition: TopicPartition) -> int:
@@ -40,6 +41,9 @@ class Depths:
 
     def room(self, partition: TopicPartition) -> int:
         return 500 if partition.partition in self.open else 0
+
+    def finish_batch(self, partition: TopicPartition) -> None:
+        self.finished.append(partition.partition)
 
     def is_slow(self, leader: int, now_s: float) -> bool:
         return leader in self.slow
@@ -86,6 +90,7 @@ def test_a_batch_that_was_begun_is_filled_before_records_go_elsewhere() -> None:
     assert partitioner.partition(where, None, b"x" * 488, 0.0) == current
     load.open = set()
     assert partitioner.partition(where, None, b"x" * 488, 0.0) != current
+    assert load.finished == [current]
 
 
 def test_records_do_not_stay_for_more_than_two_batches() -> None:
@@ -187,3 +192,18 @@ def test_with_an_accumulator_every_batch_is_filled_before_the_next_partition_is_
     short = [batch for batch in drained if batch.size_bytes < 16_384 - 300]
     assert len(drained) > 100
     assert len(short) <= 1
+
+
+def test_a_batch_that_is_left_because_it_is_full_does_not_linger() -> None:
+    settings = ProducerSettings(batch_size=1000, linger_ms=60_000)
+    gathering = Accumulator(settings)
+    partitioner = partitioner_for(settings, gathering, SeededRandom(3))
+    where = topic(1000)
+    chosen: set[TopicPartition] = set()
+    while len(chosen) < 2:
+        partition = TopicPartition("orders", partitioner.partition(where, None, b"v" * 100, 0.0))
+        chosen.add(partition)
+        gathering.append(partition, 1, None, b"v" * 100, (), 0.0)
+    led_by = {partition: 1 if gathering.room(partition) == 0 else 2 for partition in chosen}
+    assert sorted(led_by.values()) == [1, 2]
+    assert gathering.ready(led_by.get, 0.0).leaders == {1}

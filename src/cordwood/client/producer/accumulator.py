@@ -264,6 +264,13 @@ class Accumulator:
         queue = self._queues.get(partition)
         return queue[-1].room_bytes if queue is not None else 0
 
+    def finish_batch(self, partition: TopicPartition) -> None:
+        """The partition's last batch is as good as full, and due."""
+        queue = self._queues.get(partition)
+        if queue is not None and not queue[-1].is_closed:
+            queue[-1].close()
+            self._wake()
+
     # ---- within
 
     def _append_to_new(

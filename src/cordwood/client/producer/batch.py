@@ -127,8 +127,8 @@ class ProducerBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether no record fits any more, however small."""
-        return self._builder is None or self._builder.size >= self._packing.limit_bytes
+        """Whether no record goes into it any more, however small."""
+        return self.is_closed or self._builder is None or self._builder.size >= self._packing.limit_bytes
 
     @property
     def room_bytes(self) -> int:

@@ -34,6 +34,8 @@ class Load(Protocol):
 
     def room(self, partition: TopicPartition) -> int: ...
 
+    def finish_batch(self, partition: TopicPartition) -> None: ...
+
     def is_slow(self, leader: int, now_s: float) -> bool: ...
 
 
@@ -103,10 +105,15 @@ class DefaultPartitioner:
     def _may_leave(self, sticky: "_Sticky", size_bytes: int) -> bool:
         """A batch that has been begun is rather filled, or else linger would send parts of batches only. Not without
         end, because others may append to it as well."""
+        if sticky.given_bytes == 0:
+            return False
         if sticky.given_bytes >= 2 * self._stick_bytes:
             return True
-        room_bytes = self._load.room(TopicPartition(sticky.topic.name, sticky.partition))
+        current = TopicPartition(sticky.topic.name, sticky.partition)
+        room_bytes = self._load.room(current)
         if size_bytes > room_bytes:
+            # Nothing will follow there that would show that it is full.
+            self._load.finish_batch(current)
             return True
         # Not asked again before it is nearly full.
         sticky.stay_bytes = min(sticky.given_bytes + room_bytes - _NEARLY_BYTES, 2 * self._stick_bytes)
