@@ -108,6 +108,7 @@ def test_a_broker_that_does_not_answer_in_time_is_connected_to_anew() -> None:
                 hangs = await client.any_broker()
                 with pytest.raises(NetworkFailed, match="no response"):
                     await hangs.ask(DescribeClusterRequest())
+                assert hangs.is_lost
                 broker.answers[DescribeClusterRequest.api_key] = lambda request, version: DescribeClusterResponse()
                 await client.ask_any(DescribeClusterRequest())
             assert connections_made(broker) == 2
