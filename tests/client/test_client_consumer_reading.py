@@ -368,6 +368,10 @@ def test_a_consumer_that_has_nothing_to_read_says_so(cordwood: Cordwood) -> None
                 await source.commit()
             with pytest.raises(IllegalState, match="not assigned"):
                 source.seek(TopicPartition("t", 0), 0)
+            source.assign([TopicPartition("t", 0)])
+            source.assign([])
+            with pytest.raises(IllegalState, match="nothing to read"):
+                await source.poll()
 
     asyncio.run(main())
 

@@ -143,6 +143,18 @@ def test_what_is_buffered_of_paused_partitions_gives_way_when_room_is_short() ->
     assert stage.state(P0).fetch_offset == 0
 
 
+def test_who_waits_for_one_partition_gets_it_though_others_fill_the_buffers() -> None:
+    stage = Stage(P0, P1, settings=replace(SMALL, max_partition_fetch_bytes=300))
+    stage.answer(stage.order(), partition_data(batch(*range(20))))
+    assert stage.plan() == []
+    stage.fetching.hungry_for = frozenset({P1})
+    order = stage.order()
+    assert set(order.offsets) == {P1}
+    stage.answer(order, partition_data(batch(0), partition=1))
+    assert stage.plan() == []
+    assert stage.read(P1) == {P1: [0]}
+
+
 def test_a_partition_with_an_error_rests_and_the_others_do_not() -> None:
     stage = Stage(P0, P1)
     findings = stage.answer(stage.order(), partition_data(None, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))

@@ -45,6 +45,12 @@ def test_a_position_with_an_epoch_is_held_against_the_first_leader_and_each_new_
     assert state.observe_leader(4)
 
 
+def test_a_position_in_a_topic_that_was_made_anew_is_held_against_its_new_log() -> None:
+    state = at(7, epoch=5, leader_epoch=5)
+    assert state.observe_leader(0)
+    assert state.leader_epoch == 0
+
+
 def test_what_a_leader_has_just_told_is_not_held_against_it() -> None:
     assert not at(7, epoch=2, leader_epoch=3).observe_leader(3)
 

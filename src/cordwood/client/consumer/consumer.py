@@ -158,6 +158,8 @@ class Consumer:
         if self._running is not None:
             self._running.auto_commit()
         dropped = self._subscription.assign(chosen)
+        if not chosen:
+            self._subscription.unsubscribe()
         if self._running is not None:
             self._running.reader.dropped(dropped)
             self._running.reader.watch.wanted_changed()
@@ -197,6 +199,7 @@ class Consumer:
             raise BadSetting(f"max_records is {most}; expected 1 or more")
         self._check_assigned(partitions)
         running = self._ready()
+        running.reader.wait_for(partitions)
         records = await self._next(lambda: running.reader.buffers.take(partitions, most), timeout_ms)
         if records and self._interceptors.see_records:
             records = await self._call(self._interceptors.on_consume, records)
@@ -228,6 +231,7 @@ class Consumer:
     ) -> tuple[PartitionState, Iterator[ConsumerRecord]]:
         """Records of one partition to go through, once there are some."""
         self._check_assigned(partitions)
+        running.reader.wait_for(partitions)
         buffers, most = running.reader.buffers, self.settings.max_poll_records
         self._handed = handed = await self._next(lambda: buffers.hand(partitions, most), None)
         assert handed is not None
@@ -283,6 +287,7 @@ class Consumer:
         self._check_assigned(partitions)
         running = self._ready()
         while True:
+            running.reader.wait_for(partitions)
             found = await self._next(lambda: running.reader.buffers.arrow(partitions, headers=headers), timeout_ms)
             if found is None:
                 return

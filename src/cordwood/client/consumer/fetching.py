@@ -60,6 +60,8 @@ class Fetching:
     def __init__(
         self, settings: ConsumerSettings, subscription: Subscription, buffers: Buffers, backoff: Backoff
     ) -> None:
+        self.hungry_for: frozenset[TopicPartition] = frozenset()
+        """What the application waits for, where it does not take what comes: others may fill the buffers meanwhile."""
         self._settings = settings
         self._subscription = subscription
         self._buffers = buffers
@@ -140,7 +142,9 @@ class Fetching:
         room = settings.fetch_max_bytes - self._buffers.total_bytes - self._reserved_bytes
         if room < min(settings.max_partition_fetch_bytes, settings.fetch_max_bytes):
             if not self._make_room() and (self._buffers.total_bytes or self._under_way):
-                return None
+                wanted = self._wanted_at_once(wanted)
+                if not wanted:
+                    return None
             room = max(settings.fetch_max_bytes - self._buffers.total_bytes - self._reserved_bytes, 1)
         session = self._sessions.setdefault(broker_id, FetchSession())
         request = session.request(wanted)
@@ -169,6 +173,14 @@ class Fetching:
                 state.fetch_offset = state.offset
                 made = True
         return made
+
+    def _wanted_at_once(self, wanted: Mapping[TopicPartition, Wanted]) -> Mapping[TopicPartition, Wanted]:
+        """Those without which the application would wait for ever: a batch of each, beyond the bound."""
+        return {
+            partition: each
+            for partition, each in wanted.items()
+            if partition in self.hungry_for and not self._buffers.bytes_of(partition)
+        }
 
     def _wait_ms(self, broker_id: int, is_crowded: bool) -> int:
         """A broker has one request at a time. While it waits for records of these partitions, nobody can ask for those

@@ -119,8 +119,12 @@ class PartitionState:
     # ---- the leader
 
     def observe_leader(self, leader_epoch: int) -> bool:
-        """Whether the position has to be held against the log of a leader that is new to us."""
-        if self.phase is not Phase.FETCHING or leader_epoch <= self.leader_epoch:
+        """Whether the position has to be held against the log of a leader that is new to us.
+
+        An epoch that is lower than before is that of a topic that was made anew: leaders that lag behind are not
+        believed in the first place (`Cluster`).
+        """
+        if self.phase is not Phase.FETCHING or leader_epoch == self.leader_epoch:
             return False
         self.leader_epoch = leader_epoch
         if self.epoch == UNKNOWN:

@@ -67,10 +67,11 @@ class Reader:
             found=self._find_position,
             stale=self.watch.ask_soon,
         )
+        self._fetching = Fetching(settings, subscription, self.buffers, backoff)
         self._prefetcher = Prefetcher(
             client,
             Connections(network, settings, random),
-            Fetching(settings, subscription, self.buffers, backoff),
+            self._fetching,
             self._finder,
             self.watch,
             metrics,
@@ -82,6 +83,12 @@ class Reader:
     def changed(self) -> None:
         """What is read, or how, is not what it was: what can be fetched now is."""
         self._prefetcher.pump_soon()
+
+    def wait_for(self, partitions: Collection[TopicPartition]) -> None:
+        """The application wants these now, or any for none."""
+        if partitions or self._fetching.hungry_for:
+            self._fetching.hungry_for = frozenset(partitions)
+            self.changed()
 
     async def close(self) -> None:
         await self._prefetcher.close()
