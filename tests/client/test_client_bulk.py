@@ -80,6 +80,22 @@ def test_no_records_are_delivered_at_once(producer: Producer) -> None:
     assert producer.send_many([]).result(0) == (0, {})
 
 
+def test_no_rows_are_delivered_at_once(node: EmbeddedNode, producer: Producer) -> None:
+    assert producer.send_arrow(table(0), node.topic(), key="customer").result(0) == (0, {})
+
+
+def test_what_is_no_table_is_refused(node: EmbeddedNode, producer: Producer) -> None:
+    with pytest.raises(BadSetting, match="expected a RecordBatch or a Table of pyarrow, not dict"):
+        producer.send_arrow({"value": [b"x"]}, node.topic())
+
+
+def test_text_of_a_dictionary_and_chunks_are_taken(node: EmbeddedNode, producer: Producer) -> None:
+    topic = node.topic()
+    chunks = pa.chunked_array([["a", "b"], ["a"]]).dictionary_encode()
+    producer.send_arrow(pa.table({"value": chunks}), topic).result(30)
+    assert [value for _, value in pairs(read(node, topic, 1))[0]] == [b"a", b"b", b"a"]
+
+
 def test_rows_go_where_their_keys_go_and_keep_their_order(node: EmbeddedNode, producer: Producer) -> None:
     topic = node.topic(partitions=5)
     rows = table(20_000)
@@ -178,6 +194,7 @@ def test_batches_that_the_topic_does_not_take_are_split(node: EmbeddedNode, prod
         ({"partition": pa.array([0, None])}, "has nulls"),
         ({"key": pa.array([b"short"])}, "a column of 1 values for 10 records"),
         ({"value": None}, "need a column"),
+        ({"value": "shard"}, "cast from int64"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_the_reason(

@@ -168,6 +168,8 @@ class BulkIntake:
         from cordwood.wire.arrow import record_input
         from cordwood.wire.columns import check_lengths
 
+        if not hasattr(columns.batch, "schema"):
+            raise BadSetting(f"expected a RecordBatch or a Table of pyarrow, not {type(columns.batch).__name__}")
         try:
             records = record_input(
                 _array(columns, columns.value),
@@ -177,7 +179,7 @@ class BulkIntake:
             )
             check_lengths(records)
             order = self._order(topic, columns, records)
-        except ValueError as error:
+        except (ValueError, TypeError, NotImplementedError) as error:  # the last two are Arrow's, of types
             raise BadSetting(str(error)) from error
         if order is None:
             yield from self._in_a_row(topic, columns.partition, records)
