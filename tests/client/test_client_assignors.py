@@ -21,6 +21,7 @@ from cordwood.client.consumer.assignors.assignor import (
 )
 from cordwood.client.consumer.assignors.choice import BUILT_IN, choose_assignors, common_protocol
 from cordwood.client.consumer.assignors.cooperative_sticky import CooperativeStickyAssignor
+from cordwood.client.consumer.assignors.moves import Moves
 from cordwood.client.consumer.assignors.range import RangeAssignor
 from cordwood.client.consumer.assignors.round_robin import RoundRobinAssignor
 from cordwood.client.consumer.assignors.stateless import Stateless
@@ -246,6 +247,15 @@ def test_cooperative_sticky_gives_all_away_in_two_rounds(group: tuple[GroupTopic
     read = {topic for said in subscriptions.values() for topic in said.topics}
     again = shares(CooperativeStickyAssignor().assign(topics, subscriptions))
     assert all_of(again) == sorted(topics.partitions(read & topics.partition_counts.keys()))
+
+
+def test_two_partitions_of_a_topic_do_not_swap_their_members() -> None:
+    moves = Moves()
+    moves.note(TopicPartition("t", 0), "a", "b")
+    assert moves.instead(TopicPartition("t", 5), "b", "a") == TopicPartition("t", 0)
+    assert moves.instead(TopicPartition("u", 5), "b", "a") == TopicPartition("u", 5)
+    moves.note(TopicPartition("t", 0), "b", "a")
+    assert moves.instead(TopicPartition("t", 5), "b", "a") == TopicPartition("t", 5)
 
 
 # ---- racks (KIP-881)

@@ -169,6 +169,7 @@ def test_an_application_that_waits_in_poll_is_alive_however_long() -> None:
         await group.until_shared(first)
         await asyncio.sleep(60)
         assert [type(step) for step in first.log] == [Assign]
+        assert first.driver.metadata.generation_id == 1
 
     play(scene)
 

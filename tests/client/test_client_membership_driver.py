@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,14 +99,14 @@ class Stage:
         return [broker.id for broker in self.brokers for _ in broker.seen_of(kind)]
 
 
-def play(scene: Callable[[Stage], Awaitable[None]]) -> None:
+def play(scene: Callable[[Stage], Awaitable[None]], settings: ConsumerSettings = SETTINGS) -> None:
     world = World(1)
 
     async def main() -> None:
         async with scripted_brokers(2, world) as brokers:
             network, random = world.network.host("client"), SeededRandom(1)
-            client = await Client.connect([brokers[0].address], SETTINGS, network=network, random=random)
-            driver = MembershipDriver(client, ClassicMember(SETTINGS, random), "g", network=network, random=random)
+            client = await Client.connect([brokers[0].address], settings, network=network, random=random)
+            driver = MembershipDriver(client, ClassicMember(settings, random), "g", network=network, random=random)
             try:
                 await scene(Stage(brokers, client, driver))
             finally:
@@ -228,6 +229,24 @@ def test_who_leaves_does_not_wait_for_a_coordinator_that_is_gone() -> None:
         assert len(stage.seen(LeaveGroupRequest)) == 1
 
     play(scene)
+
+
+def test_who_leaves_while_a_generation_begins_has_not_left_before_it_let_go() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.join()
+        broker = stage.brokers[0]
+        broker.answers[SyncGroupRequest.api_key] = lambda request, version: None
+        broker.answers[HeartbeatRequest.api_key] = lambda request, version: HeartbeatResponse(
+            error_code=ErrorCode.REBALANCE_IN_PROGRESS
+        )
+        await stage.poll_until(lambda: len(stage.seen(SyncGroupRequest)) == 2)
+        stage.driver.leave("done")
+        assert not stage.driver.has_left
+        await stage.poll_until(lambda: stage.driver.has_left)
+        assert stage.driver.assignment == frozenset()
+        assert len(stage.seen(LeaveGroupRequest)) == 1
+
+    play(scene, replace(SETTINGS, partition_assignment_strategy=["cooperative-sticky"]))
 
 
 @pytest.mark.parametrize("assignment", [b"\x00", b"\x00\x03\x00\x00\x00\x09"])
