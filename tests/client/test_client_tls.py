@@ -1,6 +1,9 @@
 """The clients over TLS: Kafka's names of settings, with PEM."""
 
+import asyncio
+import ssl
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 import cordwood.testing
 from cordwood import Admin, CannotReachCluster, Consumer, NewTopic, Producer
 from cordwood.runtime.tls import KeyPair
+from cordwood.runtime.tls_connection import TlsConnection
 from cordwood.testing.embedded import EmbeddedNode
 
 sys.path.append(str(Path(__file__).parent.parent / "net"))
@@ -94,3 +98,23 @@ def test_a_plain_client_is_told_that_it_may_be_a_tls_listener(node: EmbeddedNode
 def test_an_authority_that_is_not_trusted_is_told(node: EmbeddedNode) -> None:
     with pytest.raises(CannotReachCluster, match="certificate cannot be verified"):
         Producer(bootstrap_servers=node.bootstrap, security_protocol="SSL")
+
+
+def test_connections_of_two_threads_do_not_receive_into_one_buffer() -> None:
+    """Each thread has a loop of its own: that of a node in a test, those of clients."""
+    buffers: list[memoryview] = []
+
+    def note() -> None:
+        below: Any = None
+        loop = asyncio.new_event_loop()
+        context = ssl.create_default_context()
+        connection = TlsConnection(loop, below, context, server_side=False, server_hostname="here")
+        buffers.append(connection.buffer())
+        assert connection.buffer() is buffers[-1]
+        loop.close()
+
+    for thread in (threading.Thread(target=note), threading.Thread(target=note)):
+        thread.start()
+        thread.join()
+    assert len(buffers) == 2
+    assert buffers[0] is not buffers[1]

@@ -6,6 +6,7 @@ connection below takes them, and no more than `_AHEAD_BYTES` of ciphertext is ev
 
 import asyncio
 import ssl
+import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +19,17 @@ _PIECE_BYTES = 1 << 16
 _AHEAD_BYTES = 1 << 18
 # What is encrypted for one connection in one turn of the loop.
 _TURN_BYTES = 1 << 20
-# Ciphertext on its way to OpenSSL. Nobody keeps anything in it, so all connections of the thread share it.
-_ARRIVALS = memoryview(bytearray(1 << 16))
+
+
+class _Arrivals(threading.local):
+    """Ciphertext on its way to OpenSSL. Nobody keeps anything in it, so all connections of a thread share it; those of
+    another thread, with a loop of its own, have another."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(1 << 16))
+
+
+_arrivals = _Arrivals()
 
 
 class TlsConnection:
@@ -113,10 +123,10 @@ class TlsConnection:
     # ---- what the connection below tells (Receiver)
 
     def buffer(self) -> memoryview:
-        return _ARRIVALS
+        return _arrivals.buffer
 
     def received(self, count: int) -> None:
-        self._arrived.write(_ARRIVALS[:count])
+        self._arrived.write(_arrivals.buffer[:count])
         if self._secure:
             self._deliver()
         else:
