@@ -5,6 +5,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient
 from fetched_data import CODECS
 from reading import consumer, numbers, produce, read
 
@@ -407,5 +408,23 @@ def test_a_topic_that_is_made_later_is_read_then(cordwood: Cordwood) -> None:
             cordwood.node.topic(later)
             produce(cordwood.bootstrap, later, [b"v"])
             assert values(await read(source, 1)) == [b"v"]
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_is_made_anew_is_read_from_where_the_reset_says(cordwood: Cordwood) -> None:
+    topic = cordwood.topic()
+    produce(cordwood.bootstrap, topic, numbers(0, 10))
+    admin = AdminClient({"bootstrap.servers": cordwood.bootstrap})
+
+    async def main() -> None:
+        async with consumer(cordwood.bootstrap, allow_auto_create_topics=False) as source:
+            source.assign([TopicPartition(topic, 0)])
+            assert len(await read(source, 10)) == 10
+            admin.delete_topics([topic])[topic].result()
+            await source.poll(50)
+            cordwood.node.topic(topic)
+            produce(cordwood.bootstrap, topic, [b"anew"])
+            assert values(await read(source, 1)) == [b"anew"]
 
     asyncio.run(main())

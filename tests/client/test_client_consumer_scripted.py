@@ -270,3 +270,15 @@ def test_a_damaged_batch_is_told_with_its_place_and_may_be_passed_over() -> None
             assert await read(source, 1) == [2]
 
     run(main())
+
+
+def test_a_topic_that_is_not_there_is_not_asked_for_with_each_record_of_another() -> None:
+    async def main() -> None:
+        patient = replace(SETTINGS, retry_backoff_ms=100, retry_backoff_max_ms=1000)
+        async with scripted_brokers(1) as brokers, consumer(brokers, patient) as source:
+            Log(brokers[0], end=400)
+            source.assign([P0, TopicPartition("nowhere", 0)])
+            assert await read(source, 400) == list(range(400))
+            assert len(brokers[0].seen_of(MetadataRequest)) < 100
+
+    run(main())

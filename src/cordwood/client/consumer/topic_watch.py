@@ -51,8 +51,9 @@ class TopicWatch:
             self._again = True
 
     def calm(self) -> None:
-        """Records arrive: the next one to ask need not wait."""
-        self._in_vain = 0
+        """Records arrive: the next one to ask need not wait. What is being asked for in vain is not among them."""
+        if self._asking is None:
+            self._in_vain = 0
 
     async def ask(self) -> None:
         """Waits for an answer to a question that is put from now on, or for the failure to get one."""
