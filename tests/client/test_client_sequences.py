@@ -71,6 +71,36 @@ def test_five_batches_of_a_partition_are_in_flight_at_most() -> None:
     assert sequences.may_send(P1)
 
 
+def test_nothing_new_is_sent_when_it_could_push_out_what_brokers_remember_of_the_oldest() -> None:
+    sequences = identified()
+    established(sequences)
+    oldest = batch()
+    # Its answer does not come; those of others, who were sent to the next leader, do.
+    sent(sequences, oldest)
+    for number in range(1, MAX_IN_FLIGHT):
+        following = batch()
+        sent(sequences, following)
+        sequences.completed(following, 10 * number)
+    assert not sequences.may_send(P0)
+    sequences.returned(oldest)
+    sent(sequences, oldest)
+    assert not sequences.may_send(P0)
+    sequences.completed(oldest, 10)
+    assert sequences.may_send(P0)
+
+
+def test_what_is_sent_again_goes_alone() -> None:
+    sequences = identified()
+    established(sequences)
+    second = batch()
+    sent(sequences, second)
+    sequences.returned(second)
+    sent(sequences, second)
+    assert not sequences.may_send(P0)
+    sequences.completed(second, 10)
+    assert sequences.may_send(P0)
+
+
 def test_what_is_sent_again_keeps_its_number_and_goes_before_all_that_follows() -> None:
     sequences = identified()
     established(sequences)

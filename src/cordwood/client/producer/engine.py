@@ -178,6 +178,9 @@ class Engine:
         error.__cause__ = cause
         self._on_failure(error)
         self._sender.abandon_all(error, self._loop.time())
+        if self.transaction_calls is not None:
+            with self._lock:
+                self.transaction_calls.machine.close()
 
     def _begin_flush(self) -> Iterable[ProducerBatch]:
         with self._lock:

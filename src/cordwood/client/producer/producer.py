@@ -279,13 +279,15 @@ class Producer:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Producer"]:
         """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed."""
-        await self.begin_transaction()
+        calls = self._transactional()
+        calls.begin()
         try:
             yield self
             await self.commit_transaction()
         except BaseException as error:
-            if not isinstance(error, FatalTransactionError) and self._transactional().machine.is_open:
-                await self.abort_transaction()
+            # Closing has aborted it.
+            if not self._is_closed and not isinstance(error, FatalTransactionError) and calls.machine.is_open:
+                await calls.abort()
             raise
 
     # ---- within

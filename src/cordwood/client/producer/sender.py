@@ -8,7 +8,7 @@ Every batch that is drained is completed or failed once. Order within a partitio
 fails; without it only with one request in flight, as in Kafka.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +33,8 @@ class Attempt:
     """One Produce request on its way."""
 
     broker: int
+    cluster: Cluster
+    """As it was known when the broker was chosen."""
     batches: dict[TopicPartition, ProducerBatch]
     request: ProduceRequest
     at_most: int | None
@@ -107,7 +109,7 @@ class Sender:
         request, sayable = produce_request(batches, cluster, self._settings)
         if sayable is not None:
             at_most = sayable if at_most is None else min(at_most, sayable)
-        attempt = Attempt(broker, {batch.partition: batch for batch in batches}, request, at_most, now_s)
+        attempt = Attempt(broker, cluster, {batch.partition: batch for batch in batches}, request, at_most, now_s)
         self._attempts[attempt] = None
         for partition in attempt.batches:
             self._on_wire[partition] = self._on_wire.get(partition, 0) + 1
@@ -137,14 +139,14 @@ class Sender:
             self._metrics.answered(now_s - attempt.sent_s, outcome.throttle_time_ms, now_s)
             answers = read_answers(attempt.request, outcome)
             news = read_leadership(attempt.request, outcome)
-            hinted = news.leaders if news is not None else {}
+            moved = _moved(attempt.cluster, news)
             for partition, batch in attempt.batches.items():
                 answer = answers.get(partition)
                 if answer is None:
                     error = BadAnswer(f"{partition}: the broker's answer does not speak of it")
                     self._unanswered(attempt, batch, error, now_s)
                 else:
-                    self._answered(attempt, batch, answer, now_s, has_leader=partition in hinted)
+                    self._answered(attempt, batch, answer, now_s, has_moved=partition in moved)
             return news
         for batch in attempt.batches.values():
             if outcome is None:
@@ -156,10 +158,10 @@ class Sender:
         return None
 
     def _answered(
-        self, attempt: Attempt, batch: ProducerBatch, answer: Answer, now_s: float, *, has_leader: bool
+        self, attempt: Attempt, batch: ProducerBatch, answer: Answer, now_s: float, *, has_moved: bool
     ) -> None:
         has_expired = batch.partition in attempt.expired
-        if answer.code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+        if answer.code == ErrorCode.NONE or self._is_duplicate(batch, answer.code):
             self._complete(batch, answer, has_expired)
             return
         error = _refusal(batch.partition, answer)
@@ -169,12 +171,19 @@ class Sender:
         elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now_s)
         elif self._may_retry(batch, answer, now_s):
-            self._put_back(batch, now_s, 0.0 if has_leader else self._backoff.pause_s(batch.attempts + 1))
+            self._put_back(batch, now_s, 0.0 if has_moved else self._backoff.pause_s(batch.attempts + 1))
         else:
             # Who is out of time or tries may have been heard by an earlier one.
             self._fail(
                 batch, error, now_s, surely_not_written=not error.retriable, record_errors=_by_record(batch, answer)
             )
+
+    def _is_duplicate(self, batch: ProducerBatch, code: ErrorCode) -> bool:
+        """The broker has it, and no longer knows where. One that was restarted remembers only the last batch of each
+        producer, and takes an older one for out of order."""
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return self._sequences is not None and self._sequences.is_surely_written(batch)
+        return code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
     def _unanswered(self, attempt: Attempt, batch: ProducerBatch, error: ClientError, now_s: float) -> None:
         """It may or may not have been written."""
@@ -354,6 +363,17 @@ def leaders_of(cluster: Cluster) -> Callable[[TopicPartition], int | None]:
         return leader if leader in brokers else None
 
     return leader_of
+
+
+def _moved(cluster: Cluster, news: Leadership | None) -> Collection[TopicPartition]:
+    """Partitions that we know a newer leader of than the one that was asked: who is sent to at once."""
+    if news is None:
+        return ()
+    return [
+        partition
+        for partition, (_, epoch) in news.leaders.items()
+        if partition.topic in cluster.topics and epoch > cluster.partition(partition).leader_epoch
+    ]
 
 
 def _refusal(partition: TopicPartition, answer: Answer) -> BrokerError:

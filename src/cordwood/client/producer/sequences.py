@@ -33,8 +33,10 @@ class _Partition:
     acknowledged: int | None = None
     """The sequence that follows the last record acknowledged under this identity; None when none was."""
     acknowledged_offset: int = -1
-    numbered: list[ProducerBatch] = field(default_factory=list)
-    """Batches that have a sequence and are not done, in its order: on the wire, or waiting to be sent again."""
+    numbered: dict[ProducerBatch, int] = field(default_factory=dict)
+    """Batches that have a sequence and are not done, in its order: on the wire, or waiting to be sent again. With how
+    many of the partition were numbered before."""
+    numbered_total: int = 0
     on_wire: list[ProducerBatch] = field(default_factory=list)
     """Those that a broker may be writing now; also ones that were given up meanwhile."""
     unresolved: int | None = None
@@ -43,6 +45,9 @@ class _Partition:
     """A sequence was given and will never be written: wants a new epoch."""
     is_forgotten: bool = False
     """Retention deleted what we wrote, and what the broker knew of us: numbers begin at 0 again in the same epoch."""
+
+    resent: ProducerBatch | None = None
+    """The one that was last sent again."""
 
     def is_next(self, sequence: int) -> bool:
         return sequence == (0 if self.acknowledged is None else self.acknowledged)
@@ -76,19 +81,14 @@ class Sequences:
         if partition in self._troubled or len(state.numbered) != len(state.on_wire):
             if state.has_gap or state.is_forgotten:
                 return False
-            # What is to be sent again stands in front of what is new. It goes alone: what follows would only be
-            # refused as out of order if it fails once more.
+            # What is to be sent again stands in front of what is new.
             if any(batch not in state.on_wire for batch in state.numbered):
-                return state.numbered[0] not in state.on_wire
+                return next(iter(state.numbered)) not in state.on_wire
             if state.unresolved is not None:
                 return False
         if not state.on_wire:
             return True
-        if state.identity != self.identity:
-            return False
-        # A broker that knows nothing of the producer takes any first sequence. Were the first batch to fail in passing
-        # and the second not, the first could never be written: so the first goes alone.
-        return state.acknowledged is not None and len(state.on_wire) < MAX_IN_FLIGHT
+        return state.identity == self.identity and _may_follow(state)
 
     def sent(self, batch: ProducerBatch) -> None:
         """Gives it a sequence, if it has none yet; one that is sent again keeps what it has."""
@@ -100,14 +100,17 @@ class Sequences:
             batch.identity = state.identity
             batch.base_sequence = state.next_sequence
             state.next_sequence = sequence_after(state.next_sequence, batch.record_count)
-            state.numbered.append(batch)
+            state.numbered[batch] = state.numbered_total
+            state.numbered_total += 1
+        else:
+            state.resent = batch
         state.on_wire.append(batch)
 
     def completed(self, batch: ProducerBatch, base_offset: int) -> None:
         """It is written; also one that was given up before its answer came."""
         state = self._partitions[batch.partition]
         _remove(state.on_wire, batch)
-        _remove(state.numbered, batch)
+        state.numbered.pop(batch, None)
         if batch.identity == state.identity:
             end = sequence_after(batch.base_sequence, batch.record_count)
             if state.acknowledged is None or _is_before(state.acknowledged, end):
@@ -145,6 +148,13 @@ class Sequences:
             return True
         return code.retriable
 
+    def is_surely_written(self, batch: ProducerBatch) -> bool:
+        """Whether one after it was acknowledged: brokers take no sequence before the one ahead of it."""
+        state = self._partitions[batch.partition]
+        if batch.identity != state.identity or state.acknowledged is None:
+            return False
+        return not _is_before(state.acknowledged, sequence_after(batch.base_sequence, batch.record_count))
+
     def split(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
         """The parts take its place and share its sequences."""
         state = self._partitions[batch.partition]
@@ -154,15 +164,16 @@ class Sequences:
             part.identity = batch.identity
             part.base_sequence = sequence
             sequence = sequence_after(sequence, part.record_count)
-        place = state.numbered.index(batch)
-        state.numbered[place : place + 1] = parts
+        numbered, state.numbered = state.numbered, {}
+        for other, before in numbered.items():
+            state.numbered |= dict.fromkeys(parts if other is batch else [other], before)
 
     def failed(self, batch: ProducerBatch, *, surely_not_written: bool, still_on_wire: bool = False) -> None:
         """It was given up. One that never had a sequence is no matter here."""
         if batch.identity is None:
             return
         state = self._partitions[batch.partition]
-        _remove(state.numbered, batch)
+        state.numbered.pop(batch, None)
         if not still_on_wire:
             _remove(state.on_wire, batch)
         if batch.identity != state.identity:
@@ -217,6 +228,20 @@ class Sequences:
             batch.identity = self.identity
             batch.base_sequence = state.next_sequence
             state.next_sequence = sequence_after(state.next_sequence, batch.record_count)
+
+
+def _may_follow(state: _Partition) -> bool:
+    """Whether something new may go while something is on the wire. Nothing may push the oldest of them out of what
+    brokers remember of us: were its answer lost, nobody could tell that it is written."""
+    if state.acknowledged is None:
+        # A broker that knows nothing of the producer takes any first sequence. Were the first batch to fail in passing
+        # and the second not, the first could never be written: so the first goes alone.
+        return False
+    if not state.numbered:
+        return True
+    oldest, before = next(iter(state.numbered.items()))
+    # What is sent again goes alone: if it fails once more, what follows it would only be refused as out of order.
+    return oldest is not state.resent and state.numbered_total - before < MAX_IN_FLIGHT
 
 
 def _restart(state: _Partition, identity: ProducerIdentity | None) -> None:
