@@ -17,13 +17,13 @@ _KEYS = 8
 MAX_AGE_MS = 50
 
 
-def new_send(client: Client, partition: Partition, acks: int) -> Send:
-    """A batch to be sent, in the history from here on."""
+def new_send(client: Client, partition: Partition, acks: int, *, count: int | None = None) -> Send:
+    """A batch to be sent, in the history from here on; of so many records, or of any number."""
     run = client.run
     number = run.next_number()
     values = tuple(
         f"{client.name}/{number}.{at}/".encode() + _padding(client.source)
-        for at in range(client.source.randint(1, _MAX_RECORDS))
+        for at in range(client.source.randint(1, _MAX_RECORDS) if count is None else count)
     )
     if partition[0] in run.history.compacted:
         keys: tuple[bytes | None, ...] = tuple(f"key {client.source.randrange(_KEYS)}".encode() for _ in values)

@@ -46,6 +46,8 @@ class Send:
     # Its number, if it is part of one.
     transaction: int = -1
     attempts: int = 1
+    # Of a library producer that keeps the order of what it sends: which one, in which of its lives.
+    stream: str = ""
     # The node that it was sent to first.
     first_incarnation: int = 0
     outcome: Outcome = Outcome.UNKNOWN
@@ -97,7 +99,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One partition of one answered Fetch."""
+    """One partition of one answered Fetch, or of one poll."""
 
     client: str
     partition: Partition
@@ -117,6 +119,9 @@ class Read:
     last_stable_offset: int = -1
     # Transactions that were aborted: a producer's id, and where it began.
     aborted: tuple[tuple[int, int], ...] = ()
+    # It is what a library consumer gave its application, who knows nothing of watermarks: `offset` is what had to come
+    # next, `next_offset` what has to now.
+    is_polled: bool = False
 
     @property
     def limit(self) -> int:
@@ -222,6 +227,8 @@ class History:
         self.found_settings: dict[str, str] = {}
         # Incarnations after which the power was lost.
         self.power_losses: list[int] = []
+        # What library clients ran into that they should not have.
+        self.client_failures: list[str] = []
         # What members of groups, and transactional producers, did.
         self.groups = GroupHistory()
         self.transactions = TransactionHistory()

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from .disk import SimulatedCrash
 from .no_system import LoopWithoutSystem
-from .process import process_of
+from .process import Process, process_of
 from .trace import Trace
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ class SimLoop(LoopWithoutSystem):
     # ---- futures and tasks
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return _SimFuture(loop=self)
 
     def create_task(  # type: ignore[override]
         self,
@@ -247,6 +247,10 @@ class SimLoop(LoopWithoutSystem):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         exception = context.get("exception")
+        future = context.get("future")
+        if isinstance(future, _SimFuture) and future.process is not None and not future.process.alive:
+            # Nobody is left to hear of it.
+            return
         if not isinstance(exception, SimulatedCrash):
             self.unhandled.append((context["message"], exception))
 
@@ -265,6 +269,16 @@ class SimLoop(LoopWithoutSystem):
 
     def set_debug(self, enabled: bool) -> None:
         """What it would find, real time, is not there."""
+
+
+class _SimFuture(asyncio.Future[T]):
+    """Knows whose it is."""
+
+    process: Process | None
+
+    def __init__(self, *, loop: SimLoop) -> None:
+        super().__init__(loop=loop)
+        self.process = process_of()
 
 
 class _SimTask(asyncio.Task[T]):

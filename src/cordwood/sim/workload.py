@@ -64,6 +64,7 @@ def run_seed(seed: int, name: str = "node") -> Result:
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed has found it
             found.append(Violation("a run ends", f"{type(error).__name__}: {error}"))
     found += [Violation("a handler does not fail", failure) for failure in failures]
+    found += [Violation("a client does not fail", failure) for failure in history.client_failures]
     history.power_losses = [end.incarnation for end in machine.ends if end.power_lost]
     found += violations(history)
     return Result(seed, promise, found, world.trace.digest, world.trace.events, world.trace.tail(), history)

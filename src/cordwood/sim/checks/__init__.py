@@ -15,6 +15,7 @@ from .idempotence import idempotent_sends_are_appended_once_and_in_order
 from .isolation import only_what_is_committed_is_read
 from .order import sends_keep_the_order_of_time
 from .ownership import a_partition_has_one_owner
+from .polls import polls_leave_nothing_out
 from .reads import reads_are_whole_and_behind_the_high_watermark
 from .settings import what_was_set_stays_set
 from .settling import groups_settle
@@ -27,6 +28,7 @@ Check = Callable[[History], Iterator[Violation]]
 
 CHECKS: tuple[Check, ...] = (
     reads_are_whole_and_behind_the_high_watermark,
+    polls_leave_nothing_out,
     offsets_keep_their_records,
     nothing_promised_is_lost,
     the_last_of_each_key_stays,

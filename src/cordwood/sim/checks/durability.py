@@ -32,6 +32,7 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
                 continue
             if send.last_offset >= log.high_watermark:
                 yield Violation("nothing acknowledged is lost", f"{name} ends at {log.high_watermark}: {send}")
+        yield from _without_an_offset(history, partition, log, last_era)
         for read in history.reads:
             if read.partition != partition or history.era(read.incarnation) != last_era:
                 continue
@@ -47,6 +48,18 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
                     f"{partition[0]}-{partition[1]}@{seen.offset}: error {refused[seen.value].error}, "
                     f"{refused[seen.value]}",
                 )
+
+
+def _without_an_offset(history: History, partition: Partition, log: FinalLog, era: int) -> Iterator[Violation]:
+    """Of a batch that was sent again a broker may know only that it has it."""
+    if log.start_offset > 0 or partition[0] in history.compacted:
+        return
+    there = {seen.value for seen in log.records}
+    for send in history.sends:
+        if send.outcome is not Outcome.ACKNOWLEDGED or send.partition != partition or send.base_offset >= 0:
+            continue
+        if history.era(send.incarnation) == era and not there.issuperset(send.values):
+            yield Violation("nothing acknowledged is lost", f"{partition[0]}-{partition[1]} does not have {send}")
 
 
 def _deletions(history: History, partition: Partition, log: FinalLog, deleted_to: int) -> Iterator[Violation]:

@@ -15,6 +15,7 @@ from .violation import Violation
 def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterator[Violation]:
     for partition, log in history.final.items():
         yield from _once_whole_and_in_order(history, partition, log)
+        yield from _streams_in_order(history, partition, log)
     yield from _read_once(history)
     if history.promise is not Promise.PREFIX:
         for send, error, incarnation in history.sequence_gaps:
@@ -55,6 +56,22 @@ def _once_whole_and_in_order(history: History, partition: Partition, log: FinalL
                     f"{name}: sequence {sequence} is at {offset}, after {send.sequence} at {offsets[0]}",
                 )
             before[send.producer_id] = (send.sequence, offsets[-1])
+
+
+def _streams_in_order(history: History, partition: Partition, log: FinalLog) -> Iterator[Violation]:
+    """What a library producer sends lies in the order of its calls, whatever was sent again or has failed."""
+    places = {seen.value: seen.offset for seen in log.records}
+    before: dict[str, Send] = {}
+    for send in history.sends:
+        if not send.stream or send.partition != partition or send.values[0] not in places:
+            continue
+        last = before.get(send.stream)
+        if last is not None and places[last.values[0]] > places[send.values[0]]:
+            yield Violation(
+                "a producer's records keep their order",
+                f"{places[last.values[0]]} has {last}; {places[send.values[0]]} has {send}",
+            )
+        before[send.stream] = send
 
 
 def _is_whole(found: list[list[int]], offsets: list[int], start_offset: int) -> bool:

@@ -34,7 +34,7 @@ def watermarks_never_go_back(history: History) -> Iterator[Violation]:
 
 def _high_watermarks(history: History) -> Iterator[tuple[Partition, int, Told]]:
     for read in history.reads:
-        if not read.error:
+        if not read.error and not read.is_polled:
             mark = read.high_watermark
             yield read.partition, read.incarnation, Told(read.begun_s, read.ended_s, mark, mark, read)
     for send in history.acknowledged():
@@ -48,7 +48,7 @@ def _high_watermarks(history: History) -> Iterator[tuple[Partition, int, Told]]:
 
 def _starts(history: History) -> Iterator[tuple[Partition, int, Told]]:
     for read in history.reads:
-        if not read.error:
+        if not read.error and not read.is_polled:
             start = read.start_offset
             yield read.partition, read.incarnation, Told(read.begun_s, read.ended_s, start, start, read)
     for listed in history.listed:

@@ -1,0 +1,32 @@
+"""What a library consumer gives its application goes on where it was, in order, and leaves out nothing that is there.
+
+Up to what a poll gives, all that the log has in the end was there to be given; with read_committed, see `isolation`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from cordwood.sim.history import History
+
+from .violation import Violation
+
+
+def polls_leave_nothing_out(history: History) -> Iterator[Violation]:
+    there = {
+        partition: [seen.offset for seen in log.records if seen.marker is None]
+        for partition, log in history.final.items()
+    }
+    for read in history.reads:
+        if not read.is_polled:
+            continue
+        offsets = [seen.offset for seen in read.records]
+        if offsets != sorted(set(offsets)):
+            yield Violation("a poll is in order", str(read))
+        elif offsets[0] < read.offset:
+            yield Violation("a poll goes on where it was", str(read))
+        elif not read.is_committed:
+            log = there.get(read.partition, [])
+            expected = log[bisect_left(log, read.offset) : bisect_left(log, read.next_offset)]
+            missing = sorted(set(expected).difference(offsets))
+            if missing:
+                yield Violation("a poll leaves nothing out", f"{missing[:10]} are not in {offsets}: {read}")

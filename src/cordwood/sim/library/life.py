@@ -1,0 +1,93 @@
+"""The lives of a process with a library client in it: it works, is killed in the middle of anything, and comes back."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Any
+
+from cordwood.client.errors import CannotReachCluster, ClientError
+from cordwood.runtime.network import Address
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.client import Client, Run
+from cordwood.sim.machine import PORT
+from cordwood.sim.process import Process
+
+_KILLED = 0.4
+_MAX_LIFE_S = 8.0
+_MAX_AWAY_S = 1.0
+_LOOK_S = 0.25
+_BACKOFF_S = 0.3
+
+
+class LibraryClient(Client, ABC):
+    """What comes of its name and source is its own; its connections are the library's."""
+
+    def __init__(self, run: Run, name: str) -> None:
+        super().__init__(run, name)
+        self.lives = 0
+        # It lives on for as long as the run does.
+        self.is_calm = False
+
+    @abstractmethod
+    async def live(self) -> None:
+        """In a process of its own, from the start of the program until it ends. It ends when the run is over."""
+
+    def died(self) -> None:
+        """Its process is gone, by itself or not."""
+
+    async def work(self) -> None:
+        while not self.run.is_over:
+            self.lives += 1
+            await self._live_once()
+            await self.pause(_MAX_AWAY_S)
+
+    async def _live_once(self) -> None:
+        process = self.run.world.process(f"{self.name}/{self.lives}")
+        ended = asyncio.get_running_loop().create_future()
+        process.when_killed(lambda: ended.set_result(None))
+        # Not before it begins, and now and then while it does whatever it does.
+        is_killed = not self.is_calm and self.chance(_KILLED)
+        deadline_s = self.run.now_s + self.source.random() * _MAX_LIFE_S if is_killed else float("inf")
+        process.start(self._run(process))
+        while not ended.done() and self.run.now_s < deadline_s and not self.run.is_over:
+            await asyncio.wait([ended], timeout=min(_LOOK_S, deadline_s - self.run.now_s))
+        process.kill()
+        self.died()
+
+    async def _run(self, process: Process) -> None:
+        try:
+            await self.live()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the seed has found it
+            if process.alive:
+                self.complain(f"{type(error).__name__}: {error}")
+        process.kill()
+
+    def complain(self, what: str) -> None:
+        self.run.world.trace.note("failed", self.name, what)
+        self.run.history.client_failures.append(f"{self.name}: {what}")
+
+    # ---- what all of them need
+
+    @property
+    def bootstrap(self) -> list[Address]:
+        return [Address(self.run.machine.name, PORT)]
+
+    def random(self) -> SeededRandom:
+        return SeededRandom(self.source.getrandbits(63))
+
+    def network_settings(self) -> dict[str, Any]:
+        """Patience for a world in which nothing lasts."""
+        return {
+            "request_timeout_ms": self.source.choice((700, 2_000)),
+            "default_api_timeout_ms": 3_000,
+            "socket_connection_setup_timeout_ms": 1_000,
+            "retry_backoff_ms": self.source.choice((10, 100)),
+            "retry_backoff_max_ms": 300,
+            "reconnect_backoff_max_ms": 200,
+            "metadata_max_age_ms": self.source.choice((500, 3_000)),
+        }
+
+    async def try_later(self, error: ClientError) -> None:
+        """At the start a client does not insist."""
+        if not isinstance(error, CannotReachCluster):
+            raise error
+        await self.pause(_BACKOFF_S)
