@@ -74,7 +74,8 @@ def test_while_it_waits_for_records_an_application_hears_of_its_commits(cordwood
             await read(source, 1)
             source.commit_async(callback=callback)
             reading = asyncio.create_task(source.getone())
-            await heard.wait()
+            async with asyncio.timeout(30):
+                await heard.wait()
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
         expected = {partition: OffsetAndMetadata(1, "", 0)}

@@ -226,6 +226,7 @@ def test_the_nearest_replica_is_read() -> None:
             source.assign([P0])
             assert await read(source, 3) == [0, 1, 2]
             assert brokers[0].seen_of(FetchRequest)[0].rack_id == "r2"
+            assert brokers[1].seen_of(FetchRequest)
 
     run(main())
 
