@@ -298,6 +298,24 @@ def test_what_will_not_pass_fails_at_once_and_what_follows_goes_on_in_another_ep
     assert outcome(following) == 50
 
 
+def test_what_follows_a_batch_that_is_refused_and_may_have_been_written_before_is_not_written_twice() -> None:
+    bench = Bench()
+    bench.established()
+    refused = [bench.append(b"a"), bench.append(b"b")]
+    following = bench.append(b"c")
+    for attempt in [bench.drain(), bench.drain()]:
+        bench.sender.finish(attempt, NetworkFailed("lost"), bench.now_s)
+    bench.wait(1)
+    # The first time both may have been written, and only their answers been lost.
+    answer(bench, bench.drain(), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert isinstance(outcome(refused[0]), BrokerError)
+    bench.wait(1)
+    again = bench.drain()
+    assert (values(again), numbers(again)) == ([b"c"], [(0, 3)])
+    answer(bench, again, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+    assert outcome(following) == -1
+
+
 def test_the_records_that_a_broker_refuses_are_told_apart_from_those_that_were_with_them() -> None:
     bench = Bench(ProducerSettings())
     deliveries = [bench.append(value) for value in (b"a", b"b", b"c")]

@@ -81,6 +81,27 @@ def test_an_abort_drops_what_lingers(version: int) -> None:
 
 
 @BOTH
+def test_a_transaction_with_a_record_that_is_refused_is_aborted_with_all_that_follows_it(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", batch_size=0, linger_ms=0)
+        await producer.begin_transaction()
+        await producer.send_and_wait(TOPIC, b"first", partition=0)
+        in_a_year_ms = stage.world.clock.now_ms() + 365 * 86_400_000
+        deliveries = [await producer.send(TOPIC, b"refused", partition=0, timestamp_ms=in_a_year_ms)]
+        deliveries += [await producer.send(TOPIC, b"following", partition=0) for _ in range(3)]
+        with pytest.raises(TransactionAbortable):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+        for delivery in deliveries:
+            with pytest.raises(ClientError):
+                await delivery
+        await transact(producer, b"next")
+        assert await stage.committed() == each(b"next")
+
+    play(scene, version=version)
+
+
+@BOTH
 def test_a_zombie_is_fenced_and_leaves_nothing_behind(version: int) -> None:
     async def scene(stage: Stage) -> None:
         zombie = await stage.producer("id")

@@ -173,9 +173,10 @@ class Sender:
         elif self._may_retry(batch, answer, now_s):
             self._put_back(batch, now_s, 0.0 if has_moved else self._backoff.pause_s(batch.attempts + 1))
         else:
-            # Who is out of time or tries may have been heard by an earlier one.
+            # An earlier try may have been heard, whatever is said of this one.
+            surely_not_written = not error.retriable and batch.attempts == 0
             self._fail(
-                batch, error, now_s, surely_not_written=not error.retriable, record_errors=_by_record(batch, answer)
+                batch, error, now_s, surely_not_written=surely_not_written, record_errors=_by_record(batch, answer)
             )
 
     def _is_duplicate(self, batch: ProducerBatch, code: ErrorCode) -> bool:

@@ -179,7 +179,8 @@ class Sequences:
         if batch.identity != state.identity:
             return
         self._troubled[batch.partition] = state
-        if surely_not_written:
+        # A transaction does not go on behind a gap under another epoch: what follows is sent again, and refused, too.
+        if surely_not_written and not self._transactional:
             state.has_gap = True
             return
         end = sequence_after(batch.base_sequence, batch.record_count)
