@@ -254,6 +254,8 @@ def _resolve(future: "asyncio.Future[None]") -> None:
 def _call(callback: Callable[[], object]) -> None:
     try:
         callback()
-    except Exception:  # noqa: BLE001
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001  among them CancelledError, of a future that was cancelled
         # The application's mistake must not cost others their records.
         _log.exception("a callback of a delivery failed")
