@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="ut
 EXAMPLES = [
     example
     for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    if "…" not in example and not re.search(r"^for .*: \.\.\.", example, re.MULTILINE)
+    if "…" not in example and not re.search(r"^for .*:\s+\.\.\.", example, re.MULTILINE)
 ]
 
 
