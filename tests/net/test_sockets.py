@@ -16,7 +16,7 @@ from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo, Handler
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.local_disk import LocalDisk, LocalFile
-from cordwood.runtime.network import Address, CannotConnect, CannotListen, Part, SocketOptions
+from cordwood.runtime.network import Address, CannotConnect, CannotListen, ConnectionLost, Part, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -187,5 +187,44 @@ def test_a_broker_that_is_not_there_is_named(run: Run) -> None:
             pass
         with pytest.raises(CannotConnect, match=rf"cannot connect to 127.0.0.1:{address.port}: .*refused"):
             await SocketNetwork(asyncio.get_running_loop()).connect("127.0.0.1", address.port)
+
+    run(main())
+
+
+class Heard:
+    """What a connection tells who receives from it."""
+
+    def __init__(self) -> None:
+        self.received_bytes = bytearray()
+        self.endings: list[ConnectionLost | None] = []
+        self._buffer = bytearray(4)
+
+    def buffer(self) -> memoryview:
+        return memoryview(self._buffer)
+
+    def received(self, count: int) -> None:
+        self.received_bytes += self._buffer[:count]
+
+    def sent(self) -> None: ...
+
+    def lost(self, error: ConnectionLost | None) -> None:
+        self.endings.append(error)
+
+
+def test_a_connection_that_is_reset_behind_some_bytes_is_lost_once_they_are_read(run: Run) -> None:
+    """As when a process is killed that had begun to answer. uvloop tells of both at once, and only once."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            connection = await SocketNetwork().connect(*listener.getsockname())
+            peer, _ = listener.accept()
+            heard = Heard()
+            connection.start(heard)
+            peer.sendall(b"some bytes")
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+            await until(lambda: bool(heard.endings))
+        assert heard.received_bytes == b"some bytes"
+        assert "reset by peer" in str(heard.endings[0])
 
     run(main())
