@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from model_partition import ModelPartition, answer, records_of
 from scripted_broker import TOPIC_ID, Cut, ScriptedBroker, scripted_brokers
@@ -313,6 +314,23 @@ def test_who_finds_no_room_within_max_block_ms_is_told_so() -> None:
     play(scene)
 
 
+def test_a_partitioner_is_asked_once_for_a_record_that_has_to_wait() -> None:
+    async def scene(stage: Stage) -> None:
+        asked: list[bytes | None] = []
+
+        def choose(key: bytes | None, partitions: object, available: object) -> int:
+            asked.append(key)
+            return 0
+
+        async with stage.producer(partitioner=choose, buffer_memory=10_000, batch_size=1_000) as producer:
+            deliveries = [await producer.send("t", b"x" * 900, b"%d" % number) for number in range(20)]
+            for delivery in deliveries:
+                await delivery
+        assert asked == [b"%d" % number for number in range(20)]
+
+    play(scene)
+
+
 def test_a_record_that_is_larger_than_a_request_is_refused() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(max_request_size=1_000) as producer:
@@ -381,7 +399,12 @@ def test_who_waits_for_room_or_for_a_topic_hears_of_the_close() -> None:
             while True:
                 await producer.send("t", b"x" * 900)
 
-        waiting = [loop.create_task(send_on()), loop.create_task(producer.send("other", b"x"))]
+        rows = pa.table({"value": [b"x" * 900] * 10})
+        waiting = [
+            loop.create_task(send_on()),
+            loop.create_task(producer.send("other", b"x")),
+            loop.create_task(producer.send_arrow(rows, "t")),
+        ]
         await asyncio.sleep(1)
         assert not any(task.done() for task in waiting)
         await producer.close(0)
@@ -419,6 +442,64 @@ def test_serializers_make_bytes_and_their_failures_are_told() -> None:
             with pytest.raises(SerializationFailed, match="key_serializer failed"):
                 await producer.send("t", 5, 5)
         assert stage.partition.values == [b"<5>"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        ({"topic": b"t"}, "topic"),
+        ({"partition": "0"}, "partition"),
+        ({"partition": 0.0}, "partition"),
+        ({"timestamp_ms": 1.5}, "timestamp_ms"),
+        ({"timestamp_ms": 1 << 63}, "timestamp_ms"),
+        ({"headers": {"trace": b"1"}}, "header"),
+        ({"headers": 1}, "header"),
+        ({"headers": [("trace", "text")]}, "header"),
+        ({"headers": [(b"trace", b"1")]}, "header"),
+        ({"headers": [("trace", b"1", b"2")]}, "header"),
+        ({"headers": [("\ud800", b"1")]}, "header"),
+    ],
+)
+def test_what_cannot_be_part_of_a_record_is_told_and_harms_no_other(record: dict[str, Any], told: str) -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            before = await producer.send("t", b"before")
+            with pytest.raises(ClientError, match=told):
+                await producer.send(**{"topic": "t", "value": b"x"} | record)
+            after = await producer.send("t", b"after", headers=[("trace", b"1"), ("none", None)])
+            assert [(await before).offset, (await after).offset] == [0, 1]
+
+    play(scene)
+
+
+def test_a_partitioner_that_fails_is_told() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer(partitioner=lambda key, partitions, available: 1 // 0) as producer:
+            with pytest.raises(ClientError, match="partitioner"):
+                await producer.send("t", b"x")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("record", ["t", b"t", (), ("t", b"", b"", 0, 1, (), 7), 5])
+def test_what_is_no_record_is_told(record: Any) -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            with pytest.raises(BadSetting, match="record"):
+                await producer.send_many([record])
+
+    play(scene)
+
+
+def test_bytes_of_another_class_are_bytes() -> None:
+    class Text(bytes):
+        pass
+
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            assert (await producer.send_and_wait("t", Text(b"value"), Text(b"key"))).serialized_value_size == 5
 
     play(scene)
 

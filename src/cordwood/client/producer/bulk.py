@@ -10,10 +10,12 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cordwood.client.cluster import Topic, TopicPartition
-from cordwood.client.errors import BadSetting, BufferExhausted, ClientError
+from cordwood.client.errors import BadSetting, ClientError
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
+from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery, NewEvent, Outcome
+from cordwood.client.producer.intake import Intake
 from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
@@ -110,7 +112,9 @@ class Gathering:
 
 def arguments(record: Sequence[Any]) -> tuple[Any, ...]:
     """Of `Intake.try_send`, from a record that may leave out the last of them."""
-    return (*record, *_DEFAULTS[len(record)])
+    if isinstance(record, tuple | list) and 0 < len(record) < len(_DEFAULTS):
+        return (*record, *_DEFAULTS[len(record)])
+    raise BadSetting(f"{record!r} is no record; expected a ProducerRecord or a tuple: (topic, value, key) and so on")
 
 
 class Columns(NamedTuple):
@@ -132,6 +136,7 @@ class BulkIntake:
         settings: ProducerSettings,
         accumulator: Accumulator,
         partitioner: Partitioner,
+        intake: Intake,
         *,
         transactions: Transactions | None,
         lock: AbstractContextManager[Any],
@@ -140,6 +145,7 @@ class BulkIntake:
     ) -> None:
         self._accumulator = accumulator
         self._partitioner = partitioner
+        self._intake = intake
         self._transactions = transactions
         self._lock = lock
         self._clock = clock
@@ -260,29 +266,21 @@ class BulkIntake:
     async def _append(self, topic: Topic, partition: int, sealed: SealedBatch) -> ProducerBatch:
         """Waits for room up to `max_block_ms`, in turn with everybody else."""
         target = TopicPartition(topic.name, partition)
-        granted = asyncio.Event()
         with self._lock:
             if self._transactions is not None and self._transactions.add_partition(target):
                 self._wake_transactions()
             batch = self._accumulator.append_batch(target, sealed, self._loop.time())
-            if batch is not None:
-                return batch
-            reservation = self._accumulator.reserve_batch(sealed, granted.set)
-        try:
-            async with asyncio.timeout(self._max_block_s):
-                await granted.wait()
+        if batch is not None:
+            return batch
+
+        def reserve(granted: Callable[[], object]) -> Reservation:
+            return self._accumulator.reserve_batch(sealed, granted)
+
+        async with self._intake.reserved(reserve, topic.name, self._loop.time() + self._max_block_s) as reservation:
             with self._lock:
                 batch = self._accumulator.append_batch(target, sealed, self._loop.time(), reservation)
             assert batch is not None
             return batch
-        except TimeoutError:
-            raise BufferExhausted(
-                f"no room for a batch of topic {topic.name} within {self._max_block_s:g} s (max_block_ms): "
-                f"{self._accumulator.pool.total_bytes} bytes wait to be sent (buffer_memory)"
-            ) from None
-        finally:
-            with self._lock:
-                reservation.cancel()
 
     def _timestamps(self, columns: Columns) -> Any:
         if columns.timestamp is None:

@@ -81,6 +81,7 @@ class Engine:
             settings,
             accumulator,
             partitioner,
+            self.intake,
             transactions=machine,
             lock=lock,
             clock=clock,

@@ -6,8 +6,9 @@ What it cannot do at once, because the topic is not known yet or memory is short
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from operator import index
 from typing import Any, NamedTuple
 
 from cordwood.client.client import Client
@@ -19,13 +20,15 @@ from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.interceptors import Interceptors, ProducerRecord
 from cordwood.client.producer.metrics import ProducerMetrics
-from cordwood.client.producer.partitioners import CallingPartitioner, Partitioner
-from cordwood.client.producer.serialization import serialize
+from cordwood.client.producer.partitioners import Partitioner
+from cordwood.client.producer.serialization import checked_headers, serialize
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.runtime.clock import Clock
 
 _Target = tuple[Topic, list[TopicPartition]]
+
+_TIMES_END_MS = 1 << 63
 
 
 class Unsent(NamedTuple):
@@ -56,8 +59,7 @@ class Intake:
         self._client = client
         self._accumulator = accumulator
         self._partitioner = partitioner
-        # The application's code is not called under the lock.
-        self._partitions_first = isinstance(partitioner, CallingPartitioner)
+        self._partitions_first = not partitioner.follows_load
         self._interceptors = Interceptors(settings.interceptors)
         # Asked for each record, so it is asked of them only once.
         self._is_intercepted = bool(self._interceptors)
@@ -95,16 +97,17 @@ class Intake:
         if type(value) is not bytes or self._value_serializer is not None:
             value = serialize(value, self._value_serializer, "value", topic)
         timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
-        delivery = self._append(topic, key, value, partition, timestamp_ms, headers, None)
-        return Unsent(topic, key, value, partition, timestamp_ms, headers) if delivery is None else delivery
+        if headers:
+            headers = checked_headers(headers, topic)
+        return self._append(topic, key, value, partition, timestamp_ms, headers, None)
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
         """Up to `max_block_ms`, for the topic and for memory together."""
         deadline_s = self._loop.time() + self._max_block_s
         try:
             await self.known_topic(unsent.topic, unsent.partition, deadline_s)
-            delivery = self._append(*unsent, None)
-            return delivery if delivery is not None else await self._append_in_turn(unsent, deadline_s)
+            outcome = self._append(*unsent, None)
+            return await self._append_in_turn(outcome, deadline_s) if isinstance(outcome, Unsent) else outcome
         except ClientError as error:
             if self._interceptors:
                 self._interceptors.on_acknowledgement(None, error)
@@ -115,6 +118,8 @@ class Intake:
         topic = self._client.cluster.topics.get(name)
         if topic is not None and (partition is None or 0 <= partition < len(topic.partitions)):
             return topic
+        if not isinstance(name, str):
+            raise BadSetting(f"topic is {name!r}; expected a str")
         if partition is not None and partition < 0:
             raise BadSetting(f"partition is {partition}; expected 0 or more")
         began_s = self._loop.time()
@@ -131,6 +136,36 @@ class Intake:
                 message=f"it has the partitions 0 to {len(topic.partitions) - 1}", subject=f"{name}-{partition}"
             )
         return topic
+
+    @asynccontextmanager
+    async def reserved(
+        self, reserve: Callable[[Callable[[], object]], Reservation], topic: str, deadline_s: float
+    ) -> AsyncIterator[Reservation]:
+        """Memory, in the order in which it was asked for; at the end of `with` what was not used is given back.
+
+        Raises `BufferExhausted`. When the producer is closed the wait ends, and appending says why.
+        """
+        began_s = self._loop.time()
+        granted = asyncio.Event()
+        self._blocked[granted] = None
+        with self._lock:
+            reservation = reserve(granted.set)
+        try:
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    await granted.wait()
+            except TimeoutError:
+                self._metrics.count("buffer-exhausted", 1, self._loop.time())
+                raise BufferExhausted(
+                    f"no room for a record of topic {topic} within {self._max_block_s:g} s (max_block_ms): "
+                    f"{self._accumulator.pool.total_bytes} bytes wait to be sent (buffer_memory)"
+                ) from None
+            yield reservation
+        finally:
+            del self._blocked[granted]
+            with self._lock:
+                reservation.cancel()
+            self._metrics.waited("bufferpool-wait", self._loop.time() - began_s)
 
     @property
     def waiting(self) -> int:
@@ -157,12 +192,11 @@ class Intake:
             key = serialize(record.key, self._key_serializer, "key", topic)
             value = serialize(record.value, self._value_serializer, "value", topic)
             timestamp_ms = self._clock.now_ms() if record.timestamp_ms is None else _checked_time(record.timestamp_ms)
-            unsent = Unsent(topic, key, value, record.partition, timestamp_ms, record.headers)
-            delivery = self._append(*unsent, None)
+            headers = checked_headers(record.headers, topic) if record.headers else ()
+            return self._append(topic, key, value, record.partition, timestamp_ms, headers, None)
         except ClientError as error:
             self._interceptors.on_acknowledgement(None, error)
             raise
-        return unsent if delivery is None else delivery
 
     def _append(
         self,
@@ -173,29 +207,33 @@ class Intake:
         timestamp_ms: int,
         headers: Headers,
         reservation: Reservation | None,
-    ) -> Delivery | None:
-        """None when the topic is not known, or there is no room."""
+    ) -> Delivery | Unsent:
+        """Unsent when the topic is not known, or there is no room."""
         cluster, targets = self._targets
         target = targets.get(topic)
         if target is None or cluster is not self._client.cluster:
             target = self._target(topic)
             if target is None:
-                return None
+                return Unsent(topic, key, value, partition, timestamp_ms, headers)
         known, partitions = target
         now_s = self._now()
-        if partition is None and self._partitions_first:
+        if partition is not None:
+            if type(partition) is not int:
+                partition = _checked_partition(partition)
+            if not 0 <= partition < len(partitions):
+                return Unsent(topic, key, value, partition, timestamp_ms, headers)
+        elif self._partitions_first:
             partition = self._partitioner.partition(known, key, value, now_s)
-        elif partition is not None and not 0 <= partition < len(partitions):
-            return None
         with self._lock:
-            if partition is None:
-                partition = self._partitioner.partition(known, key, value, now_s)
-            if self._transactions is not None and self._transactions.add_partition(partitions[partition]):
+            chosen = partitions[
+                self._partitioner.partition(known, key, value, now_s) if partition is None else partition
+            ]
+            if self._transactions is not None and self._transactions.add_partition(chosen):
                 self._wake_transactions()
-            delivery = self._accumulator.append(
-                partitions[partition], timestamp_ms, key, value, headers, now_s, reservation
-            )
-        if self._hears_acknowledgements and delivery is not None:
+            delivery = self._accumulator.append(chosen, timestamp_ms, key, value, headers, now_s, reservation)
+        if delivery is None:
+            return Unsent(topic, key, value, partition, timestamp_ms, headers)
+        if self._hears_acknowledgements:
             delivery.add_done_callback(self._tell_interceptors)
         return delivery
 
@@ -211,32 +249,16 @@ class Intake:
         return target
 
     async def _append_in_turn(self, unsent: Unsent, deadline_s: float) -> Delivery:
-        """Memory is given out in the order in which it was asked for."""
-        began_s = self._loop.time()
-        granted = asyncio.Event()
-        self._blocked[granted] = None
-        with self._lock:
-            reservation = self._accumulator.reserve(unsent.key, unsent.value, unsent.headers, granted.set)
-        try:
-            async with asyncio.timeout_at(deadline_s):
-                await granted.wait()
-            delivery = self._append(*unsent, reservation)
-            while delivery is None:
+        def reserve(granted: Callable[[], object]) -> Reservation:
+            return self._accumulator.reserve(unsent.key, unsent.value, unsent.headers, granted)
+
+        async with self.reserved(reserve, unsent.topic, deadline_s) as reservation:
+            outcome = self._append(*unsent, reservation)
+            while isinstance(outcome, Unsent):
                 # The topic was forgotten meanwhile; what is reserved stays ours.
                 await self.known_topic(unsent.topic, unsent.partition, deadline_s)
-                delivery = self._append(*unsent, reservation)
-            return delivery
-        except TimeoutError:
-            self._metrics.count("buffer-exhausted", 1, self._loop.time())
-            raise BufferExhausted(
-                f"no room for a record of topic {unsent.topic} within {self._max_block_s:g} s (max_block_ms): "
-                f"{self._accumulator.pool.total_bytes} bytes wait to be sent (buffer_memory)"
-            ) from None
-        finally:
-            del self._blocked[granted]
-            with self._lock:
-                reservation.cancel()
-            self._metrics.waited("bufferpool-wait", self._loop.time() - began_s)
+                outcome = self._append(*unsent, reservation)
+            return outcome
 
     async def _ask_for(self, name: str) -> Topic:
         asking = self._asking.get(name)
@@ -262,7 +284,14 @@ class Intake:
         self._interceptors.on_acknowledgement(None if error is not None else delivery.result(0), error)
 
 
+def _checked_partition(partition: Any) -> int:
+    try:
+        return index(partition)
+    except TypeError:
+        raise BadSetting(f"partition is {partition!r}; expected an int") from None
+
+
 def _checked_time(timestamp_ms: int) -> int:
-    if timestamp_ms < 0:
-        raise BadSetting(f"timestamp_ms is {timestamp_ms}; expected milliseconds since 1970")
+    if not isinstance(timestamp_ms, int) or not 0 <= timestamp_ms < _TIMES_END_MS:
+        raise BadSetting(f"timestamp_ms is {timestamp_ms!r}; expected milliseconds since 1970, an int")
     return timestamp_ms

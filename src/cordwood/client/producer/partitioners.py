@@ -1,8 +1,8 @@
 """Which partition a record goes to, where the application does not say; sans-IO."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, count
 from typing import Any, Protocol
 
 from cordwood.client.cluster import Topic, TopicPartition
@@ -23,8 +23,12 @@ _LOAD_IS_FRESH_S = 0.01
 
 
 class Partitioner(Protocol):
+    follows_load: bool
+    """Whether it looks at what waits: then it is asked under the producer's lock, right before the record is appended,
+    and again if it has to wait. Else it is asked once for each record, by any thread."""
+
     def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
-        """Called once for each record, which is then appended there."""
+        """The record is appended there."""
 
 
 class Load(Protocol):
@@ -59,6 +63,8 @@ def partitioner_for(settings: ProducerSettings, load: Load, random: Random) -> P
 class DefaultPartitioner:
     """By murmur2 of the key. Records without one stay together for a batch's worth of bytes, so that batches are
     large, and then go elsewhere, the rather the fewer batches wait there (KIP-480, KIP-794)."""
+
+    follows_load = True
 
     def __init__(
         self, load: Load, random: Random, *, stick_bytes: int, is_adaptive: bool = True, ignores_keys: bool = False
@@ -162,22 +168,27 @@ class _Sticky:
 class RoundRobinPartitioner:
     """One record to each partition that has a leader, in turn, whatever the key."""
 
+    follows_load = False
+
     def __init__(self) -> None:
         self._topics: dict[str, tuple[Topic, Sequence[int]]] = {}
-        self._given: dict[str, int] = {}
+        self._turns: dict[str, Iterator[int]] = {}
 
     def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
         known, choices = self._topics.get(topic.name, (None, ()))
         if known is not topic:
             choices = available(topic) or range(len(topic.partitions))
             self._topics[topic.name] = (topic, choices)
-        given = self._given.get(topic.name, 0)
-        self._given[topic.name] = given + 1
-        return choices[given % len(choices)]
+        turns = self._turns.get(topic.name)
+        if turns is None:
+            turns = self._turns.setdefault(topic.name, count())
+        return choices[next(turns) % len(choices)]
 
 
 class CallingPartitioner:
     """Asks the application."""
+
+    follows_load = False
 
     def __init__(self, call: CustomPartitioner) -> None:
         self._call = call
@@ -187,7 +198,10 @@ class CallingPartitioner:
         known = self._topics.get(topic.name)
         if known is None or known[0] is not topic:
             known = self._topics[topic.name] = (topic, list(range(len(topic.partitions))), available(topic))
-        chosen = self._call(key, known[1], known[2])
+        try:
+            chosen = self._call(key, known[1], known[2])
+        except Exception as error:
+            raise BadSetting(f"the partitioner failed for topic {topic.name}: {error!r}") from error
         if not isinstance(chosen, int) or not 0 <= chosen < len(topic.partitions):
             raise BadSetting(
                 f"the partitioner chose {chosen!r} for topic {topic.name}, "

@@ -1,9 +1,12 @@
-"""Keys and values of the application, to bytes."""
+"""Keys, values and headers of the application, to bytes."""
 
 from typing import Any
 
 from cordwood.client.errors import SerializationFailed
+from cordwood.client.producer.batch import Headers
 from cordwood.client.producer.settings import Serializer
+
+_BYTES = (bytes, bytearray, memoryview)
 
 
 def serialize(content: Any, serializer: Serializer | None, what: str, topic: str) -> bytes | None:
@@ -13,20 +16,39 @@ def serialize(content: Any, serializer: Serializer | None, what: str, topic: str
             content = serializer(content)
         except Exception as error:
             raise SerializationFailed(f"the {what}_serializer failed for topic {topic}: {error}") from error
-        if content is None or isinstance(content, bytes):
+        if content is None or type(content) is bytes:
             return content
-        if isinstance(content, bytearray | memoryview):
+        if isinstance(content, _BYTES):
             return bytes(content)
         raise SerializationFailed(
             f"the {what}_serializer returned {type(content).__name__} for topic {topic}; expected bytes or None"
         )
-    if content is None or isinstance(content, bytes):
+    if content is None or type(content) is bytes:
         return content
     if isinstance(content, str):
-        return content.encode()
-    if isinstance(content, bytearray | memoryview):
+        try:
+            return content.encode()
+        except UnicodeEncodeError as error:
+            raise SerializationFailed(f"a {what} for topic {topic} is no text: {error}") from error
+    if isinstance(content, _BYTES):
         return bytes(content)
     raise SerializationFailed(
         f"a {what} of type {type(content).__name__} for topic {topic}; without a {what}_serializer it may be bytes, "
         "str or None"
     )
+
+
+def checked_headers(headers: Headers, topic: str) -> Headers:
+    """Raises `SerializationFailed` for what is no sequence of (name, content)."""
+    checked: list[tuple[str, bytes | None]] = []
+    try:
+        for name, content in headers:
+            if not isinstance(name, str) or not (content is None or isinstance(content, _BYTES)):
+                raise TypeError(f"{name!r} is {content!r}")
+            name.encode()
+            checked.append((name, None if content is None else bytes(content)))
+    except (TypeError, ValueError) as error:
+        raise SerializationFailed(
+            f"a header of a record for topic {topic}: {error}; headers are pairs of a str and of bytes or None"
+        ) from error
+    return checked
