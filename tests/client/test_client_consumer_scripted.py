@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fetched_data import batch, partition_data
 from scripted_broker import TOPIC_ID, ScriptedBroker, scripted_brokers
+from scripted_coordinators import Coordinators
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
@@ -15,6 +16,7 @@ from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import AuthorizationFailed, BadAnswer, LogTruncation
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -31,6 +33,13 @@ from cordwood.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from cordwood.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -283,3 +292,29 @@ def test_a_topic_that_is_not_there_is_not_asked_for_with_each_record_of_another(
             assert len(brokers[0].seen_of(MetadataRequest)) < 100
 
     run(main())
+
+
+def test_a_poll_waits_for_a_coordinator_however_long_there_is_none() -> None:
+    world = World(1)
+    settings = replace(SETTINGS, group_id="g", default_api_timeout_ms=1_000)
+
+    async def main() -> None:
+        async with scripted_brokers(1, world) as brokers:
+            coordinators = Coordinators(brokers)
+            coordinators.errors = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 10_000
+            Log(brokers[0], end=3)
+            brokers[0].answers[OffsetFetchRequest.api_key] = committed_is_two
+            network = world.network.host("client")
+            async with Consumer(settings=settings, network=network, bootstrap=[brokers[0].address]) as source:
+                source.assign([P0])
+                assert await source.getmany(timeout_ms=5_000) == {}
+                coordinators.errors.clear()
+                assert await read(source, 1) == [2]
+
+    world.run(main())
+
+
+def committed_is_two(request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+    told = OffsetFetchResponsePartitions(partition_index=0, committed_offset=2)
+    topic = OffsetFetchResponseTopics(name="t", topic_id=TOPIC_ID, partitions=[told])
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", topics=[topic])])

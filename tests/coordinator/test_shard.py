@@ -85,6 +85,15 @@ def test_a_disk_that_fails_refuses_the_decision_and_is_told() -> None:
     on_stage(test)
 
 
+def test_a_shard_whose_directory_is_offline_has_nothing_to_show() -> None:
+    async def test(stage: Stage) -> None:
+        assert stage.shard.settled_state is stage.diary
+        stage.partition.go_offline()
+        assert stage.shard.settled_state is None
+
+    on_stage(test)
+
+
 def test_who_hears_of_a_disk_that_fails_may_decide_here_at_once() -> None:
     async def test(stage: Stage) -> None:
         told: list[list[str]] = []

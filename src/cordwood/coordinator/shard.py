@@ -102,7 +102,13 @@ class Shard(Generic[S]):
     def settled_state(self) -> S | None:
         """For who only looks, or moves a timer to a later time: the state, if all of it is committed, so that what is
         seen may be told at once."""
-        return self.state if self._closed is None and not self._is_deciding and self.log.is_committed else None
+        if self._closed is not None or self._is_deciding:
+            return None
+        try:
+            return self.state if self.log.is_committed else None
+        except Refusal:
+            # Its directory is offline; who decides something is told.
+            return None
 
     def _write(self, decided: Decision[T]) -> None:
         try:

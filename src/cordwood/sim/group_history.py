@@ -40,7 +40,7 @@ class CommitOutcome(Enum):
 @dataclass(slots=True, eq=False)
 class Commit:
     """An offset of one partition that was to be committed. Its number goes with it as metadata, so whoever is told of
-    the offset knows which commit it was.
+    the offset knows which commit it was. Those that a library consumer makes by itself have no number.
 
     One that is part of a transaction begins and ends with the request that commits that, some time after it was asked
     for.
@@ -59,6 +59,9 @@ class Commit:
     error: int = 0
     transaction: int = -1
     asked_s: float = 0.0
+    has_number: bool = True
+    # What a library consumer had given its application, and that was through with; -1 if nobody knows.
+    given_to: int = -1
 
     @property
     def is_transactional(self) -> bool:

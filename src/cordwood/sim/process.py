@@ -10,6 +10,7 @@ whose a callback is. Things outside (its connections, its disk) are told with `w
 
 import asyncio
 import contextvars
+import inspect
 import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -79,6 +80,13 @@ def _close(coroutine: Any, context: contextvars.Context) -> None:
         if coroutine.cr_frame is None:
             break
         try:
-            context.run(coroutine.close)
+            context.run(_innermost(coroutine).close)
         except (SimulatedCrash, Exception):  # noqa: BLE001  # nobody is left to hear of it
             continue
+
+
+def _innermost(coroutine: Any) -> Any:
+    """From within outwards: one that awaits others as it is closed would else be left hanging by who awaits it."""
+    while inspect.iscoroutine(inner := coroutine.cr_await) and inner.cr_frame is not None:
+        coroutine = inner
+    return coroutine

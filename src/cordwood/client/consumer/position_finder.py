@@ -16,6 +16,7 @@ from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.errors import (
     BrokerError,
     ClientError,
+    GaveUp,
     LogTruncation,
     NoOffsetForPartition,
     UnsupportedByBroker,
@@ -264,6 +265,9 @@ class PositionFinder:
     def _failed(self, state: PartitionState, phase: Phase, error: ClientError) -> None:
         if not self._is_current(state, phase):
             return
+        if isinstance(error, GaveUp):
+            # Who polls waits as long as it takes, as with Kafka's consumers.
+            error = error.last
         if not error.retriable:
             state.fail(error)
             return

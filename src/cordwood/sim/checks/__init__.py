@@ -11,6 +11,7 @@ from .compaction import the_last_of_each_key_stays
 from .durability import nothing_promised_is_lost
 from .exactly_once import outputs_are_there_exactly_once
 from .fencing import zombies_are_fenced
+from .given_offsets import only_what_was_given_is_committed
 from .idempotence import idempotent_sends_are_appended_once_and_in_order
 from .isolation import only_what_is_committed_is_read
 from .order import sends_keep_the_order_of_time
@@ -40,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     what_was_set_stays_set,
     a_partition_has_one_owner,
     committed_offsets_never_go_back,
+    only_what_was_given_is_committed,
     groups_settle,
     only_what_is_committed_is_read,
     transactions_are_all_or_nothing,

@@ -19,7 +19,7 @@ def committed_offsets_never_go_back(history: History) -> Iterator[Violation]:
     if history.promise is Promise.PREFIX:
         return
     groups = history.groups
-    commits = {str(commit.number): commit for commit in groups.commits}
+    commits = _Commits(groups.commits)
     reads: dict[tuple[str, Partition], list[OffsetRead]] = {}
     for read in groups.offset_reads:
         reads.setdefault((read.group, read.partition), []).append(read)
@@ -33,13 +33,30 @@ def committed_offsets_never_go_back(history: History) -> Iterator[Violation]:
     yield from _of_former_owners(history)
 
 
-def _stale_reads(
-    reads: list[OffsetRead], acknowledged: list[Commit], commits: dict[str, Commit]
-) -> Iterator[Violation]:
+class _Commits:
+    """Finds which one an offset is that was told."""
+
+    def __init__(self, commits: list[Commit]) -> None:
+        self._numbered = {str(commit.number): commit for commit in commits if commit.has_number}
+        self._others: dict[tuple[str, Partition, int], list[Commit]] = {}
+        for commit in commits:
+            if not commit.has_number:
+                self._others.setdefault((commit.group, commit.partition, commit.offset), []).append(commit)
+
+    def that(self, read: OffsetRead) -> Commit | None:
+        """Of those without a number, the last that it may be."""
+        if read.metadata:
+            return self._numbered.get(read.metadata)
+        some = self._others.get((read.group, read.partition, read.offset), [])
+        possible = [one for one in some if one.begun_s <= read.ended_s and one.outcome is not CommitOutcome.REFUSED]
+        return max(possible, key=lambda commit: (commit.tenure, commit.ended_s), default=None)
+
+
+def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "_Commits") -> Iterator[Violation]:
     """What is known when a read begins: what was acknowledged before, and what others had been told before."""
     known = [(commit.ended_s, commit, not commit.is_transactional) for commit in acknowledged]
     for read in reads:
-        seen = commits.get(read.metadata)
+        seen = commits.that(read)
         if seen is None and read.offset < 0:
             continue
         if seen is None or (seen.offset, seen.group, seen.partition) != (read.offset, read.group, read.partition):
@@ -52,7 +69,7 @@ def _stale_reads(
             known.append((read.ended_s, seen, True))
     known.sort(key=lambda entry: entry[0])
     for read in reads:
-        seen = commits.get(read.metadata)
+        seen = commits.that(read)
         for ended_s, before, is_stable in known:
             if ended_s >= read.begun_s:
                 break

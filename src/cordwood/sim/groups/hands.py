@@ -16,6 +16,10 @@ class Hands:
         self._session_timeout_s = session_timeout_s
         self._rebalance_timeout_s = rebalance_timeout_s
         self._tenures: dict[Partition, Tenure] = {}
+        # Those that may have been somebody else's for a while.
+        self._doubted: list[Partition] = []
+        # Of each partition, the number of the last tenure.
+        self._last: dict[Partition, int] = {}
         # What comes next of those whose committed offset is known; the rest cannot be read yet.
         self.positions: dict[Partition, int] = {}
         self._session_ends_s = self._rebalance_ends_s = float("-inf")
@@ -35,6 +39,13 @@ class Hands:
     def position(self, partition: Partition) -> Position:
         return Position(self.positions[partition], self._tenures[partition].number)
 
+    def tenure_of(self, partition: Partition) -> int:
+        """The last; -1 if it has never had it."""
+        return self._last.get(partition, -1)
+
+    def begun_s(self, partition: Partition) -> float:
+        return self._tenures[partition].begun_s
+
     def was_heard(self, asked_s: float) -> None:
         """The coordinator takes the member for alive from then on, when it asked for what is answered now."""
         self._session_ends_s = asked_s + self._session_timeout_s
@@ -48,12 +59,33 @@ class Hands:
             tenure = Tenure(self._run.next_number(), self._group, partition, owner, generation, self._run.now_s)
             self._run.history.groups.tenures.append(tenure)
             self._tenures[partition] = tenure
+            self._last[partition] = tenure.number
+
+    def was_left(self) -> None:
+        """It says that it goes: others may have all of it from now on, whatever the member holds."""
+        for tenure in self._tenures.values():
+            self._end(tenure)
+
+    def doubt(self) -> None:
+        """The group may have gone on without it for a while, and then what it holds is others'."""
+        self.was_left()
+        self._doubted = self.held
+
+    def confirm(self, assigned: Iterable[Partition], generation: int) -> None:
+        """What it holds and was in doubt is its own, if it is assigned."""
+        kept = [partition for partition in assigned if partition in self._doubted and partition in self._tenures]
+        self._doubted = []
+        for partition in kept:
+            self.take([partition], self._tenures[partition].owner, generation)
 
     def let_go(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
             tenure = self._tenures.pop(partition)
-            tenure.ended_s = min(self._run.now_s, self._session_ends_s, self._rebalance_ends_s)
+            self._end(tenure)
             self.positions.pop(partition, None)
 
     def let_go_of_all(self) -> None:
         self.let_go(self.held)
+
+    def _end(self, tenure: Tenure) -> None:
+        tenure.ended_s = min(tenure.ended_s, self._run.now_s, self._session_ends_s, self._rebalance_ends_s)

@@ -129,7 +129,7 @@ async def commit_offsets(
 
 def _commit_errors(client: Client, response: OffsetCommitResponse) -> Iterator[tuple[Partition, ErrorCode]]:
     for topic in response.topics:
-        name = topic.name or _name_of(client, topic.topic_id)
+        name = topic.name or name_of(client, topic.topic_id)
         for partition in topic.partitions:
             yield (name, partition.partition_index), ErrorCode(partition.error_code)
 
@@ -204,12 +204,12 @@ def _told(
         return {**by_name}, ErrorCode(response.error_code)
     (group,) = response.groups
     by_id = {
-        (topic.name or _name_of(client, topic.topic_id), partition.partition_index): partition
+        (topic.name or name_of(client, topic.topic_id), partition.partition_index): partition
         for topic in group.topics
         for partition in topic.partitions
     }
     return {**by_id}, ErrorCode(group.error_code)
 
 
-def _name_of(client: Client, topic_id: Uuid) -> str:
+def name_of(client: Client, topic_id: Uuid) -> str:
     return next((name for name, known in client.run.topic_ids.items() if known == topic_id), "")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 from cordwood.sim.admin import Admin
@@ -14,6 +15,7 @@ from cordwood.sim.groups.member import GroupPlan, Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
+from cordwood.sim.library.member import LibraryMember
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.producers import PlainProducer
 
@@ -27,8 +29,15 @@ _MAX_MEMBERS = 5
 # Far longer than what those before them had to be heard of within.
 _SETTLING_S = 30.0
 _LOOK_S = 0.2
-_Kind = Callable[[Run, str, GroupPlan, str | None], Member]
+# Of members of the project's own library, and not such as ask by hand.
+_LIBRARY = 0.5
+_Member = Member | LibraryMember
+_Kind = Callable[[Run, str, GroupPlan, str | None], _Member]
 _KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
+_LIBRARY_KINDS: dict[object, _Kind] = {
+    ClassicMember: partial(LibraryMember, protocol="classic"),
+    ConsumerMember: partial(LibraryMember, protocol="consumer"),
+}
 
 
 def group_settings(source: Random) -> dict[str, str]:
@@ -67,7 +76,7 @@ async def _main(run: Run, source: Random) -> None:
     topics = ["first", "second"][: source.randint(1, 2)]
     await Admin(run, "admin").make_topics(topics)
     plans: list[GroupPlan] = []
-    members: list[Member] = []
+    members: list[_Member] = []
     watchers: list[Watcher] = []
     for number in range(source.randint(1, 3)):
         kinds: Sequence[_Kind] = source.choice(_KINDS)
@@ -90,19 +99,24 @@ async def _main(run: Run, source: Random) -> None:
     await read_everything(judge)
 
 
-def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) -> list[Member]:
-    members: list[Member] = []
+def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) -> list[_Member]:
+    members: list[_Member] = []
     for number in range(source.randint(1, _MAX_MEMBERS)):
         instance_id = f"instance-{number}" if source.random() < _STATIC else None
-        members.append(source.choice(kinds)(run, f"{plan.group_id}-member-{number}", plan, instance_id))
+        kind = _ours_or_not(source, source.choice(kinds))
+        members.append(kind(run, f"{plan.group_id}-member-{number}", plan, instance_id))
     return members
+
+
+def _ours_or_not(source: Random, kind: _Kind) -> _Kind:
+    return _LIBRARY_KINDS[kind] if source.random() < _LIBRARY else kind
 
 
 async def _settle(run: Run, source: Random, plans: list[GroupPlan]) -> None:
     """Members that do what is asked of them come to have everything between them."""
-    shares: list[tuple[GroupPlan, list[Member]]] = []
+    shares: list[tuple[GroupPlan, list[_Member]]] = []
     for plan in plans:
-        kind: _Kind = source.choice((ClassicMember, ConsumerMember))
+        kind = _ours_or_not(source, source.choice((ClassicMember, ConsumerMember)))
         shares.append((plan, [kind(run, f"{plan.group_id}-calm-{number}", plan, None) for number in range(2)]))
     members = [member for _, some in shares for member in some]
     for member in members:
@@ -121,7 +135,7 @@ async def _settle(run: Run, source: Random, plans: list[GroupPlan]) -> None:
     run.is_over = False
 
 
-def _left_over(run: Run, plan: GroupPlan, members: list[Member]) -> list[Partition]:
+def _left_over(run: Run, plan: GroupPlan, members: list[_Member]) -> list[Partition]:
     wanted = [partition for partition in run.partitions if partition[0] in plan.topics]
     return [partition for partition in wanted if not any(partition in member.hands for member in members)]
 
