@@ -231,6 +231,9 @@ class ClassicMember:
             rebalance_timeout_ms=self._settings.max_poll_interval_ms,
         )
         self._move(Move.JOIN_SENT)
+        # Joins have a connection of their own: a heartbeat that is still under way may be heard after this one, when it
+        # is of a generation that is over. What became of the member, the answer to the join will say.
+        self._heartbeat = None
         self._ask_patiently(self._in_flight)
 
     def _prepare(self) -> None:
