@@ -328,6 +328,23 @@ def test_what_a_listener_raises_is_raised_by_the_call_that_reads(node: AnyCluste
             consumer.getone()
 
 
+@pytest.mark.parametrize("end", ["close", "unsubscribe"])
+def test_a_listener_may_end_what_it_hears_of(node: AnyCluster, producer: Producer, end: str) -> None:
+    class Ends(Listener):
+        def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+            super().on_partitions_assigned(assigned)
+            getattr(self.consumer, end)()
+
+    topic = node.topic()
+    fill(producer, topic, 3)
+    with consumer_of(node) as consumer:
+        listener = Ends(consumer)
+        consumer.subscribe([topic], listener=listener)
+        with pytest.raises(Closed if end == "close" else IllegalState):
+            consumer.getone()
+        assert [word for word, _ in listener.heard] == ["assigned", "revoked"]
+
+
 def test_a_callback_of_a_commit_is_called_in_the_thread_that_reads(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     fill(producer, topic, 3)

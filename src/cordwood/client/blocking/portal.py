@@ -146,14 +146,19 @@ class _Work:
         try:
             value = self.callback(*self.args)
         except BaseException as error:
-            self.loop.call_soon_threadsafe(_fail, self.result, error)
+            self._answer(_fail, self.result, error)
             if not isinstance(error, Exception):
                 raise
         else:
-            self.loop.call_soon_threadsafe(_succeed, self.result, value)
+            self._answer(_succeed, self.result, value)
 
     def refuse(self) -> None:
-        self.loop.call_soon_threadsafe(self.result.cancel)
+        self._answer(self.result.cancel)
+
+    def _answer(self, callback: Callable[..., object], *args: object) -> None:
+        # Where the callback has closed the client, nobody waits for the answer, and the loop says it is closed.
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(callback, *args)
 
 
 class _Call(Generic[T]):

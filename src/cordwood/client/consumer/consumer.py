@@ -165,12 +165,14 @@ class Consumer:
             self._running.reader.watch.wanted_changed()
 
     async def unsubscribe(self) -> None:
-        """Reads nothing any more, and leaves the group."""
-        if self._running is not None:
-            await self._running.unsubscribe()
-        dropped = self._subscription.unsubscribe()
-        if self._running is not None:
-            self._running.reader.dropped(dropped)
+        """Reads nothing any more, and leaves the group. Raises what its listener raises when that is done."""
+        try:
+            if self._running is not None:
+                await self._running.unsubscribe()
+        finally:
+            dropped = self._subscription.unsubscribe()
+            if self._running is not None:
+                self._running.reader.dropped(dropped)
 
     def _subscribed(self) -> None:
         if self._running is not None:
@@ -305,18 +307,24 @@ class Consumer:
             await asyncio.sleep(0)
             while True:
                 running.reader.news.clear()
-                if self._is_closing:
-                    raise Closed("the consumer was closed")
+                self._check_reading()
                 await running.settle()
+                # A listener may have ended it.
+                self._check_reading()
                 found = take()
                 if found or (deadline_s is not None and loop.time() >= deadline_s):
                     return found
                 await running.wait(deadline_s)
 
-    @contextmanager
-    def _reading(self, running: Running) -> Iterator[None]:
+    def _check_reading(self) -> None:
+        if self._is_closing:
+            raise Closed("the consumer was closed")
         if not self._subscription.states and not self._subscription.is_group_managed:
             raise IllegalState("there is nothing to read: subscribe to topics, or assign partitions")
+
+    @contextmanager
+    def _reading(self, running: Running) -> Iterator[None]:
+        self._check_reading()
         if self._is_reading:
             raise IllegalState("another task is reading with this consumer")
         self._is_reading = True

@@ -12,10 +12,10 @@ from cordwood.client.consumer.membership.classic import ClassicMember
 from cordwood.client.consumer.membership.consumer_protocol import ConsumerProtocolMember
 from cordwood.client.consumer.membership.driver import MembershipDriver
 from cordwood.client.consumer.membership.events import Assign, Lose, Machine, Revoke
+from cordwood.client.consumer.membership.possession import Step
 from cordwood.client.consumer.offset_requests import Offsets
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription
-from cordwood.client.errors import ClientError
 from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
 
@@ -44,6 +44,8 @@ class Group:
         self._subscription = subscription
         self._call = call
         self._dropped = dropped
+        # What the application is at, within one of its calls.
+        self._taken: Step | None = None
         machine: Machine
         if settings.group_protocol == "consumer":
             machine = ConsumerProtocolMember(settings, random)
@@ -63,37 +65,55 @@ class Group:
         Who is cancelled meanwhile finds the same step again.
         """
         while (step := self.driver.waiting) is not None:
-            failure: Exception | None = None
-            try:
-                await self._perform(step)
-            except Exception as error:  # noqa: BLE001  # whatever the application's listener raises
-                failure = error
-            self._conclude(step)
-            self.driver.settled()
+            failure = await self._take(step)
             if failure is not None:
                 raise failure
         if self.driver.error is not None:
             raise self.driver.error
 
     async def leave(self, reason: str, timeout_s: float) -> None:
-        """After the application has let go of its partitions."""
+        """After the application has let go of its partitions. What its listener raises is raised when that is done."""
+        if self._taken is not None:
+            # It is the listener who wants to leave: it has heard enough of this one.
+            self._conclude(self._taken)
         self.driver.leave(reason)
+        failures: list[Exception] = []
         try:
             async with asyncio.timeout(timeout_s):
-                while not self.driver.has_left:
+                while not self.driver.has_left and self.driver.error is None:
                     self.driver.changed.clear()
-                    await self.settle()
-                    if not self.driver.has_left:
+                    if (step := self.driver.waiting) is None:
                         await self.driver.changed.wait()
+                    elif (failure := await self._take(step)) is not None:
+                        failures.append(failure)
         except TimeoutError:
             _log.warning("group %s was not told in %g s: %s", self._settings.group_id, timeout_s, reason)
-        except ClientError as error:
-            # A member that takes no part any more has nothing to leave.
-            _log.warning("group %s: %s (%s)", self._settings.group_id, error, reason)
         finally:
             self.commits.is_member = False
+        if self.driver.error is not None:
+            # A member that takes no part any more has nothing to leave.
+            _log.warning("group %s: %s (%s)", self._settings.group_id, self.driver.error, reason)
+        if failures:
+            raise failures[0]
 
-    async def _perform(self, step: Revoke | Lose | Assign) -> None:
+    async def _take(self, step: Step) -> Exception | None:
+        """What the listener raises; the step is done nevertheless."""
+        failure: Exception | None = None
+        self._taken = step
+        try:
+            await self._perform(step)
+        except Exception as error:  # noqa: BLE001  # whatever the application's listener raises
+            failure = error
+        finally:
+            # The listener may have left the group, and this step with it.
+            is_taken = self._taken is step
+            if is_taken:
+                self._taken = None
+        if is_taken:
+            self._conclude(step)
+        return failure
+
+    async def _perform(self, step: Step) -> None:
         match step:
             case Revoke(partitions):
                 await self.commits.before_release(self._settings.default_api_timeout_ms / 1000)
@@ -106,7 +126,8 @@ class Group:
                 self._subscription.grant(added)
                 await self._tell("on_partitions_assigned", sorted(added))
 
-    def _conclude(self, step: Revoke | Lose | Assign) -> None:
+    def _conclude(self, step: Step) -> None:
+        self._taken = None
         if isinstance(step, Assign):
             for partition in step.added:
                 self._subscription.states[partition].awaits_listener = False
@@ -114,6 +135,7 @@ class Group:
         else:
             self._subscription.withdraw(step.partitions)
             self._dropped(step.partitions)
+        self.driver.settled()
 
     def _held(self, partitions: frozenset[TopicPartition]) -> list[TopicPartition]:
         return sorted(partitions & self._subscription.states.keys())

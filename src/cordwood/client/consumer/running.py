@@ -87,8 +87,10 @@ class Running:
         deadline_s = self.loop.time() + timeout_s
         try:
             if self._group is not None:
-                await self._release("the consumer is being closed", timeout_s)
-                await self._group.commits.close(max(0.0, deadline_s - self.loop.time()))
+                try:
+                    await self._release("the consumer is being closed", timeout_s)
+                finally:
+                    await self._group.commits.close(max(0.0, deadline_s - self.loop.time()))
                 await self.tell_commits()
         finally:
             if self._due_timer is not None:
