@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka_client import AiokafkaClient
+from cordwood_client import CordwoodClient
 from cutting_proxy import CuttingProxy
 from kafka_client import Address, Admin, Client, IncrementalAdmin
 from kafka_python_client import KafkaPythonClient
@@ -33,9 +34,10 @@ CLIENTS: dict[str, type[Client]] = {
     "kafka-python": KafkaPythonClient,
     "aiokafka": AiokafkaClient,
     "kcat": KcatClient,
+    "cordwood": CordwoodClient,
 }
-ADMINS = ("librdkafka", "kafka-python", "aiokafka")
-INCREMENTAL_ADMINS = ("librdkafka", "kafka-python")
+ADMINS = ("librdkafka", "kafka-python", "aiokafka", "cordwood")
+INCREMENTAL_ADMINS = ("librdkafka", "kafka-python", "cordwood")
 
 
 # Of this test run, and alive as far as is known.

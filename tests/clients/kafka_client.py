@@ -1,7 +1,8 @@
 """What the tests ask of a Kafka client, whichever it is, and the values that they speak of.
 
-An implementation per real client stands next to this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client` and
-`kcat_client`. A client takes part as a real program would use it: no request is made by hand.
+An implementation per real client stands next to this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client`,
+`kcat_client`, and `cordwood_client`, our own. A client takes part as a real program would use it: no request is made by
+hand.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -108,7 +108,7 @@ def test_a_stop_does_not_wait_for_a_reader_that_waits(own_node: StartNode) -> No
 
 
 # aiokafka does not know the error.
-@pytest.mark.parametrize("admin", ["librdkafka", "kafka-python"], indirect=True)
+@pytest.mark.parametrize("admin", ["librdkafka", "kafka-python", "cordwood"], indirect=True)
 def test_a_record_without_a_key_is_refused_by_a_compacted_topic(
     admin: Client, librdkafka: LibrdkafkaClient, topic: str
 ) -> None:

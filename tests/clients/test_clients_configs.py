@@ -25,7 +25,7 @@ def test_a_topics_configuration_tells_what_was_set_and_what_is_a_default(admin: 
 
 
 # kafka-python passes over the error.
-@pytest.mark.parametrize("admin", ["librdkafka", "aiokafka"], indirect=True)
+@pytest.mark.parametrize("admin", ["librdkafka", "aiokafka", "cordwood"], indirect=True)
 def test_the_configuration_of_an_unknown_topic_is_refused(admin: Admin, topic: str) -> None:
     assert refusal_of(lambda: admin.configs(Resource("topic", topic))) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

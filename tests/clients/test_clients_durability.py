@@ -8,7 +8,7 @@ from librdkafka_client import LibrdkafkaClient
 from node_process import NodeProcess
 from workload import SteadyProducer
 
-CLIENTS = ("librdkafka", "kafka-python", "aiokafka", "kcat")
+CLIENTS = ("librdkafka", "kafka-python", "aiokafka", "kcat", "cordwood")
 
 START_MS = 1_600_000_000_000
 

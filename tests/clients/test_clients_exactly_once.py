@@ -29,7 +29,7 @@ SOURCE_PARTITIONS = 4
 SINK_PARTITIONS = 3
 # A death comes within the first few transactions, of four steps each.
 LAST_STEP = 16
-READERS = ("librdkafka", "kafka-python", "aiokafka")
+READERS = ("librdkafka", "kafka-python", "aiokafka", "cordwood")
 SENTINEL = b"the end"
 
 Connect = Callable[[str, Address], Client]

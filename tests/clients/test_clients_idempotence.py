@@ -13,7 +13,7 @@ PARTITIONS = 2
 
 
 # kcat gives up when it has no connection.
-@pytest.mark.parametrize("name", ["librdkafka", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize("name", ["librdkafka", "kafka-python", "aiokafka", "cordwood"])
 def test_records_arrive_once_and_in_order_while_connections_are_cut(
     proxy: CuttingProxy, connect: Callable[[str, Address], Client], topic: str, name: str
 ) -> None:

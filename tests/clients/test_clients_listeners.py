@@ -12,7 +12,7 @@ from node_process import NodeProcess, free_port
 
 from cordwood.runtime.tls import KeyPair
 
-NAMES = ("librdkafka", "kafka-python", "aiokafka", "kcat")
+NAMES = ("librdkafka", "kafka-python", "aiokafka", "kcat", "cordwood")
 
 StartNode = Callable[..., NodeProcess]
 Connect = Callable[[str, Address], Client]

@@ -124,7 +124,7 @@ def test_several_partitions_are_read_at_once(librdkafka: LibrdkafkaClient, clien
 
 
 # librdkafka and kcat raise their own limits as they go.
-@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"], indirect=True)
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka", "cordwood"], indirect=True)
 def test_a_batch_that_is_larger_than_a_fetch_may_be_is_read_all_the_same(
     client: Client, librdkafka: LibrdkafkaClient, topic: str
 ) -> None:

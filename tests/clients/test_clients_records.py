@@ -11,7 +11,7 @@ from librdkafka_client import LibrdkafkaClient
 from cordwood.wire.errors import ErrorCode
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-READERS = ("librdkafka", "kafka-python", "aiokafka", "kcat")
+READERS = ("librdkafka", "kafka-python", "aiokafka", "kcat", "cordwood")
 
 Connect = Callable[[str, Address], Client]
 
@@ -84,7 +84,7 @@ def test_bytes_of_any_value_come_back(admin: Client, connect: Connect, address: 
     every_byte = bytes(range(256))
     sent = Record(every_byte * 5, key=every_byte, headers=(("sn\u00f6-\u96ea", every_byte[::-1]),))
     admin.produce(topic, [sent])
-    for name in ("librdkafka", "kafka-python", "aiokafka"):
+    for name in ("librdkafka", "kafka-python", "aiokafka", "cordwood"):
         (got,) = read(connect(name, address), topic, 1)
         assert (got.key, got.value, got.headers) == (sent.key, sent.value, sent.headers), name
 

@@ -32,7 +32,7 @@ def test_a_topic_with_a_bad_config_is_not_created(admin: Admin, topic: str) -> N
 
 
 # The others check it themselves, or take 0 for "the default".
-@pytest.mark.parametrize("admin", ["aiokafka"], indirect=True)
+@pytest.mark.parametrize("admin", ["aiokafka", "cordwood"], indirect=True)
 def test_a_topic_without_partitions_is_refused(admin: Admin, topic: str) -> None:
     assert refusal_of(lambda: admin.create_topic(topic, partitions=0)) == ErrorCode.INVALID_PARTITIONS
 

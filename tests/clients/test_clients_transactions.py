@@ -12,7 +12,7 @@ from member_journal import Place
 from node_process import NodeProcess
 from transactional_producer import PRODUCERS, Fenced, LibrdkafkaTransactions, TransactionalProducer
 
-READERS = ("librdkafka", "kafka-python", "aiokafka")
+READERS = ("librdkafka", "kafka-python", "aiokafka", "cordwood")
 
 Connect = Callable[[str, Address], Client]
 Open = Callable[..., TransactionalProducer]
