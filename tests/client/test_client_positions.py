@@ -51,6 +51,15 @@ def test_a_position_in_a_topic_that_was_made_anew_is_held_against_its_new_log() 
     assert state.leader_epoch == 0
 
 
+def test_what_a_thread_takes_while_a_leader_is_new_is_not_fetched_again() -> None:
+    """It has the record already, and tells so after the leader was noticed."""
+    state = at(7, epoch=2, leader_epoch=2)
+    assert state.observe_leader(3)
+    state.advance(8, 2)
+    state.validated()
+    assert state.fetch_offset == 8
+
+
 def test_what_a_leader_has_just_told_is_not_held_against_it() -> None:
     assert not at(7, epoch=2, leader_epoch=3).observe_leader(3)
 

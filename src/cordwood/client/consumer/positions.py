@@ -137,6 +137,8 @@ class PartitionState:
 
     def validated(self) -> None:
         self.phase = Phase.FETCHING
+        # Another thread may have been about to say that it took one more.
+        self.fetch_offset = self.offset
         self._try_at_once()
 
     # ---- the nearest replica (KIP-392)
