@@ -251,16 +251,17 @@ def _shown(name: str, value: Any, aliases: Mapping[Any, str], hidden: frozenset[
         alias = aliases.get(value)
         return f"${alias}" if alias is not None else value if re.fullmatch(r"[\w./-]+", value) else f'"{value}"'
     if isinstance(value, bytes | bytearray | memoryview):
-        return _shown_bytes(bytes(value), aliases)
+        return _shown_bytes(name, bytes(value), aliases)
     return str(value)
 
 
-def _shown_bytes(value: bytes, aliases: Mapping[Any, str]) -> str:
+def _shown_bytes(name: str, value: bytes, aliases: Mapping[Any, str]) -> str:
     if len(value) == 16:
         if value in aliases:
             return f"${aliases[value]}"
         return "none" if value == ZERO_UUID else uuid_text(value)
-    for shown in (_shown_subscription, _shown_assignment):
+    # The bytes of one may read as the other.
+    for shown in (_shown_assignment,) if name == "assignment" else (_shown_subscription, _shown_assignment):
         found = shown(value)
         if found is not None:
             return found

@@ -197,7 +197,10 @@ class Member(Client, ABC):
             return
         try:
             await self.commit()
-        except (NetworkError, Fenced, Rebalancing):
+        except Fenced:
+            # Others may have all of it already.
+            self.hands.let_go_of_all()
+        except (NetworkError, Rebalancing):
             return
 
     def note_error(self, error: ErrorCode) -> None:

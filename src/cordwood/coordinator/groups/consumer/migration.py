@@ -30,7 +30,7 @@ from cordwood.wire.primitives import Uuid
 
 from . import records
 from .consumer_protocol import read_assignment, read_subscription, write_assignment, write_subscription
-from .group import NO_TARGET, PROTOCOL_TYPE, ConsumerGroup
+from .group import PROTOCOL_TYPE, ConsumerGroup
 from .member import Member
 
 if TYPE_CHECKING:
@@ -198,8 +198,10 @@ def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]
     """
     gone = {member.member_id for member in leaving}
     members = [member for member_id, member in group.members.items() if member_id not in gone]
-    targets = {member.member_id: group.target.get(member.member_id, NO_TARGET) for member in members}
-    classic = classic_group(state, group, members, targets)
+    # What they have, and not (as in Kafka) what they are to have: others must not be given it if the group turns back
+    # before they have joined again.
+    owned = {member.member_id: _owned(member) for member in members}
+    classic = classic_group(state, group, members, owned)
     assert classic.protocol_name is not None
     session_timeout_ms = group.timing.get(state, group.group_id).session_timeout_ms
     for member in leaving:
@@ -207,6 +209,14 @@ def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]
         classic.add(_classic_member(member, session_timeout_ms, said))
     begin_when_replayed(state, group.group_id, gone, "the last member with the consumer protocol has left")
     return [*group.tombstones(), group_record(classic)]
+
+
+def _owned(member: Member) -> MemberPartitions:
+    topic_ids = member.assigned.keys() | member.pending_revocation.keys()
+    return {
+        topic_id: frozenset(member.assigned.get(topic_id, {})) | frozenset(member.pending_revocation.get(topic_id, {}))
+        for topic_id in sorted(topic_ids)
+    }
 
 
 def classic_group(
