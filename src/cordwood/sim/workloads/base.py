@@ -6,8 +6,12 @@ from random import Random
 from typing import Any
 
 from cordwood.sim.client import Run
+from cordwood.sim.consumer import Consumer
 from cordwood.sim.history import History, Promise
+from cordwood.sim.library.consumer import LibraryConsumer
 
+# How many of the clients are the project's own library, and not such as ask by hand.
+LIBRARY = 0.5
 _SOME_FLUSHES = 0.2
 
 
@@ -43,3 +47,13 @@ def busy_settings(history: History, source: Random) -> dict[str, str]:
     elif source.random() < _SOME_FLUSHES:
         settings["log.flush.interval.messages"] = "5"
     return settings
+
+
+def any_consumer(
+    run: Run, source: Random, name: str, *, is_committed: bool | None = None
+) -> Consumer | LibraryConsumer:
+    """Of some partitions; of all, if it is to read what is committed."""
+    count = source.randint(1, len(run.partitions)) if is_committed is None else len(run.partitions)
+    partitions = source.sample(run.partitions, count)
+    kind = LibraryConsumer if source.random() < LIBRARY else Consumer
+    return kind(run, name, partitions, is_committed=is_committed)

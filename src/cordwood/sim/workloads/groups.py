@@ -19,7 +19,7 @@ from cordwood.sim.library.member import LibraryMember
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.producers import PlainProducer
 
-from .base import Workload, busy_settings
+from .base import LIBRARY, Workload, busy_settings
 
 _DURATION_S = 20.0
 _STATIC = 0.3
@@ -29,8 +29,6 @@ _MAX_MEMBERS = 5
 # Far longer than what those before them had to be heard of within.
 _SETTLING_S = 30.0
 _LOOK_S = 0.2
-# Of members of the project's own library, and not such as ask by hand.
-_LIBRARY = 0.5
 _Member = Member | LibraryMember
 _Kind = Callable[[Run, str, GroupPlan, str | None], _Member]
 _KINDS = ((ClassicMember,), (ConsumerMember,), (ClassicMember, ConsumerMember))
@@ -109,7 +107,7 @@ def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) 
 
 
 def _ours_or_not(source: Random, kind: _Kind) -> _Kind:
-    return _LIBRARY_KINDS[kind] if source.random() < _LIBRARY else kind
+    return _LIBRARY_KINDS[kind] if source.random() < LIBRARY else kind
 
 
 async def _settle(run: Run, source: Random, plans: list[GroupPlan]) -> None:

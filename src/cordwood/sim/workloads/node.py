@@ -7,22 +7,18 @@ from typing import Any
 
 from cordwood.sim.admin import Admin
 from cordwood.sim.client import Run
-from cordwood.sim.consumer import Consumer
 from cordwood.sim.faults import Faults
 from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
-from cordwood.sim.library.consumer import LibraryConsumer
 from cordwood.sim.library.producer import LibraryProducer
 from cordwood.sim.producers import IdempotentProducer, PlainProducer
 from cordwood.sim.topic_admin import TopicAdmin
 
-from .base import Workload, busy_settings
+from .base import LIBRARY, Workload, any_consumer, busy_settings
 
 _DURATION_S = 12.0
 _RETENTION = 0.2
 _COMPACTION = 0.4
-# Clients of the project's own library, and not such as ask by hand.
-_LIBRARY = 0.5
 
 
 def _settings(history: History, source: Random) -> dict[str, str]:
@@ -43,7 +39,7 @@ async def _main(run: Run, source: Random) -> None:
     work: list[Coroutine[Any, Any, None]] = [admin.work(), TopicAdmin(run, "topics").work()]
     work += [PlainProducer(run, f"plain-{number}").work() for number in range(source.randint(1, 2))]
     work += [_idempotent_producer(run, source, number) for number in range(source.randint(1, 2))]
-    work += [_consumer(run, source, number) for number in range(source.randint(1, 2))]
+    work += [any_consumer(run, source, f"consumer-{number}").work() for number in range(source.randint(1, 2))]
     clients = [asyncio.ensure_future(one) for one in work]
     await asyncio.sleep(_DURATION_S)
     run.is_over = True
@@ -54,16 +50,9 @@ async def _main(run: Run, source: Random) -> None:
 
 
 def _idempotent_producer(run: Run, source: Random, number: int) -> Coroutine[Any, Any, None]:
-    if source.random() < _LIBRARY:
+    if source.random() < LIBRARY:
         return LibraryProducer(run, f"library-producer-{number}").work()
     return IdempotentProducer(run, f"idempotent-{number}", source.choice(run.partitions)).work()
-
-
-def _consumer(run: Run, source: Random, number: int) -> Coroutine[Any, Any, None]:
-    partitions = source.sample(run.partitions, source.randint(1, len(run.partitions)))
-    if source.random() < _LIBRARY:
-        return LibraryConsumer(run, f"library-consumer-{number}", partitions).work()
-    return Consumer(run, f"consumer-{number}", partitions).work()
 
 
 NODE = Workload("node", {Promise.DURABLE: 5, Promise.KILLS: 3, Promise.PREFIX: 2}, _settings, _main)

@@ -7,7 +7,6 @@ from typing import Any
 
 from cordwood.sim.admin import Admin
 from cordwood.sim.client import Run
-from cordwood.sim.consumer import Consumer
 from cordwood.sim.faults import Faults
 from cordwood.sim.groups.member import Member
 from cordwood.sim.groups.watcher import Watcher
@@ -20,7 +19,7 @@ from cordwood.sim.transactions.transform import Transform
 from cordwood.sim.transactions.two_phases import PreparingWriter
 from cordwood.sim.transactions.writer import Writer
 
-from .base import Workload, busy_settings
+from .base import Workload, any_consumer, busy_settings
 from .groups import group_settings, new_plan
 
 _DURATION_S = 15.0
@@ -55,12 +54,8 @@ async def _main(run: Run, source: Random) -> None:
     work += [writer.work() for writer in preparing]
     work += [transform.work() for transform in _transforms(run, source)]
     work += [member.work() for member in _members(run, source)]
-    partitions = run.partitions
-    work += [
-        Consumer(run, f"consumer-{number}", source.sample(partitions, source.randint(1, len(partitions)))).work()
-        for number in range(source.randint(1, 2))
-    ]
-    work.append(Consumer(run, "committed", list(partitions), is_committed=True).work())
+    work += [any_consumer(run, source, f"consumer-{number}").work() for number in range(source.randint(1, 2))]
+    work.append(any_consumer(run, source, "committed", is_committed=True).work())
     clients = [asyncio.ensure_future(one) for one in work]
     await asyncio.sleep(_DURATION_S)
     run.is_over = True
