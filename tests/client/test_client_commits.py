@@ -309,6 +309,24 @@ def test_a_generation_that_has_passed_while_the_group_rebalances_may_commit_afte
     play(scene)
 
 
+@pytest.mark.parametrize(("kept", "error"), [(P0, RebalanceInProgress), (P1, CommitFailed)])
+def test_a_generation_that_has_passed_with_a_rebalance_may_commit_what_it_has_kept(
+    kept: TopicPartition, error: type[ClientError]
+) -> None:
+    """Cooperative: it works on through the rebalance, which was over when the commit was refused."""
+
+    async def scene(stage: Stage) -> None:
+        stage.codes = [ErrorCode.ILLEGAL_GENERATION]
+        commit = asyncio.ensure_future(stage.commits.commit({P0: OffsetAndMetadata(7)}))
+        await asyncio.sleep(0)
+        stage.group.metadata = replace(MEMBER, generation_id=6)
+        stage.group.assignment = frozenset({kept})
+        with pytest.raises(error):
+            await commit
+
+    play(scene)
+
+
 @pytest.mark.parametrize(
     ("is_rebalancing", "has_lost", "error"),
     [(True, False, RebalanceInProgress), (True, True, CommitFailed), (False, False, CommitFailed)],

@@ -74,7 +74,7 @@ class GroupOffsets:
             codes = {error.code for error in results.values() if error is not None}
             if ErrorCode.STALE_MEMBER_EPOCH not in codes or self._newest(sender) == current:
                 return {
-                    partition: None if error is None else self._told(sender, error)
+                    partition: None if error is None else self._told(sender, partition, error)
                     for partition, error in results.items()
                 }
 
@@ -100,7 +100,7 @@ class GroupOffsets:
 
     # ---- what a coordinator's refusal means
 
-    def _told(self, sender: GroupMetadata, error: BrokerError) -> ClientError:
+    def _told(self, sender: GroupMetadata, partition: TopicPartition, error: BrokerError) -> ClientError:
         self._note(error)
         if error.code == ErrorCode.STALE_MEMBER_EPOCH:
             if self._newest(sender).generation_id > 0 and self._is_same_member(sender):
@@ -111,7 +111,7 @@ class GroupOffsets:
         if error.code in _NOT_A_MEMBER:
             # A classic group's next generation has begun for the coordinator before its members know their parts.
             is_ahead = error.code == ErrorCode.ILLEGAL_GENERATION or self.sender != sender
-            if self.is_member and self._group.is_rebalancing and is_ahead:
+            if self.is_member and ((self._group.is_rebalancing and is_ahead) or self._has_kept(sender, partition)):
                 return RebalanceInProgress(subject=f"group {sender.group_id}")
             return _commit_failed(sender, error)
         if error.code == ErrorCode.OFFSET_METADATA_TOO_LARGE:
@@ -140,6 +140,11 @@ class GroupOffsets:
     def _is_same_member(self, sender: GroupMetadata) -> bool:
         current = self.sender
         return current.member_id == sender.member_id and current.generation_id >= sender.generation_id
+
+    def _has_kept(self, sender: GroupMetadata, partition: TopicPartition) -> bool:
+        """Through a rebalance that is over by now, as a cooperative one leaves most of them where they are."""
+        has_gone_on = self._is_same_member(sender) and self.sender.generation_id > sender.generation_id
+        return has_gone_on and partition in self._group.assignment
 
     def _topic_ids(self, partitions: Collection[TopicPartition]) -> TopicIds:
         topics = self._client.cluster.topics
