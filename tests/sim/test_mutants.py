@@ -1,5 +1,6 @@
-"""The checks find nodes that are broken on purpose."""
+"""The checks find nodes, and clients, that are broken on purpose."""
 
+import client_mutants
 import pytest
 from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
 from mutants import MUTANTS, Mutant
@@ -11,6 +12,11 @@ BROKEN = [
     *(("groups", mutant) for mutant in GROUP_MUTANTS),
     *(("transactions", mutant) for mutant in TRANSACTION_MUTANTS),
 ]
+BROKEN_CLIENTS = [
+    *(("node", mutant) for mutant in client_mutants.NODE_MUTANTS),
+    *(("groups", mutant) for mutant in client_mutants.GROUP_MUTANTS),
+    *(("transactions", mutant) for mutant in client_mutants.TRANSACTION_MUTANTS),
+]
 # Most mutants are found by one seed in two, the rarest by one in twenty.
 PATIENCE_SEEDS = 100
 
@@ -19,5 +25,13 @@ PATIENCE_SEEDS = 100
     ("workload", "mutant"), BROKEN, ids=[f"{workload}-{mutant.__name__}" for workload, mutant in BROKEN]
 )
 def test_a_node_that_is_broken_is_found_out(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    assert any(run_seed(seed, workload).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))
+
+
+@pytest.mark.parametrize(
+    ("workload", "mutant"), BROKEN_CLIENTS, ids=[f"{workload}-{mutant.__name__}" for workload, mutant in BROKEN_CLIENTS]
+)
+def test_a_client_that_is_broken_is_found_out(workload: str, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
     assert any(run_seed(seed, workload).violations for seed in range(1000, 1000 + PATIENCE_SEEDS))
