@@ -1,7 +1,7 @@
 """A cluster for the clients of threads: a node of our own, or Kafka with CORDWOOD_TEST_KAFKA=host:port."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -19,10 +19,10 @@ class AnyCluster:
     run: str
     """Makes names that an older run on the same cluster did not use."""
 
-    def topic(self, *, partitions: int = 1) -> str:
+    def topic(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         name = self.name("topic")
         with Admin(bootstrap_servers=self.bootstrap) as admin:
-            admin.create_topics([NewTopic(name, partitions=partitions)])
+            admin.create_topics([NewTopic(name, partitions=partitions, configs=configs or {})])
             admin.until_topics_led([name])
         return name
 

@@ -1,33 +1,32 @@
-"""Many records in one call, on a node: each arrives once, where it belongs, within the producer's memory."""
+"""Many records in one call, on a node or Kafka: each arrives once, where it belongs, within the producer's memory."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from any_cluster import AnyCluster, any_cluster
 
-import cordwood.testing
 from cordwood import BadSetting, Consumer, Producer, RecordTooLarge, TopicPartition
 from cordwood.client.producer.interceptors import ProducerRecord
-from cordwood.testing.embedded import EmbeddedNode
 from cordwood.wire.hashing import partition_for_key
 
 Rows = dict[int, list[tuple[bytes | None, bytes | None]]]
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[EmbeddedNode]:
-    with cordwood.testing.node() as node:
-        yield node
+def node() -> Iterator[AnyCluster]:
+    with any_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def producer(node: EmbeddedNode) -> Iterator[Producer]:
+def producer(node: AnyCluster) -> Iterator[Producer]:
     with Producer(bootstrap_servers=node.bootstrap) as producer:
         yield producer
 
 
-def read(node: EmbeddedNode, topic: str, partitions: int, **settings: Any) -> dict[int, list[Any]]:
+def read(node: AnyCluster, topic: str, partitions: int, **settings: Any) -> dict[int, list[Any]]:
     """All records of a topic, by partition."""
     found: dict[int, list[Any]] = {index: [] for index in range(partitions)}
     with Consumer(bootstrap_servers=node.bootstrap, **settings) as consumer:
@@ -58,7 +57,7 @@ def table(count: int) -> pa.Table:
     )
 
 
-def test_many_records_are_promised_together(node: EmbeddedNode, producer: Producer) -> None:
+def test_many_records_are_promised_together(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=2)
     records: list[Any] = [
         (topic, "plain"),
@@ -80,23 +79,23 @@ def test_no_records_are_delivered_at_once(producer: Producer) -> None:
     assert producer.send_many([]).result(0) == (0, {})
 
 
-def test_no_rows_are_delivered_at_once(node: EmbeddedNode, producer: Producer) -> None:
+def test_no_rows_are_delivered_at_once(node: AnyCluster, producer: Producer) -> None:
     assert producer.send_arrow(table(0), node.topic(), key="customer").result(0) == (0, {})
 
 
-def test_what_is_no_table_is_refused(node: EmbeddedNode, producer: Producer) -> None:
+def test_what_is_no_table_is_refused(node: AnyCluster, producer: Producer) -> None:
     with pytest.raises(BadSetting, match="expected a RecordBatch or a Table of pyarrow, not dict"):
         producer.send_arrow({"value": [b"x"]}, node.topic())
 
 
-def test_text_of_a_dictionary_and_chunks_are_taken(node: EmbeddedNode, producer: Producer) -> None:
+def test_text_of_a_dictionary_and_chunks_are_taken(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     chunks = pa.chunked_array([["a", "b"], ["a"]]).dictionary_encode()
     producer.send_arrow(pa.table({"value": chunks}), topic).result(30)
     assert [value for _, value in pairs(read(node, topic, 1))[0]] == [b"a", b"b", b"a"]
 
 
-def test_rows_go_where_their_keys_go_and_keep_their_order(node: EmbeddedNode, producer: Producer) -> None:
+def test_rows_go_where_their_keys_go_and_keep_their_order(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=5)
     rows = table(20_000)
     metadata = producer.send_arrow(rows, topic, key="customer").result(60)
@@ -114,7 +113,7 @@ def test_rows_go_where_their_keys_go_and_keep_their_order(node: EmbeddedNode, pr
     assert metadata.last_offsets == {TopicPartition(topic, index): len(found[index]) - 1 for index in found}
 
 
-def test_rows_go_to_the_partitions_of_a_column_with_times_of_another(node: EmbeddedNode, producer: Producer) -> None:
+def test_rows_go_to_the_partitions_of_a_column_with_times_of_another(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=3)
     producer.send_arrow(table(3000), topic, partition="shard", timestamp="at").result(60)
     found = read(node, topic, 3)
@@ -123,7 +122,7 @@ def test_rows_go_to_the_partitions_of_a_column_with_times_of_another(node: Embed
         assert [record.timestamp for record in found[index]] == [1000 + number for number in range(index, 3000, 3)]
 
 
-def test_rows_without_keys_go_to_all_partitions_in_whole_batches(node: EmbeddedNode) -> None:
+def test_rows_without_keys_go_to_all_partitions_in_whole_batches(node: AnyCluster) -> None:
     topic = node.topic(partitions=4)
     values = [b"%07d" % number + b"x" * 100 for number in range(40_000)]
     with Producer(bootstrap_servers=node.bootstrap, compression_type="lz4") as producer:
@@ -133,7 +132,7 @@ def test_rows_without_keys_go_to_all_partitions_in_whole_batches(node: EmbeddedN
     assert len([records for records in found.values() if records]) > 1
 
 
-def test_rows_with_headers_go_to_one_partition(node: EmbeddedNode, producer: Producer) -> None:
+def test_rows_with_headers_go_to_one_partition(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=2)
     headers = pa.array(
         [[("a", b"1"), ("b", None)], []],
@@ -149,7 +148,7 @@ def test_rows_with_headers_go_to_one_partition(node: EmbeddedNode, producer: Pro
     assert found[0] == []
 
 
-def test_far_more_rows_than_memory_are_sent_within_it(node: EmbeddedNode) -> None:
+def test_far_more_rows_than_memory_are_sent_within_it(node: AnyCluster) -> None:
     topic = node.topic(partitions=3)
     values = pa.array([b"%07d" % number + b"x" * 200 for number in range(50_000)])
     with Producer(bootstrap_servers=node.bootstrap, buffer_memory=1_000_000, batch_size=1000) as producer:
@@ -158,7 +157,7 @@ def test_far_more_rows_than_memory_are_sent_within_it(node: EmbeddedNode) -> Non
         assert producer.metrics()["buffer-available-bytes"] == 1_000_000
 
 
-def test_rows_of_a_transaction_are_seen_when_it_is_committed(node: EmbeddedNode) -> None:
+def test_rows_of_a_transaction_are_seen_when_it_is_committed(node: AnyCluster) -> None:
     topic = node.topic(partitions=2)
     with Producer(bootstrap_servers=node.bootstrap, transactional_id=f"{topic} bulk") as producer:
         producer.init_transactions()
@@ -172,13 +171,13 @@ def test_rows_of_a_transaction_are_seen_when_it_is_committed(node: EmbeddedNode)
     assert sum(len(records) for records in found.values()) == 100
 
 
-def test_a_row_larger_than_a_request_is_refused(node: EmbeddedNode, producer: Producer) -> None:
+def test_a_row_larger_than_a_request_is_refused(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic()
     with pytest.raises(RecordTooLarge, match="max_request_size"):
         producer.send_arrow(pa.table({"value": [b"x" * 2_000_000]}), topic)
 
 
-def test_batches_that_the_topic_does_not_take_are_split(node: EmbeddedNode, producer: Producer) -> None:
+def test_batches_that_the_topic_does_not_take_are_split(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(configs={"max.message.bytes": "10000"})
     values = [b"%05d" % number + b"x" * 100 for number in range(2000)]
     producer.send_arrow(pa.table({"value": values}), topic).result(60)
@@ -198,13 +197,13 @@ def test_batches_that_the_topic_does_not_take_are_split(node: EmbeddedNode, prod
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_the_reason(
-    node: EmbeddedNode, producer: Producer, columns: dict[str, Any], reason: str
+    node: AnyCluster, producer: Producer, columns: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(BadSetting, match=reason):
         producer.send_arrow(table(10), node.topic(partitions=2), **columns)
 
 
-def test_a_partitioner_of_the_applications_own_decides_for_each_row(node: EmbeddedNode) -> None:
+def test_a_partitioner_of_the_applications_own_decides_for_each_row(node: AnyCluster) -> None:
     topic = node.topic(partitions=3)
 
     def by_length(key: bytes | None, partitions: Any, available: Any) -> int:
