@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -159,6 +160,21 @@ def test_control_c_in_a_callback_cancels_the_coroutine_and_is_raised(portal: Por
     with pytest.raises(KeyboardInterrupt):
         portal.run(portal.in_caller(interrupted))
     assert portal.run(thread_name())
+
+
+def test_what_comes_of_a_coroutine_though_control_c_was_pressed_is_given_back(portal: Portal) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    async def work() -> str:
+        with suppress(asyncio.CancelledError):
+            await portal.in_caller(interrupted)
+        return "too late to be stopped"
+
+    given_back: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        portal.run(work(), undelivered=given_back.append)
+    assert given_back == ["too late to be stopped"]
 
 
 def test_a_call_on_the_loops_own_thread_is_refused_rather_than_stuck(portal: Portal) -> None:

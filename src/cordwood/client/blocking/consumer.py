@@ -120,11 +120,12 @@ class Consumer(Facade):
         self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
     ) -> Records:
         """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
-        return self._ask(self._core.getmany(*partitions, timeout_ms=timeout_ms, max_records=max_records))
+        work = self._core.getmany(*partitions, timeout_ms=timeout_ms, max_records=max_records)
+        return self._ask(work, self._give_back)
 
     def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """The next record; waits for it."""
-        return self._ask(self._core.getone(*partitions))
+        return self._ask(self._core.getone(*partitions), lambda record: self._give_back(_of_one(record)))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Record by record, without an end; the position is behind the one that was given last."""
@@ -154,7 +155,8 @@ class Consumer(Facade):
         ...     save(records)
         ...     consumer.commit()
         """
-        return self._drive(self._core.batches(*partitions, max_records=max_records))
+        batches = self._core.batches(*partitions, max_records=max_records)
+        return self._drive(batches, lambda batch: self._give_back(dict([batch])))
 
     def arrow(
         self, *partitions: TopicPartition, timeout_ms: float | None = None, headers: bool = False
@@ -165,7 +167,8 @@ class Consumer(Facade):
         >>> for batch in consumer.arrow():
         ...     writer.write_batch(batch)
         """
-        return self._drive(self._core.arrow(*partitions, timeout_ms=timeout_ms, headers=headers))
+        batches = self._core.arrow(*partitions, timeout_ms=timeout_ms, headers=headers)
+        return self._drive(batches, self._give_arrow_back)
 
     # ---- positions
 
@@ -270,7 +273,7 @@ class Consumer(Facade):
     def _take_next(self, most: int, timeout_ms: float | None) -> Records:
         """From the loop's thread: where a partition has many, they are handed over at once, for the next calls, too."""
         self._held = None
-        found = self._run(self._core.take_or_hand(most, timeout_ms))
+        found = self._run(self._core.take_or_hand(most, timeout_ms), self._give_back)
         if not isinstance(found, tuple):
             return found
         self._held = found
@@ -287,14 +290,23 @@ class Consumer(Facade):
             records = self._core.intercepted(records)
         return {TopicPartition(last.topic, last.partition): records} if records else {}
 
-    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+    def _give_back(self, records: Records | Handed) -> None:
+        """What is handed over counts when it is taken; the rest was taken for who does not get it."""
+        if not isinstance(records, tuple):
+            self._do(self._core.give_back, records)
+
+    def _give_arrow_back(self, batch: "pa.RecordBatch") -> None:
+        place = TopicPartition(batch["topic"][0].as_py(), batch["partition"][0].as_py())
+        self._do(self._core.seek, place, batch["offset"][0].as_py())
+
+    def _ask(self, work: Coroutine[Any, Any, T], undelivered: Callable[[T], None] | None = None) -> T:
         try:
             self._only.__enter__()
         except BaseException:
             work.close()
             raise
         try:
-            return self._run(work)
+            return self._run(work, undelivered)
         finally:
             self._only.__exit__(None, None, None)
 
@@ -302,10 +314,14 @@ class Consumer(Facade):
         """What does not wait, where it belongs: on the loop's thread."""
         return self._ask(_now(call, args))
 
-    def _drive(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
+    def _drive(self, items: AsyncGenerator[T, None], undelivered: Callable[[T], None]) -> Iterator[T]:
+        def give_back(found: tuple[bool, T | None]) -> None:
+            if found[1] is not None:
+                undelivered(found[1])
+
         try:
             while True:
-                found, item = self._ask(_next_of(items))
+                found, item = self._ask(_next_of(items), give_back)
                 if not found:
                     return
                 assert item is not None
@@ -316,6 +332,10 @@ class Consumer(Facade):
 
     def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
         return self._core.close(round(timeout_s * 1000))
+
+
+def _of_one(record: ConsumerRecord) -> Records:
+    return {TopicPartition(record.topic, record.partition): [record]}
 
 
 async def _now(call: Callable[..., T], args: tuple[Any, ...]) -> T:

@@ -30,8 +30,8 @@ class Facade:
         self._is_open = True
         self._stay_at_exit = at_exit(_closing(weakref.ref(self)))
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._portal.run(work)
+    def _run(self, work: Coroutine[Any, Any, T], undelivered: Callable[[T], None] | None = None) -> T:
+        return self._portal.run(work, undelivered=undelivered)
 
     def _end(self, last_work: Coroutine[Any, Any, None]) -> None:
         """Once: does the last work, and ends the thread, whatever becomes of the work."""

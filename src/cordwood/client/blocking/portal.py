@@ -36,9 +36,15 @@ class Portal:
         self._calls: list[_Call[Any]] = []
         self._call_came = asyncio.Event()
 
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def run(
+        self,
+        work: Coroutine[Any, Any, T],
+        timeout: float | None = None,
+        undelivered: Callable[[T], None] | None = None,
+    ) -> T:
         """What the coroutine returns or raises. After `timeout` seconds it is cancelled, and `TimedOut` raised; Ctrl-C
-        cancels it, too. Raises `Closed`, and `IllegalState` in a process that was forked."""
+        cancels it, too: where that comes too late, `undelivered` is called with what it has returned. Raises `Closed`,
+        and `IllegalState` in a process that was forked."""
         call = _Call(work, timeout)
         try:
             if self.background.is_current_thread:
@@ -55,6 +61,8 @@ class Portal:
                 with suppress(Closed):
                     self.post(call.cancel)
                 call.wait_out()
+            if undelivered is not None:
+                call.give_back(undelivered)
             raise
 
     def check_fork(self) -> None:
@@ -213,6 +221,12 @@ class _Call(Generic[T]):
         """Until the coroutine, which has been cancelled, is over."""
         while isinstance(message := self._inbox.get(), _Work):
             message.refuse()
+
+    def give_back(self, undelivered: Callable[[T], None]) -> None:
+        """It is over, and this thread was interrupted before it had what came of it."""
+        task = self._task
+        if task is not None and not task.cancelled() and task.exception() is None:
+            undelivered(task.result())
 
 
 async def _within(work: Coroutine[Any, Any, T], timeout: float) -> T:

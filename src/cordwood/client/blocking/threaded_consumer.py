@@ -70,10 +70,9 @@ class ThreadedCore(Consumer):
             return buffers.take((), most)
 
         found = await self._next(take, timeout_ms)
-        if isinstance(found, tuple):
-            running.hand_out()
-        elif found and self.is_intercepted:
-            found = await self._call(self._interceptors.on_consume, found)
+        if not isinstance(found, tuple):
+            return await self._shown(found)
+        running.hand_out()
         return found
 
     # ---- on the application's
@@ -90,7 +89,14 @@ class ThreadedCore(Consumer):
     def intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """What the application is to see of these, which are of one partition."""
         partition = TopicPartition(records[0].topic, records[0].partition)
-        seen: Records = self._interceptors.on_consume({partition: records})
+        try:
+            seen: Records = self._interceptors.on_consume({partition: records})
+        except Exception:
+            raise
+        except BaseException:
+            # Control-C: nobody gets these.
+            self._seek_back(partition, records[0].offset)
+            raise
         return [record for each in seen.values() for record in each]
 
     def _seek_back(self, partition: TopicPartition, offset: int) -> None:

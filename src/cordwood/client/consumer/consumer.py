@@ -203,9 +203,7 @@ class Consumer:
         running = self._ready()
         running.reader.wait_for(partitions)
         records = await self._next(lambda: running.reader.buffers.take(partitions, most), timeout_ms)
-        if records and self._interceptors.see_records:
-            records = await self._call(self._interceptors.on_consume, records)
-        return records
+        return await self._shown(records)
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """The next record; waits for it."""
@@ -219,7 +217,7 @@ class Consumer:
             if record is not None:
                 if not self._interceptors.see_records:
                     return record
-                for kept in await self._intercepted(record):
+                for kept in await self._shown_one(record):
                     return kept
 
     def _hand_one(self, state: PartitionState, records: Iterator[ConsumerRecord]) -> ConsumerRecord | None:
@@ -240,11 +238,28 @@ class Consumer:
         running.hand_out()
         return handed
 
-    async def _intercepted(self, record: ConsumerRecord) -> list[ConsumerRecord]:
+    async def _shown(self, records: Records) -> Records:
+        """To interceptors: what they have made of what was taken."""
+        if not records or not self._interceptors.see_records:
+            return records
+        try:
+            shown: Records = await self._call(self._interceptors.on_consume, records)
+        except asyncio.CancelledError:
+            # Nobody gets these.
+            self.give_back(records)
+            raise
+        return shown
+
+    async def _shown_one(self, record: ConsumerRecord) -> list[ConsumerRecord]:
         """The record, or what interceptors have made of it: none, or another."""
-        partition = TopicPartition(record.topic, record.partition)
-        records: Records = await self._call(self._interceptors.on_consume, {partition: [record]})
+        records = await self._shown({TopicPartition(record.topic, record.partition): [record]})
         return [kept for each in records.values() for kept in each]
+
+    def give_back(self, records: Records) -> None:
+        """They were taken, and did not arrive: they come again."""
+        for partition, taken in records.items():
+            if taken and partition in self._subscription.states:
+                self.seek(partition, taken[0].offset)
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         return self._records()
@@ -260,7 +275,7 @@ class Consumer:
                 state.offset = record[2] + 1
                 state.epoch = record[8]
                 if is_intercepted:
-                    for kept in await self._intercepted(record):
+                    for kept in await self._shown_one(record):
                         yield kept
                 else:
                     yield record

@@ -91,6 +91,9 @@ class Reader:
             self.changed()
 
     async def close(self) -> None:
+        # Who goes through records one by one is at the end of them.
+        for partition in list(self._subscription.states):
+            self.buffers.discard(partition)
         await self._prefetcher.close()
         await self._finder.close()
         await self.watch.close()
