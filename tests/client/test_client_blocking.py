@@ -522,17 +522,21 @@ def in_a_process(code: str, *arguments: str) -> str:
     return run.stdout
 
 
-def test_an_interpreter_that_ends_delivers_what_was_sent(node: AnyCluster) -> None:
+@pytest.mark.parametrize("without", ["nothing", "uvloop"])
+def test_an_interpreter_that_ends_delivers_what_was_sent(node: AnyCluster, without: str) -> None:
     topic = node.topic()
     in_a_process(
         """
         import sys
+        sys.modules[sys.argv[3]] = None
         from cordwood import Producer
         producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
         producer.send(sys.argv[2], "the last word")
         """,
-        node.bootstrap,
+        # By another name than the node's own, so that there is a connection yet to be made.
+        node.bootstrap.replace("127.0.0.1", "localhost"),
         topic,
+        without,
     )
     with consumer_of(node, topic) as consumer:
         assert consumer.getone().value == b"the last word"

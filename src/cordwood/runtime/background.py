@@ -83,7 +83,9 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
         if tasks:
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
+        # Wants a thread, which an interpreter that ends does not start.
+        with suppress(RuntimeError):
+            loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
         loop.close()

@@ -101,7 +101,7 @@ class SocketNetwork:
 
     async def _dial(self, host: str, port: int, options: SocketOptions) -> socket.socket:
         failure: OSError | None = None
-        for family, kind, protocol, _, address in await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        for family, kind, protocol, _, address in await self._resolve(host, port):
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.setblocking(False)
@@ -116,6 +116,13 @@ class SocketNetwork:
             else:
                 return sock
         raise failure or OSError(f"{host} has no address")
+
+    async def _resolve(self, host: str, port: int) -> list[Any]:
+        try:
+            return await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except RuntimeError:
+            # An interpreter that ends starts no threads any more. Who still has something to send waits here instead.
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 class SocketListener:
