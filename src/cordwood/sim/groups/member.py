@@ -192,14 +192,11 @@ class Member(Client, ABC):
             self.note_error(error)
 
     async def commit_before_letting_go(self) -> None:
-        """As clients do in their rebalance listeners, mostly."""
+        """As clients do in their rebalance listeners, mostly. Raises `Fenced`: others may have all of it already."""
         if not self.hands.positions or not self.chance(_BEFORE_LETTING_GO):
             return
         try:
             await self.commit()
-        except Fenced:
-            # Others may have all of it already.
-            self.hands.let_go_of_all()
         except (NetworkError, Rebalancing):
             return
 
