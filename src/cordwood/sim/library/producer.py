@@ -96,21 +96,8 @@ class LibraryProducer(LibraryClient):
         return [send]
 
     def _delivered(self, send: Send, delivery: Delivery) -> None:
-        if send.ended_s < float("inf"):
-            self.complain(f"told twice: {send}")
-        send.ended_s = self.run.now_s
-        send.incarnation = self._tap.incarnation
-        error = delivery.exception()
-        if error is None:
-            metadata = delivery.result()
-            if (metadata.topic, metadata.partition) != send.partition:
-                self.complain(f"{metadata} for {send}")
-            if send.acks:
-                send.outcome = Outcome.ACKNOWLEDGED
-                send.base_offset = metadata.offset
-            return
-        send.error = error.code or ErrorCode.UNKNOWN_SERVER_ERROR
-        if not self._may_fail_with(error):
+        error = note_delivery(self, self._tap, send, delivery)
+        if error is not None and not self._may_fail_with(error):
             self.complain(f"{type(error).__name__}: {error}; {send}")
 
     def _may_fail_with(self, error: ClientError) -> bool:
@@ -126,3 +113,22 @@ class LibraryProducer(LibraryClient):
             await producer.flush(timeout=self.source.random() * 2.0)
         except TimedOut:
             return
+
+
+def note_delivery(client: LibraryClient, tap: Tap, send: Send, delivery: Delivery) -> ClientError | None:
+    """What has become of it; why, if it was not delivered."""
+    if send.ended_s < float("inf"):
+        client.complain(f"told twice: {send}")
+    send.ended_s = client.run.now_s
+    send.incarnation = tap.incarnation
+    error = delivery.exception()
+    if error is not None:
+        send.error = error.code or ErrorCode.UNKNOWN_SERVER_ERROR
+        return error
+    metadata = delivery.result()
+    if (metadata.topic, metadata.partition) != send.partition:
+        client.complain(f"{metadata} for {send}")
+    if send.acks:
+        send.outcome = Outcome.ACKNOWLEDGED
+        send.base_offset = metadata.offset
+    return None

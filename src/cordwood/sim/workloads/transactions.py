@@ -1,7 +1,7 @@
 """Transactional producers of both generations, successors that fence them, and what read_committed shows of it all."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import Any
 
@@ -12,6 +12,7 @@ from cordwood.sim.groups.member import Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
+from cordwood.sim.library.writer import LibraryWriter
 from cordwood.sim.producers import PlainProducer
 from cordwood.sim.transactions.group_transform import ClassicTransform, ConsumerTransform
 from cordwood.sim.transactions.producer import Generation
@@ -19,7 +20,7 @@ from cordwood.sim.transactions.transform import Transform
 from cordwood.sim.transactions.two_phases import PreparingWriter
 from cordwood.sim.transactions.writer import Writer
 
-from .base import Workload, any_consumer, busy_settings
+from .base import LIBRARY, Workload, any_consumer, busy_settings
 from .groups import group_settings, new_plan
 
 _DURATION_S = 15.0
@@ -69,14 +70,18 @@ async def _main(run: Run, source: Random) -> None:
     await read_everything(judge)
 
 
-def _writers(run: Run, source: Random) -> list[Writer]:
+def _writers(run: Run, source: Random) -> list[Writer | LibraryWriter]:
     """Sometimes two that have one transactional id, and fence each other again and again."""
-    writers = []
+    writers: list[Writer | LibraryWriter] = []
     for number in range(source.randint(1, 3)):
         generation = source.choice(list(Generation))
         for twin in range(source.choice((1, 1, 2))):
             timeout_ms = source.choice(_TIMEOUTS_MS)
-            writers.append(Writer(run, f"writer-{number}-{twin}", f"writer-{number}", generation, timeout_ms))
+            name, transactional_id = f"writer-{number}-{twin}", f"writer-{number}"
+            if source.random() < LIBRARY:
+                writers.append(LibraryWriter(run, name, transactional_id, timeout_ms))
+            else:
+                writers.append(Writer(run, name, transactional_id, generation, timeout_ms))
     return writers
 
 
@@ -94,7 +99,7 @@ async def _carry_out(run: Run, writers: list[PreparingWriter]) -> None:
         await last.initialize()
 
 
-async def _carry_on(run: Run, source: Random, writers: list[Writer]) -> None:
+async def _carry_on(run: Run, source: Random, writers: Sequence[Writer | LibraryWriter]) -> None:
     """Whatever a transactional id has been through, it can be used. One that cannot keeps the run from ending."""
     for name in dict.fromkeys(writer.transactional_id for writer in writers):
         last = Writer(run, f"{name}-last", name, source.choice(list(Generation)), _LAST_TIMEOUT_MS)
