@@ -192,3 +192,25 @@ def test_arrow_gives_again_what_was_decoded_and_not_used() -> None:
     assert offsets(found.take(10)) == [2, 3]
     found.rewind(0)
     assert found.arrow(headers=False).column("offset").to_pylist() == [2, 3]
+
+
+def test_arrow_tells_a_damaged_batch_after_what_comes_before_it_and_again_and_again() -> None:
+    pytest.importorskip("pyarrow")
+    found = fetched(batch(0, 1), batch(2), damaged(batch(3, 4)), batch(5), start=1)
+    assert found.arrow(headers=False).column("offset").to_pylist() == [1]
+    assert found.arrow(headers=False).column("offset").to_pylist() == [2]
+    assert (found.offset, found.is_drained) == (3, False)
+    for _ in range(2):
+        with pytest.raises(BadAnswer, match="at offset 3"):
+            found.arrow(headers=False)
+        assert found.offset == 3
+
+
+def test_arrow_passes_over_what_was_aborted_before_a_damaged_batch() -> None:
+    pytest.importorskip("pyarrow")
+    settings = ConsumerSettings(isolation_level="read_committed")
+    parts = [batch(0, producer=7), marker(1, 7, commit=False), batch(2), damaged(batch(3))]
+    found = fetched(*parts, settings=settings, aborted=[(7, 0)])
+    assert found.arrow(headers=False).column("offset").to_pylist() == [2]
+    with pytest.raises(BadAnswer, match="at offset 3"):
+        found.arrow(headers=False)

@@ -8,7 +8,7 @@ from cordwood.client.consumer.aborted import Aborted
 from cordwood.client.consumer.settings import ConsumerSettings, Deserializer
 from cordwood.client.errors import BadAnswer, ClientError, SerializationFailed
 from cordwood.wire.messages.fetch import PartitionData
-from cordwood.wire.record import ConsumerRecord
+from cordwood.wire.record import Buffer, ConsumerRecord
 from cordwood.wire.records import BatchHeader, BatchReader, CorruptBatch, InvalidRecord, batch_headers, check_crc
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class FetchedRecords:
         # Decoded, but a deserializer refused the first of them.
         self._refused: list[ConsumerRecord] = []
         self._skipped: set[int] = set()
+        # For `arrow`, where not all can be had at once.
+        self._one_by_one: Iterator[tuple[int, BatchHeader]] | None = None
         self._is_decoded = False
         self._error: ClientError | None = None
         self.next_offset = self._find_end(fetch_offset)
@@ -151,35 +153,69 @@ class FetchedRecords:
     def rewind(self, offset: int) -> None:
         """What was taken from `offset` on has not been used; `arrow` gives it again."""
         self.offset = offset
+        self._one_by_one = None
 
     def arrow(self, *, headers: bool) -> "pa.RecordBatch":
-        """All that is left, without an object for each record. Deserializers are not asked."""
-        from cordwood.wire.arrow import to_arrow
-
+        """All that is left, without an object for each record; or what comes before a batch that does not read, which
+        is raised next time. Deserializers are not asked."""
         if self._error is not None:
             raise self._error
+        if self._one_by_one is None:
+            try:
+                self._skip_aborted()
+                batch = self._columns(self._content, headers)
+            except _BAD_RECORDS:
+                # One of them does not read, or together they are larger than the wire allows.
+                self._one_by_one = batch_headers(self._content)
+            else:
+                for _, header in batch_headers(self._content):
+                    self.epoch = header.leader_epoch
+                self._end_arrow()
+                return batch
+        return self._next_columns(self._one_by_one, headers)
+
+    def _skip_aborted(self) -> None:
+        if self._aborted is not None:
+            for place, header in self._batches:
+                if self._aborted.covers(header, self._content, place):
+                    self._skipped.add(header.base_offset)
+
+    def _next_columns(self, batches: Iterator[tuple[int, BatchHeader]], headers: bool) -> "pa.RecordBatch":
+        """Of one batch; none at all at the end."""
+        content = memoryview(self._content)
         try:
-            if self._aborted is not None:
-                for place, header in self._batches:
-                    if self._aborted.covers(header, self._content, place):
-                        self._skipped.add(header.base_offset)
-            batch = to_arrow(
-                self._content,
-                start_offset=self.offset,
-                headers=headers,
-                check_crcs=self._settings.check_crcs,
-                skipped=self._skipped,
-            )
-            for _, header in batch_headers(self._content):
+            for place, header in batches:
+                if header.next_offset <= self.offset:
+                    continue
+                batch = self._columns(content[place : place + header.size], headers)
+                self.offset = header.next_offset
                 self.epoch = header.leader_epoch
+                if batch.num_rows:
+                    if self.offset >= self.next_offset:
+                        self._end_arrow()
+                    return batch
         except _BAD_RECORDS as error:
             self._error = self._bad(self.offset, error)
             raise self._error from error
+        self._end_arrow()
+        return self._columns(b"", headers)
+
+    def _columns(self, content: Buffer, headers: bool) -> "pa.RecordBatch":
+        from cordwood.wire.arrow import to_arrow
+
+        return to_arrow(
+            content,
+            start_offset=self.offset,
+            headers=headers,
+            check_crcs=self._settings.check_crcs,
+            skipped=self._skipped,
+        )
+
+    def _end_arrow(self) -> None:
         self.offset = self.next_offset
         self._reader = None
         self._refused = []
         self._drained()
-        return batch
 
     def _bad(self, offset: int, reason: object) -> ClientError:
         return BadAnswer(f"{self.partition} at offset {offset}: {reason}; seek past it to go on")
