@@ -690,6 +690,18 @@ def test_what_was_committed_is_found_in_every_version(version: int) -> None:
     play(scene, versions={OffsetFetchRequest.api_key: version})
 
 
+def test_a_partition_that_the_coordinator_says_nothing_of_is_not_one_without_an_offset() -> None:
+    """That would be read again from its beginning."""
+
+    async def scene(stage: Stage) -> None:
+        silent = OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g")])
+        stage.broker.answers[OffsetFetchRequest.api_key] = lambda request, version: silent
+        with pytest.raises(BadAnswer, match="says nothing of t-1"):
+            await stage.commits.committed([P1])
+
+    play(scene)
+
+
 def test_no_partition_is_no_question() -> None:
     async def scene(stage: Stage) -> None:
         assert await stage.commits.committed([]) == {}

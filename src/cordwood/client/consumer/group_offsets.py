@@ -12,7 +12,7 @@ from cordwood.client.connection import BrokerConnection
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.consumer.offset_requests import CommitRequest, CommittedRequest, Offsets, TopicIds
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import BrokerError, ClientError, CommitFailed, RebalanceInProgress
+from cordwood.client.errors import BadAnswer, BrokerError, ClientError, CommitFailed, RebalanceInProgress
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.wire.errors import ErrorCode
 
@@ -96,7 +96,11 @@ class GroupOffsets:
                 # The next heartbeat brings the epoch that the coordinator knows already.
                 error.retriable = self.sender.generation_id > 0
             raise
-        return {partition: found.get(partition) for partition in partitions}
+        for partition in partitions:
+            if partition not in found:
+                # Not the same as one without an offset, which is read from where `auto_offset_reset` says.
+                raise BadAnswer(f"the coordinator says nothing of {partition}")
+        return {partition: found[partition] for partition in partitions}
 
     # ---- what a coordinator's refusal means
 
