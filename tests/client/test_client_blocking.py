@@ -16,6 +16,7 @@ from any_cluster import AnyCluster, any_cluster
 from cordwood import (
     BadSetting,
     CannotReachCluster,
+    ClientError,
     Closed,
     Consumer,
     IllegalState,
@@ -121,6 +122,24 @@ def test_a_callback_hears_of_the_delivery_in_the_producers_thread(node: AnyClust
         producer.flush()
     assert done.wait(30)
     assert heard == [(0, "the producer cordwood")]
+
+
+def test_a_callback_that_would_wait_for_the_producers_own_thread_is_told_so(node: AnyCluster) -> None:
+    heard: list[ClientError] = []
+    topic = node.topic()
+
+    with Producer(bootstrap_servers=node.bootstrap) as producer:
+
+        def callback(delivery: Any) -> None:
+            for wait in (lambda: producer.send_and_wait(topic, "another"), producer.flush, producer.close):
+                try:
+                    wait()
+                except ClientError as error:
+                    heard.append(error)
+
+        producer.send(topic, "value").add_done_callback(callback)
+        producer.flush(30)
+    assert [type(error) for error in heard] == [IllegalState] * 3
 
 
 def test_many_records_are_one_call_and_one_promise(node: AnyCluster, producer: Producer) -> None:

@@ -247,6 +247,49 @@ def test_a_commit_that_ran_out_of_time_is_taken_up_by_the_next_call(version: int
 
 
 @BOTH
+def test_with_a_transaction_whose_commit_ran_out_of_time_that_is_told_and_it_goes_on(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", max_block_ms=1_000)
+
+        async def work() -> None:
+            async with producer.transaction():
+                await write(producer, b"x")
+                stage.node.kill()
+
+        with pytest.raises(TimedOut, match="commit_transaction"):
+            await work()
+        assert await stage.node.start()
+        for _ in range(30):
+            try:
+                await producer.commit_transaction()
+                break
+            except TimedOut:
+                continue
+        assert await stage.committed() == each(b"x")
+
+    play(scene, version=version)
+
+
+@BOTH
+def test_with_a_transaction_whose_task_is_cancelled_while_it_commits_the_task_is_cancelled(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id")
+
+        async def work() -> None:
+            async with producer.transaction():
+                await write(producer, b"x")
+                stage.node.kill()
+
+        task = asyncio.get_running_loop().create_task(work())
+        await asyncio.sleep(5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    play(scene, version=version)
+
+
+@BOTH
 def test_a_node_that_comes_back_goes_on_with_the_transaction(version: int) -> None:
     async def scene(stage: Stage) -> None:
         producer = await stage.producer("id")

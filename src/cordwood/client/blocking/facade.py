@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from cordwood.client.blocking.portal import Portal
+from cordwood.client.errors import IllegalState
 from cordwood.runtime.background import at_exit
 
 T = TypeVar("T")
@@ -38,6 +39,11 @@ class Facade:
         if not self._is_open:
             last_work.close()
             return
+        try:
+            self._portal.check_thread()
+        except IllegalState:
+            last_work.close()
+            raise
         self._is_open = False
         self._stay_at_exit()
         try:

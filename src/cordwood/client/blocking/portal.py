@@ -47,8 +47,7 @@ class Portal:
         and `IllegalState` in a process that was forked."""
         call = _Call(work, timeout)
         try:
-            if self.background.is_current_thread:
-                raise IllegalState(f"a callback on {self._name}'s own thread cannot wait for it: it would wait forever")
+            self.check_thread()
             self.post(self._begin, call)
         except BaseException:
             work.close()
@@ -64,6 +63,11 @@ class Portal:
             if undelivered is not None:
                 call.give_back(undelivered)
             raise
+
+    def check_thread(self) -> None:
+        """Raises `IllegalState` on the loop's own thread; for who is to wait for what that does."""
+        if self.background.is_current_thread:
+            raise IllegalState(f"a callback on {self._name}'s own thread cannot wait for it: it would wait forever")
 
     def check_fork(self) -> None:
         """Raises `IllegalState` in a process that was forked; for who is to do something without the loop's thread."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cordwood.client.blocking.facade import Facade
+from cordwood.client.blocking.portal import Portal
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.membership.events import GroupMetadata
@@ -45,7 +46,7 @@ class Producer(Facade):
         settings = read_settings(ProducerSettings, options, keywords)
         super().__init__(f"the producer {settings.client_id}")
         try:
-            self._core = self._run(_start(settings))
+            self._core = self._run(_start(settings, self._portal))
         except BaseException:
             self._portal.close()
             raise
@@ -214,7 +215,13 @@ class Producer(Facade):
         return self._core.metrics()
 
 
-async def _start(settings: ProducerSettings) -> AsyncProducer:
-    core = AsyncProducer(settings, settings.bootstrap_servers, network=SocketNetwork(), lock=Lock(), new_event=Event)
+async def _start(settings: ProducerSettings, portal: Portal) -> AsyncProducer:
+    def new_event() -> Event:
+        portal.check_thread()
+        return Event()
+
+    core = AsyncProducer(
+        settings, settings.bootstrap_servers, network=SocketNetwork(), lock=Lock(), new_event=new_event
+    )
     await core.start()
     return core

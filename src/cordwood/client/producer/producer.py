@@ -79,17 +79,21 @@ class Producer:
         if self._engine is not None or self._is_closed:
             raise IllegalState("the producer was started before")
         client = await Client.connect(self._bootstrap, self._settings, network=self._network, random=self._random)
+        try:
+            self._engine = Engine(
+                self._settings,
+                client,
+                self._accumulator,
+                lock=self._lock,
+                is_threaded=self._is_threaded,
+                clock=self._clock,
+                random=self._random,
+                on_failure=self._fail,
+            )
+        except BaseException:
+            await client.close()
+            raise
         client.keep_fresh()
-        self._engine = Engine(
-            self._settings,
-            client,
-            self._accumulator,
-            lock=self._lock,
-            is_threaded=self._is_threaded,
-            clock=self._clock,
-            random=self._random,
-            on_failure=self._fail,
-        )
         self._engine.run()
         self._take = self._engine.intake.try_send
 
@@ -278,7 +282,8 @@ class Producer:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Producer"]:
-        """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed."""
+        """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed. A commit
+        that is not done in time raises `TimedOut`: `commit_transaction` then goes on waiting for it."""
         calls = self._transactional()
         calls.begin()
         try:
@@ -286,7 +291,7 @@ class Producer:
             await self.commit_transaction()
         except BaseException as error:
             # Closing has aborted it.
-            if not self._is_closed and not isinstance(error, FatalTransactionError) and calls.machine.is_open:
+            if not self._is_closed and not isinstance(error, FatalTransactionError) and calls.may_abort:
                 await calls.abort()
             raise
 

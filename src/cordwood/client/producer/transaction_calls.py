@@ -58,6 +58,12 @@ class TransactionCalls:
     async def abort(self) -> None:
         await self._do(self.machine.abort, "txn-abort", ends=True)
 
+    @property
+    def may_abort(self) -> bool:
+        """There is a transaction, and nothing is under way that may yet commit it."""
+        with self._lock:
+            return self.machine.is_open and self.machine.ending is None
+
     def prepare(self) -> PreparedTxnState:
         """After a flush."""
         with self._lock:
