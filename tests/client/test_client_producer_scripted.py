@@ -32,6 +32,7 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
@@ -157,6 +158,23 @@ def test_a_broker_that_does_not_answer_is_left_after_the_request_timeout_and_ask
             assert (await delivery).offset == 1
             assert 3 <= loop.time() - began_s < 5
         assert stage.partition.values == [b"a", b"b"]
+
+    play(scene)
+
+
+def test_a_broker_that_takes_nothing_is_left_after_the_request_timeout_though_no_answer_is_awaited() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.stall()
+        async with stage.producer(acks=0, enable_idempotence=False, request_timeout_ms=5_000) as producer:
+            await producer.send_and_wait("t", b"before")
+            connected = len(stage.broker.seen_of(ApiVersionsRequest))
+            stage.world.network.cut("client")
+            for _ in range(40):
+                await producer.send("t", b"x" * 90_000)
+            await asyncio.sleep(6)
+            stage.world.network.heal("client")
+            await producer.flush()
+            assert len(stage.broker.seen_of(ApiVersionsRequest)) > connected
 
     play(scene)
 

@@ -110,11 +110,18 @@ class BrokerConnection:
         return not self.is_lost and self._muted_until <= self._loop.time() and self._channel.has_room
 
     async def until_fit(self) -> None:
-        """Raises `NetworkFailed`."""
+        """Raises `NetworkFailed`; also for a broker that does not take what is unsent within `request_timeout_ms`."""
+        timeout_s = self._settings.request_timeout_ms / 1000
         while not self.is_fit:
             await self._wait_until_fit()
             try:
-                await self._channel.room()
+                async with asyncio.timeout(timeout_s):
+                    await self._channel.room()
+            except TimeoutError as error:
+                self.abort()
+                raise NetworkFailed(
+                    f"{self._channel.peer} has not taken what was sent within {timeout_s:g} s"
+                ) from error
             except NetworkError as error:
                 raise NetworkFailed(str(error)) from error
 
