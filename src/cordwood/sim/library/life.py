@@ -26,6 +26,7 @@ class LibraryClient(Client, ABC):
         self.lives = 0
         # It lives on for as long as the run does.
         self.is_calm = False
+        self._process: Process | None = None
 
     @abstractmethod
     async def live(self) -> None:
@@ -41,7 +42,7 @@ class LibraryClient(Client, ABC):
             await self.pause(_MAX_AWAY_S)
 
     async def _live_once(self) -> None:
-        process = self.run.world.process(f"{self.name}/{self.lives}")
+        process = self._process = self.run.world.process(f"{self.name}/{self.lives}")
         ended = asyncio.get_running_loop().create_future()
         process.when_killed(lambda: ended.set_result(None))
         # Not before it begins, and now and then while it does whatever it does.
@@ -60,6 +61,11 @@ class LibraryClient(Client, ABC):
             if process.alive:
                 self.complain(f"{type(error).__name__}: {error}")
         process.kill()
+
+    def kill(self) -> None:
+        """From within: nothing that it does after this has any effect."""
+        assert self._process is not None
+        self._process.kill()
 
     def complain(self, what: str) -> None:
         self.run.world.trace.note("failed", self.name, what)

@@ -3,7 +3,7 @@
 import asyncio
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.consumer import Consumer
+from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (
     BrokerError,
@@ -53,8 +53,17 @@ _LATE = (CommitFailed, RetriableCommitFailed, RebalanceInProgress, GroupFenced, 
 
 
 class LibraryMember(LibraryClient):
-    def __init__(self, run: Run, name: str, plan: GroupPlan, instance_id: str | None, protocol: str) -> None:
-        """`protocol`: classic, or consumer (KIP-848)."""
+    def __init__(
+        self,
+        run: Run,
+        name: str,
+        plan: GroupPlan,
+        instance_id: str | None,
+        protocol: str,
+        *,
+        commits: bool = True,
+    ) -> None:
+        """`protocol`: classic, or consumer (KIP-848). `commits`: it does, by itself or not."""
         super().__init__(run, name)
         self.plan = plan
         self.instance_id = instance_id
@@ -62,6 +71,7 @@ class LibraryMember(LibraryClient):
         self._protocol = protocol
         self._watch = GroupWatch(self, plan, self.hands)
         self._tap = Tap(run, run.world.network.host(name), self._watch)
+        self._commits = commits
         self._settings = self._drawn_settings()
         self._consumer: Consumer | None = None
 
@@ -77,9 +87,7 @@ class LibraryMember(LibraryClient):
             consumer.subscribe(self.plan.topics, listener=self)
         while not self.run.is_over:
             try:
-                await self._poll(consumer)
-                if not self._settings.enable_auto_commit and self.chance(_COMMIT):
-                    await self._commit(consumer, list(self._watch.given))
+                await self.handle(consumer, await self._poll(consumer))
             except BrokerError as error:
                 if error.code not in _ENDS:
                     raise
@@ -93,6 +101,11 @@ class LibraryMember(LibraryClient):
                 await consumer.close(self.source.choice(_CLOSE_TIMEOUTS_MS))
                 return
             await self.pause(_MAX_PAUSE_S)
+
+    async def handle(self, consumer: Consumer, records: Records) -> None:
+        """What a poll has given, and is in the history."""
+        if not self._settings.enable_auto_commit and self.chance(_COMMIT):
+            await self._commit(consumer, list(self._watch.given))
 
     def _drawn_settings(self) -> ConsumerSettings:
         source, plan = self.source, self.plan
@@ -108,10 +121,12 @@ class LibraryMember(LibraryClient):
             session_timeout_ms=session_ms,
             heartbeat_interval_ms=session_ms // source.choice((3, 5, 8)),
             max_poll_interval_ms=int(plan.rebalance_timeout_s * 1000),
-            enable_auto_commit=source.random() < _AUTO_COMMIT,
+            enable_auto_commit=self._commits and source.random() < _AUTO_COMMIT,
             auto_commit_interval_ms=source.choice((50, 500)),
             auto_offset_reset="earliest",
-            isolation_level=source.choice(("read_uncommitted", "read_committed")),
+            isolation_level=source.choice(("read_uncommitted", "read_committed"))
+            if self._commits
+            else "read_committed",
             max_poll_records=source.choice((1, 5, 500)),
             fetch_max_wait_ms=source.choice((10, 200)),
             max_partition_fetch_bytes=source.choice((1_000, 1 << 20)),
@@ -132,7 +147,7 @@ class LibraryMember(LibraryClient):
             except ClientError as error:
                 await self.try_later(error)
 
-    async def _poll(self, consumer: Consumer) -> None:
+    async def _poll(self, consumer: Consumer) -> Records:
         self._is_through()
         begun_s = self.run.now_s
         records = await consumer.getmany(timeout_ms=self.source.choice((0, 50, 300)))
@@ -148,6 +163,7 @@ class LibraryMember(LibraryClient):
                 given[partition].position = position
             else:
                 given[partition] = Given(position, -1)
+        return records
 
     def _is_through(self) -> None:
         """The application comes back, so it has done what it was given."""
@@ -172,7 +188,7 @@ class LibraryMember(LibraryClient):
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         assert self._consumer is not None
         partitions = [(partition.topic, partition.partition) for partition in revoked]
-        if not self._settings.enable_auto_commit and self.chance(_BEFORE_LETTING_GO):
+        if self._commits and not self._settings.enable_auto_commit and self.chance(_BEFORE_LETTING_GO):
             self._is_through()
             await self._commit_now(self._consumer, partitions)
         self._let_go(partitions)

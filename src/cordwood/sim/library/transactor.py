@@ -1,19 +1,24 @@
 """A transactional producer of the library, and the history of what an application does with it."""
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import (
     BrokerError,
     ClientError,
+    CommitFailed,
     FatalTransactionError,
     IllegalState,
     TimedOut,
     TransactionAbortable,
 )
+from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.sim.batches import new_send
 from cordwood.sim.group_history import Commit, CommitOutcome
 from cordwood.sim.history import Outcome, Send
@@ -157,6 +162,16 @@ class Transactor:
             raise Lost from error
         delivery.add_done_callback(lambda delivery: note_delivery(self._client, self._tap, send, delivery))
 
+    async def send_offsets(
+        self, producer: Producer, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
+    ) -> None:
+        """Raises `TransactionAbortable`, `Lost`."""
+        try:
+            await self._insist(lambda: producer.send_offsets_to_transaction(offsets, group))
+        except CommitFailed as error:
+            # The group has gone on without this member.
+            raise TransactionAbortable from error
+
     async def end(self, producer: Producer, *, commit: bool) -> bool:
         """Whether it is committed; else it is aborted."""
         if not self._client.is_calm and self._client.chance(_STALL):
@@ -171,6 +186,13 @@ class Transactor:
                 pass
         await self._insist(producer.abort_transaction)
         return False
+
+    async def complete(self, producer: Producer, state: PreparedTxnState, transaction: Transaction | None) -> None:
+        """Ends what is prepared as a ledger says: committed if it is this one. Raises `Lost`."""
+        self.watch.transaction = transaction
+        await self._insist(lambda: producer.complete_transaction(state), is_patient=True)
+        if transaction is not None:
+            self.watch.committed()
 
     def _was_committed(self) -> None:
         self.watch.committed()

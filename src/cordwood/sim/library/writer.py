@@ -1,8 +1,10 @@
 """Writes transactions with the producer of the library; or prepares them, for a ledger outside to decide (KIP-939)."""
 
-from cordwood.client.errors import TransactionAbortable
+from cordwood.client.errors import ClientError, TransactionAbortable
 from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.sim.client import Run
+from cordwood.sim.transaction_history import Fate, Transaction
 
 from .life import LibraryClient
 from .transactor import Lost, Transactor
@@ -57,3 +59,41 @@ class LibraryWriter(LibraryClient):
         except TransactionAbortable:
             return False
         return True
+
+
+class LibraryPreparingWriter(LibraryWriter):
+    """A ledger outside decides (KIP-939): a transaction that it has down as committed is, whoever sees to that."""
+
+    def __init__(self, run: Run, name: str, transactional_id: str, timeout_ms: int) -> None:
+        super().__init__(run, name, transactional_id, timeout_ms)
+        # The last that was decided; what an application keeps outlives its process.
+        self._ledger: tuple[PreparedTxnState, Transaction] | None = None
+
+    async def start(self) -> Producer:
+        return await self.transactor.started(transaction_two_phase_commit_enable=True)
+
+    async def initialize(self, producer: Producer) -> None:
+        """Ends what a predecessor has prepared, as the ledger says."""
+        await self.transactor.initialize(producer, keep_prepared=True)
+        state, transaction = self._ledger if self._ledger is not None else (PreparedTxnState(), None)
+        await self.transactor.complete(producer, state, transaction)
+
+    async def write(self, producer: Producer) -> None:
+        if not await self.fill(producer) or self.chance(_ABORT):
+            await self.transactor.end(producer, commit=False)
+            return
+        try:
+            state = await producer.prepare_transaction()
+        except ClientError:
+            await self.transactor.end(producer, commit=False)
+            return
+        transaction = self.transactor.watch.transaction
+        assert transaction is not None
+        if transaction.fate is Fate.NOT_COMMITTED:
+            transaction.fate = Fate.UNKNOWN
+        transaction.is_in_ledger = True
+        transaction.commit_begun_s = self.run.now_s
+        self._ledger = (state, transaction)
+        if self.chance(_DEATH_WHEN_PREPARED):
+            self.kill()
+        await self.transactor.complete(producer, state, transaction)

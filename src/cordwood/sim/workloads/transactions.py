@@ -12,7 +12,8 @@ from cordwood.sim.groups.member import Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
-from cordwood.sim.library.writer import LibraryWriter
+from cordwood.sim.library.transform import LibraryTransform
+from cordwood.sim.library.writer import LibraryPreparingWriter, LibraryWriter
 from cordwood.sim.producers import PlainProducer
 from cordwood.sim.transactions.group_transform import ClassicTransform, ConsumerTransform
 from cordwood.sim.transactions.producer import Generation
@@ -62,7 +63,7 @@ async def _main(run: Run, source: Random) -> None:
     run.is_over = True
     await asyncio.gather(faults, *clients)
     judge = await crash_and_start(run, source)
-    await _carry_out(run, preparing)
+    await _carry_out(run, source, preparing)
     await asyncio.sleep(_ENDING_S)
     await _carry_on(run, source, writers)
     for watcher in watchers:
@@ -85,16 +86,18 @@ def _writers(run: Run, source: Random) -> list[Writer | LibraryWriter]:
     return writers
 
 
-def _preparing_writer(run: Run, source: Random, name: str) -> PreparingWriter:
-    return PreparingWriter(run, name, name, source.choice(list(Generation)), source.choice(_TIMEOUTS_MS))
+def _preparing_writer(run: Run, source: Random, name: str) -> PreparingWriter | LibraryPreparingWriter:
+    generation, timeout_ms = source.choice(list(Generation)), source.choice(_TIMEOUTS_MS)
+    if source.random() < LIBRARY:
+        return LibraryPreparingWriter(run, name, name, timeout_ms)
+    return PreparingWriter(run, name, name, generation, timeout_ms)
 
 
-async def _carry_out(run: Run, writers: list[PreparingWriter]) -> None:
+async def _carry_out(run: Run, source: Random, writers: Sequence[PreparingWriter | LibraryPreparingWriter]) -> None:
     """What they have prepared and not ended."""
     for writer in writers:
-        last = PreparingWriter(
-            run, f"{writer.name}-last", writer.transactional_id, writer.generation, writer.timeout_ms
-        )
+        generation = writer.generation if isinstance(writer, PreparingWriter) else source.choice(list(Generation))
+        last = PreparingWriter(run, f"{writer.name}-last", writer.transactional_id, generation, writer.timeout_ms)
         last.is_calm = True
         await last.initialize()
 
@@ -123,16 +126,21 @@ def _transforms(run: Run, source: Random) -> list[Transform]:
     return transforms
 
 
-def _members(run: Run, source: Random) -> list[Member]:
+def _members(run: Run, source: Random) -> list[Member | LibraryTransform]:
     """Of one group, which share the input, each with a transactional id of its own."""
     kinds = source.choice(((ClassicTransform,), (ConsumerTransform,), (ClassicTransform, ConsumerTransform)))
     plan = new_plan(run, source, _MEMBERS, ["input"], has_both_protocols=len(kinds) > 1)
     targets = [partition for partition in run.partitions if partition[0] == "output"]
     generation, timeout_ms = source.choice(list(Generation)), max(_TIMEOUTS_MS)
-    return [
-        source.choice(kinds)(run, f"member-{number}", plan, generation, timeout_ms, targets)
-        for number in range(source.choice((0, 1, 2, 3)))
-    ]
+    members: list[Member | LibraryTransform] = []
+    for number in range(source.choice((0, 1, 2, 3))):
+        kind = source.choice(kinds)
+        if source.random() < LIBRARY:
+            protocol = "classic" if kind is ClassicTransform else "consumer"
+            members.append(LibraryTransform(run, f"member-{number}", plan, protocol, timeout_ms, targets))
+        else:
+            members.append(kind(run, f"member-{number}", plan, generation, timeout_ms, targets))
+    return members
 
 
 TRANSACTIONS = Workload("transactions", {Promise.DURABLE: 5, Promise.KILLS: 5}, _settings, _main)
