@@ -294,6 +294,24 @@ def test_a_topic_that_is_not_there_is_not_asked_for_with_each_record_of_another(
     run(main())
 
 
+def test_a_broker_that_does_not_answer_holds_up_no_partitions_of_others() -> None:
+    """Neither those whose positions are looked for with its own, nor those that come later."""
+
+    async def main() -> None:
+        patient = replace(SETTINGS, request_timeout_ms=3_600_000)
+        async with scripted_brokers(2) as brokers, consumer(brokers, patient) as source:
+            for broker in brokers:
+                broker.leaders = [1, 2]
+            Log(brokers[0], end=3)
+            brokers[1].answers[ListOffsetsRequest.api_key] = lambda request, version: None
+            source.assign([P0, TopicPartition("t", 1)])
+            assert await read(source, 3) == [0, 1, 2]
+            source.seek_to_beginning(P0)
+            assert await read(source, 3) == [0, 1, 2]
+
+    run(main())
+
+
 def test_a_poll_waits_for_a_coordinator_however_long_there_is_none() -> None:
     world = World(1)
     settings = replace(SETTINGS, group_id="g", default_api_timeout_ms=1_000)

@@ -71,24 +71,37 @@ class PositionFinder:
         self._stale = stale
         self._strategy = ResetStrategy.parse(settings.auto_offset_reset)
         self._loop = asyncio.get_running_loop()
-        self._tasks: dict[Phase, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._sought: set[PartitionState] = set()
 
     def look(self) -> None:
         """Begins to find what is missing, in the background."""
+        now_s = self._loop.time()
         for phase, find in self._ways.items():
-            if phase in self._tasks:
-                continue
-            now_s = self._loop.time()
-            states = [state for state in self._subscription.states.values() if state.is_waiting_for(phase, now_s)]
-            if states:
-                self._tasks[phase] = self._loop.create_task(self._find(phase, find, states))
+            # A task for each broker: one that does not answer holds up no other's partitions.
+            by_broker: dict[int | None, list[PartitionState]] = {}
+            for state in self._subscription.states.values():
+                if state.is_waiting_for(phase, now_s) and state not in self._sought:
+                    broker_id = None if phase is Phase.INITIALIZING else self._leader(state.partition)
+                    by_broker.setdefault(broker_id, []).append(state)
+            for states in by_broker.values():
+                self._sought.update(states)
+                task = self._loop.create_task(self._find(phase, find, states))
+                self._tasks[task] = None
+                task.add_done_callback(self._tasks.pop)
+
+    def _leader(self, partition: TopicPartition) -> int | None:
+        try:
+            return self._client.cluster.leader(partition)
+        except BrokerError:
+            return None
 
     @property
     def _ways(self) -> Mapping[Phase, Callable[[Sequence[PartitionState]], Awaitable[None]]]:
         return {Phase.INITIALIZING: self._initialize, Phase.RESETTING: self._reset, Phase.VALIDATING: self._validate}
 
     async def close(self) -> None:
-        tasks = list(self._tasks.values())
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -105,7 +118,7 @@ class PositionFinder:
             for state in states:
                 self._failed(state, phase, error)
         finally:
-            del self._tasks[phase]
+            self._sought.difference_update(states)
         self._found()
 
     # ---- what the group has committed
