@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from transacting import PARTITIONS, TOPIC, Stage, play, transact, write
 
@@ -12,6 +13,7 @@ from cordwood.client.errors import (
     FatalTransactionError,
     IllegalState,
     ProducerFenced,
+    RecordTooLarge,
     TimedOut,
     TransactionAbortable,
     TransactionAborted,
@@ -95,6 +97,22 @@ def test_a_transaction_with_a_record_that_is_refused_is_aborted_with_all_that_fo
         for delivery in deliveries:
             with pytest.raises(ClientError):
                 await delivery
+        await transact(producer, b"next")
+        assert await stage.committed() == each(b"next")
+
+    play(scene, version=version)
+
+
+@BOTH
+def test_a_record_that_was_not_taken_does_not_keep_an_empty_transaction_from_its_commit(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", max_request_size=1_000)
+        await producer.begin_transaction()
+        with pytest.raises(RecordTooLarge):
+            await producer.send(TOPIC, b"x" * 2_000, partition=0)
+        with pytest.raises(RecordTooLarge):
+            await producer.send_arrow(pa.table({"value": [b"x" * 2_000]}), TOPIC, partition=0)
+        await producer.commit_transaction()
         await transact(producer, b"next")
         assert await stage.committed() == each(b"next")
 

@@ -266,10 +266,7 @@ class BulkIntake:
     async def _append(self, topic: Topic, partition: int, sealed: SealedBatch) -> ProducerBatch:
         """Waits for room up to `max_block_ms`, in turn with everybody else."""
         target = TopicPartition(topic.name, partition)
-        with self._lock:
-            if self._transactions is not None and self._transactions.add_partition(target):
-                self._wake_transactions()
-            batch = self._accumulator.append_batch(target, sealed, self._loop.time())
+        batch = self._append_now(target, sealed, None)
         if batch is not None:
             return batch
 
@@ -277,10 +274,20 @@ class BulkIntake:
             return self._accumulator.reserve_batch(sealed, granted)
 
         async with self._intake.reserved(reserve, topic.name, self._loop.time() + self._max_block_s) as reservation:
-            with self._lock:
-                batch = self._accumulator.append_batch(target, sealed, self._loop.time(), reservation)
+            batch = self._append_now(target, sealed, reservation)
             assert batch is not None
             return batch
+
+    def _append_now(
+        self, target: TopicPartition, sealed: SealedBatch, reservation: Reservation | None
+    ) -> ProducerBatch | None:
+        with self._lock:
+            if self._transactions is not None:
+                self._transactions.check_send()
+            batch = self._accumulator.append_batch(target, sealed, self._loop.time(), reservation)
+            if self._transactions is not None and batch is not None and self._transactions.add_partition(target):
+                self._wake_transactions()
+        return batch
 
     def _timestamps(self, columns: Columns) -> Any:
         if columns.timestamp is None:

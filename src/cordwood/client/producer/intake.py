@@ -228,9 +228,11 @@ class Intake:
             chosen = partitions[
                 self._partitioner.partition(known, key, value, now_s) if partition is None else partition
             ]
-            if self._transactions is not None and self._transactions.add_partition(chosen):
-                self._wake_transactions()
+            if self._transactions is not None:
+                self._transactions.check_send()
             delivery = self._accumulator.append(chosen, timestamp_ms, key, value, headers, now_s, reservation)
+            if self._transactions is not None and delivery is not None and self._transactions.add_partition(chosen):
+                self._wake_transactions()
         if delivery is None:
             return Unsent(topic, key, value, partition, timestamp_ms, headers)
         if self._hears_acknowledgements:

@@ -100,12 +100,18 @@ class Transactions:
         self._found_none_prepared = False
         self._move(State.IN_TRANSACTION)
 
+    def check_send(self) -> None:
+        """Before each record that is sent."""
+        if self.state is not State.IN_TRANSACTION:
+            self._check("send", State.IN_TRANSACTION)
+
     def add_partition(self, partition: TopicPartition) -> bool:
-        """Before each record that is sent. True when the driver has to be woken: the partition is new to it."""
+        """After each record that was taken, and before anything else: one that was not leaves a transaction without
+        contents, which brokers do not let end. True when the driver has to be woken: the partition is new to it."""
+        self.check_send()
         contents = self._contents
-        if self.state is State.IN_TRANSACTION and partition in contents.added:
+        if partition in contents.added:
             return False
-        self._check("send", State.IN_TRANSACTION)
         if self.is_version_2:
             # The first Produce adds it. Whether that gets through or not, the transaction has to be ended.
             contents.added[partition] = None
