@@ -18,9 +18,9 @@ How a producer uses it:
   wait for `operation.on_done` up to `max_block_ms`, and `operation.take()`. A call that ran out of time is called again
   and takes up the same operation. `commit` begins a flush: the machine asks for EndTxn when nothing is incomplete.
 - `begin_transaction` is `machine.begin()`, `prepare_transaction` is a flush and `machine.prepare()`.
-- `send` calls `machine.check_send()` before it appends and `machine.add_partition(partition)` after; these raise outside
-  of a transaction and after an error. Where the latter returns True the driver has something to do (version 1):
-  `driver.wake()`. Both in one hold of the lock.
+- `send` calls `machine.check_send()` before it appends and `machine.add_partition(partition)` after, in one hold of the
+  lock; these raise outside of a transaction and after an error. Where the latter returns True the driver has something
+  to do (version 1): `driver.wake()`.
 - The sender asks `machine.may_send(partition)` in its drain and `machine.produce_at_most` for Produce, takes
   `machine.identity` for new batches (another identity than a partition's last begins its sequences at 0), and tells
   `machine.batch_failed(error)` for each batch that fails for good. `machine.drop_unsent` says that batches which were
