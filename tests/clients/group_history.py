@@ -1,7 +1,7 @@
 """What the members of a group did, joined from their journals, and what must hold of it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from member_journal import Event, Place, Position
 
@@ -34,6 +34,18 @@ class GroupHistory:
     def of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
 
+    def story(self, places: Collection[Place]) -> str:
+        """All that happened to these partitions, and which commits were refused: for who wonders why a check failed."""
+        lines = []
+        for event in self.events:
+            about = [str(place) for place in event.places if place in places]
+            about += [str(record) for record in event.records if record.place in places]
+            if about or event.text:
+                what = ", ".join([*about, event.text]).strip(", ")
+                when = f"{event.at_ns / 1e9:.3f}"
+                lines.append(f"{when} {event.member} generation {event.generation} {event.kind}: {what}")
+        return "\n".join(lines)
+
     # ---- what must hold
 
     def check_one_owner_per_generation(self) -> None:
@@ -44,8 +56,10 @@ class GroupHistory:
             for record in event.records:
                 workers[event.generation, record.place].add(event.member)
                 times[event.generation, record] += 1
-        assert {key: members for key, members in workers.items() if len(members) > 1} == {}
-        assert {key: count for key, count in times.items() if count > 1} == {}
+        shared = {key: members for key, members in workers.items() if len(members) > 1}
+        assert shared == {}, self.story({place for _, place in shared})
+        repeated = {key: count for key, count in times.items() if count > 1}
+        assert repeated == {}, self.story({record.place for _, record in repeated})
 
     def check_owned_by_one_at_a_time(self) -> None:
         """Nobody is given a partition before its owner has given it up. Holds as long as nobody crashes or stalls."""
@@ -77,7 +91,8 @@ class GroupHistory:
         assert sorted(expected.keys() - found.keys()) == []
         assert sorted(found.keys() - expected.keys()) == []
         if once:
-            assert {record: count for record, count in found.items() if count > 1} == {}
+            repeated = {record: count for record, count in found.items() if count > 1}
+            assert repeated == {}, self.story({record.place for record in repeated})
 
     def check_committed_once(self) -> None:
         """Nobody commits work that has been committed before. A member that was given up may do it without a commit."""
