@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from cordwood.client.blocking.facade import Facade
 from cordwood.client.blocking.portal import Portal
-from cordwood.client.cluster import TopicPartition
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.keywords import ProducerKeywords
-from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.batch import Headers
 from cordwood.client.producer.bulk import BulkDelivery
 from cordwood.client.producer.deliveries import Delivery, RecordMetadata
 from cordwood.client.producer.intake import Unsent
 from cordwood.client.producer.producer import Producer as AsyncProducer
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.transactions.offset_arguments import OffsetsToSend
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Event, Lock
@@ -52,7 +51,6 @@ class Producer(Facade):
             raise
         # At hand, because `send` is called a lot.
         self._thread = self._portal.background
-        self._try_send = self._core.try_send
         self._opened()
 
     def send(
@@ -75,7 +73,7 @@ class Producer(Facade):
         """
         if self._thread.forked:
             self._portal.check_fork()
-        outcome = self._try_send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        outcome = self._core.try_send(topic, value, key, partition, timestamp_ms, headers)
         return self._send_when_possible(outcome) if isinstance(outcome, Unsent) else outcome
 
     def send_and_wait(
@@ -162,9 +160,10 @@ class Producer(Facade):
         self._run(self._core.begin_transaction())
 
     def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: GroupMetadata
+        self, offsets: OffsetsToSend, group_metadata: GroupMetadata
     ) -> None:
-        """Commits what a consumer has read along with what was made of it.
+        """Commits what a consumer has read along with what was made of it. The offset of a partition is that of the
+        next record to read, an int or an `OffsetAndMetadata`.
 
         >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         """

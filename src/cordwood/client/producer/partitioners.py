@@ -84,6 +84,13 @@ class DefaultPartitioner:
             size_bytes += len(key)
         if value is not None:
             size_bytes += len(value)
+        # What `keyless` would come to, for nearly all records: a call less for each.
+        sticky = self._sticky.get(topic.name)
+        if sticky is not None and sticky.topic is topic:
+            given_bytes = sticky.given_bytes + size_bytes
+            if given_bytes <= sticky.stay_bytes:
+                sticky.given_bytes = given_bytes
+                return sticky.partition
         return self.keyless(topic, size_bytes, now_s)
 
     def keyless(self, topic: Topic, size_bytes: int, now_s: float) -> int:

@@ -7,16 +7,14 @@ async with Producer(ProducerSettings(), parse_bootstrap("localhost:9092"), netwo
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cordwood.client.client import Client
-from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
-from cordwood.client.errors import ClientError, Closed, FatalTransactionError, IllegalState
-from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.client.errors import BadSetting, ClientError, Closed, FatalTransactionError, IllegalState
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import Headers, RecordMetadata
 from cordwood.client.producer.bulk import BulkDelivery, Column, Columns, arguments
@@ -25,6 +23,7 @@ from cordwood.client.producer.engine import Engine
 from cordwood.client.producer.intake import Unsent
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transaction_calls import TransactionCalls
+from cordwood.client.producer.transactions.offset_arguments import OffsetsToSend, checked_group, checked_offsets
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
@@ -71,8 +70,9 @@ class Producer:
         self._should_yield = False
         self._failure: ClientError | None = None
         self._engine: Engine | None = None
-        # Called for each record, so it is what it has to be: the intake's, while the producer runs.
-        self._take = self._refuse
+        self.try_send: Callable[[str, Any, Any, int | None, int | None, Headers], Delivery | Unsent] = self._refuse
+        """As `send`, from any thread and without waiting: an `Unsent` is for `send_when_possible`, on the loop. Called
+        for each record, so it is what it has to be at once: the intake's own, while the producer runs."""
 
     async def start(self) -> None:
         """Connects. Raises `CannotReachCluster` when no bootstrap address answers."""
@@ -95,7 +95,7 @@ class Producer:
             raise
         client.keep_fresh()
         self._engine.run()
-        self._take = self._engine.intake.try_send
+        self.try_send = self._engine.intake.try_send
 
     async def __aenter__(self) -> "Producer":
         await self.start()
@@ -111,7 +111,7 @@ class Producer:
         if self._is_closed:
             return
         self._is_closed = True
-        self._take = self._refuse
+        self.try_send = self._refuse
         engine = self._engine
         if engine is None:
             return
@@ -142,7 +142,7 @@ class Producer:
 
         Raises `TimedOut` when the topic is not known within `max_block_ms`, `BufferExhausted` when there is no room.
         """
-        outcome = self._take(topic, value, key, partition, timestamp_ms, headers)
+        outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
         if isinstance(outcome, Unsent):
             return await self.send_when_possible(outcome)
         if self._should_yield:
@@ -164,19 +164,6 @@ class Producer:
         return await (
             await self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
         )
-
-    def try_send(
-        self,
-        topic: str,
-        value: Any = None,
-        key: Any = None,
-        *,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Headers = (),
-    ) -> Delivery | Unsent:
-        """As `send`, from any thread and without waiting: an `Unsent` is for `send_when_possible`, on the loop."""
-        return self._take(topic, value, key, partition, timestamp_ms, headers)
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
         return await self._running().intake.send_when_possible(unsent)
@@ -258,10 +245,12 @@ class Producer:
         self._transactional().begin()
 
     async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: GroupMetadata
+        self, offsets: OffsetsToSend, group_metadata: GroupMetadata
     ) -> None:
-        """Commits what a consumer has read along with what was made of it; `consumer.group_metadata()` says whose."""
-        await self._transactional().send_offsets(offsets, group_metadata)
+        """Commits what a consumer has read along with what was made of it; `consumer.group_metadata()` says whose. The
+        offset of a partition is that of the next record to read, an int or an `OffsetAndMetadata`."""
+        calls = self._transactional()
+        await calls.send_offsets(checked_offsets(offsets), checked_group(group_metadata))
 
     async def commit_transaction(self) -> None:
         """Raises `TransactionAbortable` if a record failed: abort then. `ProducerFenced` ends the producer."""
@@ -278,6 +267,9 @@ class Producer:
 
     async def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
         """The second phase: commits if this is the transaction that is prepared, else aborts it."""
+        if not isinstance(prepared_state, PreparedTxnState):
+            # Any other would be taken for that of another transaction, and this one would be aborted.
+            raise BadSetting(f"prepared_state is {prepared_state!r}; expected what prepare_transaction() returned")
         await self._transactional().complete(prepared_state)
 
     @asynccontextmanager
@@ -325,4 +317,4 @@ class Producer:
 
     def _fail(self, error: ClientError) -> None:
         self._failure = error
-        self._take = self._refuse
+        self.try_send = self._refuse
