@@ -214,3 +214,14 @@ def test_arrow_passes_over_what_was_aborted_before_a_damaged_batch() -> None:
     assert found.arrow(headers=False).column("offset").to_pylist() == [2]
     with pytest.raises(BadAnswer, match="at offset 3"):
         found.arrow(headers=False)
+
+
+@pytest.mark.parametrize("isolation_level", ["read_committed", "read_uncommitted"])
+def test_what_arrow_has_left_of_a_fetch_with_a_damaged_batch_can_be_taken(isolation_level: str) -> None:
+    pytest.importorskip("pyarrow")
+    settings = ConsumerSettings(isolation_level=isolation_level)
+    found = fetched(batch(0, 1), batch(2, 3), damaged(batch(4)), settings=settings)
+    assert found.arrow(headers=False).column("offset").to_pylist() == [0, 1]
+    assert offsets(found.take(10)) == [2, 3]
+    with pytest.raises(BadAnswer, match="at offset 4"):
+        found.take(10)

@@ -33,9 +33,8 @@ class FetchedRecords:
         self.is_drained = False
         self._content = content
         self._settings = settings
-        is_read_committed = settings.isolation_level == "read_committed"
-        self._aborted = Aborted(data.aborted_transactions or ()) if is_read_committed else None
-        self._batches: Iterator[tuple[int, BatchHeader]] = batch_headers(content)
+        self._transactions = data.aborted_transactions or ()
+        self._walk()
         self._header: BatchHeader | None = None
         self._reader: BatchReader | None = None
         # Decoded, but a deserializer refused the first of them.
@@ -47,6 +46,12 @@ class FetchedRecords:
         self._error: ClientError | None = None
         self.next_offset = self._find_end(fetch_offset)
         """Where the next fetch begins."""
+
+    def _walk(self) -> None:
+        """From the first batch on; what comes before `offset` is passed over."""
+        is_read_committed = self._settings.isolation_level == "read_committed"
+        self._aborted = Aborted(self._transactions) if is_read_committed else None
+        self._batches: Iterator[tuple[int, BatchHeader]] = batch_headers(self._content)
 
     def _find_end(self, fetch_offset: int) -> int:
         end = fetch_offset
@@ -80,6 +85,9 @@ class FetchedRecords:
             return records
         if self._error is not None:
             raise self._error
+        if self._one_by_one is not None:
+            self._one_by_one = None
+            self._walk()
         records = []
         try:
             while len(records) < most:
