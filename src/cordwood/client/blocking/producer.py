@@ -159,9 +159,7 @@ class Producer(Facade):
     def begin_transaction(self) -> None:
         self._run(self._core.begin_transaction())
 
-    def send_offsets_to_transaction(
-        self, offsets: OffsetsToSend, group_metadata: GroupMetadata
-    ) -> None:
+    def send_offsets_to_transaction(self, offsets: OffsetsToSend, group_metadata: GroupMetadata) -> None:
         """Commits what a consumer has read along with what was made of it. The offset of a partition is that of the
         next record to read, an int or an `OffsetAndMetadata`.
 

@@ -244,9 +244,7 @@ class Producer:
     async def begin_transaction(self) -> None:
         self._transactional().begin()
 
-    async def send_offsets_to_transaction(
-        self, offsets: OffsetsToSend, group_metadata: GroupMetadata
-    ) -> None:
+    async def send_offsets_to_transaction(self, offsets: OffsetsToSend, group_metadata: GroupMetadata) -> None:
         """Commits what a consumer has read along with what was made of it; `consumer.group_metadata()` says whose. The
         offset of a partition is that of the next record to read, an int or an `OffsetAndMetadata`."""
         calls = self._transactional()
