@@ -54,7 +54,7 @@ class CordwoodClient:
     def produce(
         self, topic: str, records: Sequence[Record], *, partition: int = 0, how: Sending = DEFAULT_SENDING
     ) -> list[int]:
-        with opened(lambda: Producer(producer_settings(how), **self._settings)) as producer, _refusals():
+        with opened(lambda: Producer(producer_settings(how), **self._settings)) as producer, refusals():
             sent = [
                 producer.send(
                     topic,
@@ -82,32 +82,32 @@ class CordwoodClient:
 
     def offset_for_time(self, topic: str, timestamp_ms: int, *, partition: int = 0) -> int | None:
         place = TopicPartition(topic, partition)
-        with self._consumer() as consumer, _refusals():
+        with self._consumer() as consumer, refusals():
             found = consumer.offsets_for_times({place: timestamp_ms})[place]
         return None if found is None else found.offset
 
     def watermarks(self, topic: str, *, partition: int = 0) -> tuple[int, int]:
         place = TopicPartition(topic, partition)
-        with self._consumer() as consumer, _refusals():
+        with self._consumer() as consumer, refusals():
             return consumer.beginning_offsets([place])[place], consumer.end_offsets([place])[place]
 
     def leaders(self, topic: str) -> dict[int, int]:
-        with _refusals():
+        with refusals():
             description = self._admin.describe_topics([topic])[topic]
         return {
             partition.index: partition.leader for partition in description.partitions if partition.leader is not None
         }
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        with _refusals():
+        with refusals():
             self._admin.create_topics([NewTopic(name, partitions, configs=configs or {})])
 
     def add_partitions(self, name: str, total: int) -> None:
-        with _refusals():
+        with refusals():
             self._admin.create_partitions({name: total})
 
     def delete_topic(self, name: str) -> None:
-        with _refusals():
+        with refusals():
             self._admin.delete_topics([name])
 
     def topic_names(self) -> set[str]:
@@ -115,12 +115,12 @@ class CordwoodClient:
 
     def configs(self, resource: Resource) -> dict[str, ConfigValue]:
         named = _config_resource(resource)
-        with _refusals():
+        with refusals():
             entries = self._admin.describe_configs([named])[named]
         return {entry.name: ConfigValue(entry.value, entry.source) for entry in entries}
 
     def replace_configs(self, resource: Resource, configs: Mapping[str, str]) -> None:
-        with _refusals():
+        with refusals():
             self._admin.alter_configs({_config_resource(resource): configs})
 
     def change_configs(self, resource: Resource, changes: Sequence[ConfigChange]) -> None:
@@ -128,12 +128,12 @@ class CordwoodClient:
             cordwood.ConfigChange(change.key, cordwood.AlterOperation[change.operation.upper()], change.value)
             for change in changes
         ]
-        with _refusals():
+        with refusals():
             self._admin.incremental_alter_configs({_config_resource(resource): wanted})
 
     def delete_records(self, topic: str, before_offset: int, *, partition: int = 0) -> int:
         place = TopicPartition(topic, partition)
-        with _refusals():
+        with refusals():
             return self._admin.delete_records({place: before_offset})[place]
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ class CordwoodReader:
             consumer.seek(place, start)
 
     def poll(self, wait_s: float) -> list[Stored]:
-        with _refusals():
+        with refusals():
             polled = self._consumer.poll(timeout_ms=wait_s * 1000, max_records=10_000)
         return [_stored(record) for records in polled.values() for record in records]
 
@@ -228,7 +228,7 @@ def _stored(record: ConsumerRecord) -> Stored:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """What a broker refuses, as the tests know it."""
     try:
         yield

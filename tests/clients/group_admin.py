@@ -9,11 +9,15 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from aiokafka_client import connection_settings as aiokafka_settings
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from cordwood_client import connection_settings as cordwood_settings
+from cordwood_client import refusals
 from kafka_client import PATIENCE_S, Address, Refused
 from kafka_python import OffsetAndMetadata, errors
 from kafka_python_client import KafkaPythonPartition, admin_client
 from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
+
+import cordwood
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,45 @@ class AiokafkaGroups:
         admin = AIOKafkaAdminClient(**aiokafka_settings(address))
         await admin.start()
         return admin
+
+
+class CordwoodGroups:
+    name = "cordwood"
+
+    def __init__(self, address: Address) -> None:
+        self._admin = cordwood.Admin(**cordwood_settings(address))
+
+    def groups(self) -> dict[str, str]:
+        return {group.id: _spelled(group.state or "") for group in self._admin.list_consumer_groups()}
+
+    def describe(self, group: str) -> GroupDescription:
+        with refusals():
+            described = self._admin.describe_consumer_groups([group])[group]
+        return GroupDescription(
+            _spelled(described.state),
+            described.kind.lower(),
+            [{Place(*place) for place in member.assignment or ()} for member in described.members],
+            {member.instance_id for member in described.members},
+        )
+
+    def offsets(self, group: str) -> dict[Place, tuple[int, str]]:
+        with refusals():
+            found = self._admin.list_consumer_group_offsets([group])[group]
+        return {Place(*place): (committed.offset, _word(committed.metadata)) for place, committed in found.items()}
+
+    def set_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        wanted = {
+            cordwood.TopicPartition(*place): cordwood.OffsetAndMetadata(offset) for place, offset in offsets.items()
+        }
+        with refusals():
+            self._admin.alter_consumer_group_offsets(group, wanted)
+
+    def delete(self, group: str) -> None:
+        with refusals():
+            self._admin.delete_consumer_groups([group])
+
+    def close(self) -> None:
+        self._admin.close()
 
 
 def _spelled(word: str) -> str:

@@ -9,7 +9,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 from aiokafka_client import connection_settings as aiokafka_settings
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from group_admin import AiokafkaGroups, GroupAdmin, GroupViewer, KafkaPythonGroups, LibrdkafkaGroups
+from cordwood_client import connection_settings as cordwood_settings
+from group_admin import AiokafkaGroups, CordwoodGroups, GroupAdmin, GroupViewer, KafkaPythonGroups, LibrdkafkaGroups
 from group_fixtures import SETTINGS
 from group_under_test import CONSUMER, COOPERATIVE, EAGER, KINDS, Feed, Group, Kind
 from kafka_client import PATIENCE_S, Address, eventually, refusal_of
@@ -20,6 +21,7 @@ from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
 from node_process import NodeProcess
 
+import cordwood
 from cordwood.wire.errors import ErrorCode
 
 PARTITIONS = 3
@@ -28,8 +30,13 @@ VIEWERS: dict[str, type[GroupViewer]] = {
     "librdkafka": LibrdkafkaGroups,
     "kafka-python": KafkaPythonGroups,
     "aiokafka": AiokafkaGroups,
+    "cordwood": CordwoodGroups,
 }
-ADMINS: dict[str, type[GroupAdmin]] = {"librdkafka": LibrdkafkaGroups, "kafka-python": KafkaPythonGroups}
+ADMINS: dict[str, type[GroupAdmin]] = {
+    "librdkafka": LibrdkafkaGroups,
+    "kafka-python": KafkaPythonGroups,
+    "cordwood": CordwoodGroups,
+}
 
 CreateFeed = Callable[[int], Feed]
 
@@ -179,10 +186,19 @@ def read_with_aiokafka(address: Address, topic: str) -> None:
     asyncio.run(read())
 
 
+def read_with_cordwood(address: Address, topic: str) -> None:
+    with cordwood.Consumer(
+        topic, **cordwood_settings(address), group_id=f"g-{topic}", auto_offset_reset="earliest"
+    ) as consumer:
+        for _ in range(10):
+            consumer.getone()
+
+
 AUTO_COMMITTERS = {
     "librdkafka": read_with_librdkafka,
     "kafka-python": read_with_kafka_python,
     "aiokafka": read_with_aiokafka,
+    "cordwood": read_with_cordwood,
 }
 
 
