@@ -489,6 +489,12 @@ def test_a_cluster_that_cannot_be_reached_is_told_when_the_client_is_made() -> N
         Producer(bootstrap_servers="127.0.0.1:1")
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64])
+def test_a_name_that_no_host_can_have_is_told_when_the_client_is_made(host: str) -> None:
+    with pytest.raises(CannotReachCluster, match=f"{host}:9092: no name of a host"):
+        Producer(bootstrap_servers=f"{host}:9092")
+
+
 def test_settings_that_will_not_do_are_told_when_the_client_is_made() -> None:
     with pytest.raises(BadSetting, match="is it linger_ms"):
         Producer(bootstrap_servers="here", lingerms=4)  # type: ignore[call-arg]

@@ -123,6 +123,8 @@ class SocketNetwork:
         except RuntimeError:
             # An interpreter that ends starts no threads any more. Who still has something to send waits here instead.
             return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError as error:
+            raise OSError(f"no name of a host ({error})") from error
 
 
 class SocketListener:
