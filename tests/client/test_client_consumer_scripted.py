@@ -294,6 +294,19 @@ def test_a_topic_that_is_not_there_is_not_asked_for_with_each_record_of_another(
     run(main())
 
 
+def test_a_leader_that_leaves_out_what_it_was_asked_for_is_asked_again() -> None:
+    async def main() -> None:
+        async with scripted_brokers(1) as brokers, consumer(brokers) as source:
+            log = Log(brokers[0], end=3)
+            answers = [ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[])])]
+            brokers[0].answers[ListOffsetsRequest.api_key] = lambda request, version: (
+                answers.pop() if answers else log.list_offsets(request, version)
+            )
+            assert await source.end_offsets([P0]) == {P0: 3}
+
+    run(main())
+
+
 def test_a_broker_that_does_not_answer_holds_up_no_partitions_of_others() -> None:
     """Neither those whose positions are looked for with its own, nor those that come later."""
 

@@ -8,6 +8,7 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import Cluster, TopicPartition
 from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BrokerError, ClientError
+from cordwood.wire.errors import ErrorCode
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -25,7 +26,8 @@ async def ask_leaders(client: Client, questions: Mapping[TopicPartition, Q], ask
 
     async def attempt() -> None:
         rounds = [
-            _ask_one(client, leader, asked, ask) for leader, asked in questions_by_leader(client.cluster, left).items()
+            ask_leader(client, leader, asked, ask)
+            for leader, asked in questions_by_leader(client.cluster, left).items()
         ]
         failure: ClientError | None = None
         for results in await asyncio.gather(*rounds, return_exceptions=True):
@@ -55,10 +57,17 @@ def questions_by_leader(cluster: Cluster, questions: Mapping[TopicPartition, Q])
     return grouped
 
 
-async def _ask_one(
+async def ask_leader(
     client: Client, leader: int, asked: Mapping[TopicPartition, Q], ask: Ask[Q, A]
 ) -> Mapping[TopicPartition, A | BrokerError]:
-    return await ask(await client.broker(leader), asked)
+    """An answer for each; one that the broker says nothing of may be asked for again."""
+    told = await ask(await client.broker(leader), asked)
+    return {
+        partition: told[partition]
+        if partition in told
+        else BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
+        for partition in asked
+    }
 
 
 def _worse(one: ClientError | None, other: ClientError) -> ClientError:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
@@ -21,7 +21,7 @@ from cordwood.client.errors import (
     NoOffsetForPartition,
     UnsupportedByBroker,
 )
-from cordwood.client.leaders import Ask
+from cordwood.client.leaders import Ask, ask_leader
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.offsets import asking_for_offsets
 from cordwood.runtime.clock import Clock
@@ -259,14 +259,9 @@ class PositionFinder:
 
         async def ask_one(leader: int, asked: Mapping[TopicPartition, Q]) -> None:
             try:
-                told: Mapping[TopicPartition, Any] = await ask(await self._client.broker(leader), asked)
+                answers.update(await ask_leader(self._client, leader, asked, ask))
             except ClientError as error:
-                told = dict.fromkeys(asked, error)
-            for partition in asked:
-                # A broker that leaves one out is asked again.
-                answers[partition] = told.get(partition) or BrokerError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition)
-                )
+                answers.update(dict.fromkeys(asked, error))
 
         await asyncio.gather(*(ask_one(leader, asked) for leader, asked in by_leader.items()))
         return [(state, answers[state.partition]) for state in states]
