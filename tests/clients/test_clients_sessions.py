@@ -1,14 +1,17 @@
-"""kafka-python's consumer fetches in sessions (KIP-227): the node remembers what it reads, and is told the changes."""
+"""Consumers that fetch in sessions (KIP-227): the node remembers what they read, and is told the changes."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
 import pytest
+from cordwood_client import connection_settings, consumer_settings
 from kafka_client import PATIENCE_S, Address, Record, eventually
 from kafka_python_client import KafkaPythonPartition, consumer_client
 from librdkafka_client import LibrdkafkaClient
+
+import cordwood
 
 PARTITIONS = 12
 
@@ -20,9 +23,16 @@ def wide(librdkafka: LibrdkafkaClient, topic: str) -> str:
     return topic
 
 
-@pytest.fixture
-def consumer(address: Address) -> Iterator[Any]:
-    consumer = consumer_client(address)
+def cordwood_consumer(address: Address) -> cordwood.Consumer:
+    return cordwood.Consumer(consumer_settings("read_uncommitted"), **connection_settings(address))
+
+
+CONSUMERS: dict[str, Callable[[Address], Any]] = {"kafka-python": consumer_client, "cordwood": cordwood_consumer}
+
+
+@pytest.fixture(params=CONSUMERS)
+def consumer(request: pytest.FixtureRequest, address: Address) -> Iterator[Any]:
+    consumer = CONSUMERS[request.param](address)
     yield consumer
     consumer.close()
 
