@@ -19,6 +19,7 @@ from cordwood.client.errors import (
     TransactionAborted,
 )
 from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
 
 P0 = TopicPartition(TOPIC, 0)
@@ -303,6 +304,63 @@ def test_with_a_transaction_whose_task_is_cancelled_while_it_commits_the_task_is
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+    play(scene, version=version)
+
+
+async def cancel_commit(stage: Stage, producer: Producer, value: bytes, unsent: bytes | None = None) -> None:
+    """The node is killed before it, and `unsent` is sent after that."""
+
+    async def work() -> None:
+        async with asyncio.timeout(5), producer.transaction():
+            await write(producer, value)
+            stage.node.kill()
+            if unsent is not None:
+                await producer.send(TOPIC, unsent, partition=0)
+
+    with pytest.raises(TimeoutError):
+        await work()
+
+
+@BOTH
+def test_after_a_commit_whose_task_is_cancelled_the_next_transaction_begins_when_it_is_done(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", max_block_ms=600_000)
+        await cancel_commit(stage, producer, b"x")
+        assert await stage.node.start()
+        async with producer.transaction():
+            await write(producer, b"y")
+        assert await stage.committed() == each(b"x", b"y")
+
+    play(scene, version=version)
+
+
+@BOTH
+def test_a_commit_whose_task_is_cancelled_still_tells_what_became_of_it_to_who_calls_it_again(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer("id", max_block_ms=600_000)
+        await cancel_commit(stage, producer, b"x")
+        assert await stage.node.start()
+        await producer.commit_transaction()
+        with pytest.raises(IllegalState, match="no transaction is open"):
+            await producer.commit_transaction()
+        assert await stage.committed() == each(b"x")
+
+    play(scene, version=version)
+
+
+@BOTH
+def test_a_commit_whose_task_is_cancelled_and_that_fails_is_aborted_before_the_next_begins(version: int) -> None:
+    async def scene(stage: Stage) -> None:
+        producer = await stage.producer(
+            "id", max_block_ms=600_000, delivery_timeout_ms=20_000, request_timeout_ms=1_000, linger_ms=0
+        )
+        await cancel_commit(stage, producer, b"x", unsent=b"expires")
+        # Past the record's time.
+        await asyncio.sleep(60)
+        assert await stage.node.start()
+        await transact(producer, b"y")
+        assert await stage.committed() == each(b"y")
 
     play(scene, version=version)
 

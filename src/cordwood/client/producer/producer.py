@@ -242,7 +242,8 @@ class Producer:
         await self._transactional().initialize(keep_prepared=keep_prepared)
 
     async def begin_transaction(self) -> None:
-        self._transactional().begin()
+        """If the task that ended the last one was cancelled at it, waits for how that ends, up to `max_block_ms`."""
+        await self._transactional().begin()
 
     async def send_offsets_to_transaction(self, offsets: OffsetsToSend, group_metadata: GroupMetadata) -> None:
         """Commits what a consumer has read along with what was made of it; `consumer.group_metadata()` says whose. The
@@ -273,9 +274,11 @@ class Producer:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Producer"]:
         """Begins one, and commits it; aborts it if anything is raised within, or if it cannot be committed. A commit
-        that is not done in time raises `TimedOut`: `commit_transaction` then goes on waiting for it."""
+        that is not done in time raises `TimedOut`: `commit_transaction` then goes on waiting for it. If the task is
+        cancelled while it commits, as by `asyncio.timeout`, the commit goes on: the next transaction begins after it,
+        and `commit_transaction` tells what became of it."""
         calls = self._transactional()
-        calls.begin()
+        await calls.begin()
         try:
             yield self
             await self.commit_transaction()

@@ -45,7 +45,12 @@ class TransactionCalls:
     async def initialize(self, *, keep_prepared: bool) -> None:
         await self._do(lambda: self.machine.initialize(keep_prepared=keep_prepared), "txn-init")
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
+        """After what a task that was cancelled had begun to end: that goes on, and is waited for."""
+        with self._lock:
+            abandoned = self.machine.abandoned
+        if abandoned is not None:
+            await self._end_after(abandoned)
         with self._lock:
             self.machine.begin()
 
@@ -77,11 +82,14 @@ class TransactionCalls:
         its timeout."""
         with self._lock:
             ending = self.machine.ending
+        await self._end_after(ending)
+
+    async def _end_after(self, ending: Operation | None) -> None:
         if ending is not None:
             try:
                 await self._do(lambda: ending, "txn-abort", ends=True)
             except TransactionAbortable as error:
-                _log.info("%s() has failed: %s", ending.name, error)
+                _log.warning("%s() has failed, and the transaction is aborted: %s", ending.name, error)
         with self._lock:
             is_open = self.machine.is_open
         if is_open:
@@ -102,6 +110,9 @@ class TransactionCalls:
                 await done.wait()
         except TimeoutError:
             raise _unfinished(operation.name, self._max_block_s) from None
+        except asyncio.CancelledError:
+            operation.is_abandoned = True
+            raise
         finally:
             self._metrics.waited(metric, self._loop.time() - began_s)
         operation.take()

@@ -24,6 +24,12 @@ class Calls:
         """The one that waits for brokers."""
         return None if self._operation is None or self._operation.is_done else self._operation
 
+    @property
+    def abandoned(self) -> Operation | None:
+        """The one that nobody waits for any more, done or not."""
+        pending = self._operation
+        return pending if pending is not None and pending.is_abandoned and not pending.is_taken else None
+
     def check(self, call: str, state: State, allowed: tuple[State, ...], error: ClientError | None) -> None:
         """Raises `error`, of the state, or `IllegalState`."""
         if error is not None:

@@ -177,6 +177,11 @@ class Transactions:
         """The commit or abort that is under way; a producer that closes waits for it."""
         return self._calls.waiting if self.identity is not None else None
 
+    @property
+    def abandoned(self) -> Operation | None:
+        """The call whose caller was cancelled meanwhile; its outcome is to be found out before the next."""
+        return self._calls.abandoned
+
     def close(self) -> None:
         """Whoever still waits is told that the producer was closed."""
         closed = Closed("the producer was closed meanwhile")

@@ -13,6 +13,8 @@ class Operation:
         """As the application calls it: `commit_transaction`."""
         self.is_done = False
         self.is_taken = False
+        self.is_abandoned = False
+        """Whoever waited for it was cancelled, and will not ask for its outcome."""
         self._error: ClientError | None = None
         self._callbacks: list[Callable[[], None]] = []
 
