@@ -1,7 +1,9 @@
 """When a batch is due, which are drained, and what becomes of the memory. Time is a number that the test gives."""
 
+import sys
 from collections.abc import Callable
 from math import inf
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -318,3 +320,42 @@ def test_a_leader_that_does_not_take_what_is_due_is_slow_until_it_does() -> None
     assert gathering.is_slow(LEADER, 1.3)
     drain(gathering, 1.3)
     assert not gathering.is_slow(LEADER, 1.3)
+
+
+def test_an_interrupt_at_any_step_of_a_new_batch_leaves_its_memory_accounted_for() -> None:
+    for step in range(1, 1000):
+        gathering = accumulator()
+        was_interrupted = interrupted_at(step, lambda gathering=gathering: put(gathering, A))  # type: ignore[misc]
+        # Whether or not it was taken, the next goes on, and all memory comes back.
+        put(gathering, A, b"next")
+        for batch in drain(gathering):
+            assert values(batch)[-1] == b"next"
+            gathering.release(batch)
+        assert gathering.pool.free_bytes == 100_000
+        assert not gathering.begin_flush()
+        if not was_interrupted:
+            assert step > 20, "there are many steps"
+            return
+
+
+def interrupted_at(step: int, call: Callable[[], object]) -> bool:
+    """Calls, and has it interrupted before that line of what makes a batch and puts it in its queue."""
+    left = step
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_qualname.startswith(("ProducerBatch.", "Outcome.", "Delivery.", "Accumulator._enqueue")):
+            left -= event == "line"
+            if not left:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False

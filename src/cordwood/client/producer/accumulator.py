@@ -287,18 +287,27 @@ class Accumulator:
         held_bytes = self._take(self._hold_for(key, value, headers), reservation)
         if held_bytes is None:
             return None
-        batch = ProducerBatch(partition, self._packing, now_s, self._place(), held_bytes)
+        batch: ProducerBatch | None = None
         try:
+            batch = ProducerBatch(partition, self._packing, now_s, self._place(), held_bytes)
             delivery = batch.append(timestamp_ms, key, value, headers)
+            assert delivery is not None, "a first record always fits"
+            self._enqueue(batch)
         except BaseException:
-            self.pool.give(held_bytes)
+            # Ctrl-C may come between any two steps.
+            queue = self._queues.get(partition)
+            if queue is None or queue[-1] is not batch:
+                self.pool.give(held_bytes)
             raise
-        assert delivery is not None, "a first record always fits"
-        self._enqueue(batch)
         return delivery
 
     def _enqueue(self, batch: ProducerBatch) -> None:
-        self._queues.setdefault(batch.partition, deque()).append(batch)
+        # In this order, and never an empty queue: one interrupted leaves nothing that a flush would wait for in vain.
+        queue = self._queues.get(batch.partition)
+        if queue is None:
+            self._queues[batch.partition] = deque((batch,))
+        else:
+            queue.append(batch)
         self._incomplete[batch.place] = batch
         self._next_expiry_s = min(self._next_expiry_s, batch.created_s + self._delivery_timeout_s)
         self._wake()
