@@ -6,13 +6,13 @@ from typing import Any
 
 from cordwood import __version__
 from cordwood.client.backoff import Backoff
-from cordwood.client.errors import BadAnswer, ClientError, NetworkFailed, UnsupportedByBroker
+from cordwood.client.errors import BadAnswer, BadSetting, ClientError, NetworkFailed, UnsupportedByBroker
 from cordwood.client.settings import Settings
 from cordwood.client.versions import BrokerVersions, read_api_versions
 from cordwood.net.channel import Channel, RequestTimedOut
 from cordwood.runtime.network import Address, CannotConnect, Network, NetworkError, SocketOptions
 from cordwood.runtime.randomness import Random
-from cordwood.wire.exceptions import DecodeError, UnsupportedVersion
+from cordwood.wire.exceptions import DecodeError, EncodeError, UnsupportedVersion
 from cordwood.wire.frames import decode_response, encode_request_parts
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.schema import Request, ResponseT
@@ -99,6 +99,9 @@ class BrokerConnection:
             raise BadAnswer(f"{self._channel.peer}: {error}") from error
         except UnsupportedVersion as error:
             raise UnsupportedByBroker(f"the broker's version {version} cannot say this: {error}") from error
+        except EncodeError as error:
+            # What an application gave, and nothing has looked at before.
+            raise BadSetting(f"this cannot be said to a broker: {error}") from error
         finally:
             self._used_at = self._loop.time()
         self._mute(getattr(response, "throttle_time_ms", 0))

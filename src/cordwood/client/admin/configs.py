@@ -6,8 +6,9 @@ from enum import IntEnum
 from typing import TypeVar
 
 from cordwood.client.admin.results import failure
+from cordwood.client.arguments import ConfigValue, config_text
 from cordwood.client.client import Client
-from cordwood.client.errors import BrokerError
+from cordwood.client.errors import BadSetting, BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs as replacing
 from cordwood.wire.messages import incremental_alter_configs as incremental
@@ -117,8 +118,17 @@ class ConfigEntry:
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
     name: str
-    operation: AlterOperation
-    value: str | None = None
+    operation: AlterOperation = AlterOperation.SET
+    value: ConfigValue | None = None
+    """Numbers and bools are given as their texts. None where something is deleted."""
+
+    def __post_init__(self) -> None:
+        # A number that was meant as the value would be taken for an operation.
+        if not isinstance(self.operation, AlterOperation):
+            raise BadSetting(
+                f"{self.name}: {self.operation!r} is no AlterOperation; to set a value: "
+                f"ConfigChange({self.name!r}, value={self.operation!r})"
+            )
 
 
 async def describe_configs(
@@ -164,7 +174,9 @@ async def incremental_alter_configs(
                     resource_name=resource.name,
                     configs=[
                         incremental.AlterableConfig(
-                            name=change.name, config_operation=change.operation, value=change.value
+                            name=change.name,
+                            config_operation=change.operation,
+                            value=config_text(change.name, change.value),
                         )
                         for change in changes[resource]
                     ],
@@ -178,7 +190,7 @@ async def incremental_alter_configs(
 
 
 async def alter_configs(
-    client: Client, configs: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+    client: Client, configs: Mapping[ConfigResource, Mapping[str, ConfigValue | None]], *, validate_only: bool = False
 ) -> dict[ConfigResource, BrokerError | None]:
     """Puts these in the place of all that was set: what is not named goes back to its default."""
 
@@ -189,7 +201,8 @@ async def alter_configs(
                     resource_type=resource.type,
                     resource_name=resource.name,
                     configs=[
-                        replacing.AlterableConfig(name=name, value=value) for name, value in configs[resource].items()
+                        replacing.AlterableConfig(name=name, value=config_text(name, value))
+                        for name, value in configs[resource].items()
                     ],
                 )
                 for resource in resources

@@ -34,6 +34,18 @@ from cordwood.wire.messages.list_groups import ListedGroup, ListGroupsRequest, L
 CLASSIC = "classic"
 CONSUMER = "consumer"
 """The protocol of groups that share partitions of topics, and the kind of KIP-848's groups."""
+KINDS = (CLASSIC, CONSUMER, "share", "streams")
+STATES = (
+    "Empty",
+    "Stable",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
+"""Of groups of all kinds, as brokers name them."""
 
 _VERSION = Layout(">h")
 # Of LeaveGroup: the first that names several members, by instance or member id (KIP-345).

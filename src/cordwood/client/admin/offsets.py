@@ -84,11 +84,12 @@ async def alter_group_offsets(
 
     async def ask(broker: BrokerConnection) -> Results:
         response = await broker.ask(request, at_most=_LAST_WITH_NAMES)
-        return _results(
+        results = _results(
             (TopicPartition(topic.name, told.partition_index), told.error_code)
             for topic in response.topics
             for told in topic.partitions
         )
+        return {partition: _of_active_group(group_id, error) for partition, error in results.items()}
 
     return await ask_coordinator(client, CoordinatorKind.GROUP, group_id, ask)
 
@@ -152,6 +153,15 @@ def _results(told: Iterable[tuple[TopicPartition, int]]) -> Results:
             raise error
         results[partition] = error
     return results
+
+
+def _of_active_group(group_id: str, error: BrokerError | None) -> BrokerError | None:
+    """Who commits without being a member is unknown to a group that has some."""
+    if error is None or error.code != ErrorCode.UNKNOWN_MEMBER_ID:
+        return error
+    refused = BrokerError(error.code, f"group {group_id} has members, who alone may commit", error.subject)
+    refused.what_to_do = "stop its members first"
+    return refused
 
 
 _ABOUT_THE_COORDINATOR = frozenset(

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cordwood.client.admin.results import failure
+from cordwood.client.arguments import ConfigValue, config_text, name_of, number_of, numbers_of
 from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
@@ -32,7 +33,8 @@ class NewTopic:
     name: str
     partitions: int = CLUSTER_DEFAULT
     replication_factor: int = CLUSTER_DEFAULT
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, ConfigValue] = field(default_factory=dict)
+    """Numbers and bools are given as their texts."""
     replicas: Sequence[Sequence[int]] = ()
     """For each partition its brokers, the preferred leader first; partitions and replication factor then follow."""
 
@@ -145,14 +147,22 @@ async def create_partitions(
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
     return CreatableTopic(
-        name=topic.name,
-        num_partitions=CLUSTER_DEFAULT if topic.replicas else topic.partitions,
-        replication_factor=CLUSTER_DEFAULT if topic.replicas else topic.replication_factor,
+        name=name_of(topic.name, "the name of a topic"),
+        num_partitions=CLUSTER_DEFAULT
+        if topic.replicas
+        else number_of(topic.partitions, f"partitions of topic {topic.name}"),
+        replication_factor=CLUSTER_DEFAULT
+        if topic.replicas
+        else number_of(topic.replication_factor, f"replication_factor of topic {topic.name}"),
         assignments=[
-            CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            CreatableReplicaAssignment(
+                partition_index=index, broker_ids=numbers_of(brokers, f"replicas of topic {topic.name}")
+            )
             for index, brokers in enumerate(topic.replicas)
         ],
-        configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+        configs=[
+            CreatableTopicConfig(name=name, value=config_text(name, value)) for name, value in topic.configs.items()
+        ],
     )
 
 
@@ -168,5 +178,8 @@ def _deletable(topic: str | Uuid) -> DeleteTopicState:
 def _growing(name: str, grown: int | NewPartitions) -> CreatePartitionsTopic:
     if isinstance(grown, int):
         grown = NewPartitions(grown)
-    assignments = [CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in grown.replicas]
+    assignments = [
+        CreatePartitionsAssignment(broker_ids=numbers_of(brokers, f"replicas of topic {name}"))
+        for brokers in grown.replicas
+    ]
     return CreatePartitionsTopic(name=name, count=grown.count, assignments=assignments or None)

@@ -30,6 +30,18 @@ from cordwood.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""Of transactions, as brokers name them."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:

@@ -28,6 +28,7 @@ from cordwood.client.admin.transactions import (
     TransactionDescription,
     TransactionListing,
 )
+from cordwood.client.arguments import CommittedOffset, ConfigValue, Time
 from cordwood.client.blocking.facade import Facade
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.configuration import read_settings
@@ -82,9 +83,10 @@ class Admin(Facade):
         return self._run(self._core.list_topics(internal=internal))
 
     def describe_topics(
-        self, names: Collection[str], *, partitions_per_page: int = 2000
+        self, names: Collection[str] | None = None, *, partitions_per_page: int = 2000
     ) -> dict[str, TopicDescription]:
-        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+)."""
+        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+); all that
+        `list_topics` has, without `names`."""
         return self._run(self._core.describe_topics(names, partitions_per_page=partitions_per_page))
 
     def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
@@ -104,7 +106,7 @@ class Admin(Facade):
         self._run(self._core.until_topics_gone(names))
 
     def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
         """The offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is none."""
         return self._run(self._core.list_offsets(wanted, read_committed=read_committed))
@@ -154,7 +156,7 @@ class Admin(Facade):
         self._run(self._core.incremental_alter_configs(changes, validate_only=validate_only))
 
     def alter_configs(
-        self, replacements: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+        self, replacements: Mapping[ConfigResource, Mapping[str, ConfigValue | None]], *, validate_only: bool = False
     ) -> None:
         """Puts these in the place of all that was set: what is not named goes back to its default."""
         self._run(self._core.alter_configs(replacements, validate_only=validate_only))
@@ -244,10 +246,8 @@ class Admin(Facade):
         """All that each group has committed; with `require_stable`, once no transaction is committing more."""
         return self._run(self._core.list_consumer_group_offsets(group_ids, require_stable=require_stable))
 
-    def alter_consumer_group_offsets(
-        self, group_id: str, committed: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None:
-        """Commits for a group without members, which need not exist before."""
+    def alter_consumer_group_offsets(self, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Commits for a group without members, which need not exist before; a number is an offset, too."""
         self._run(self._core.alter_consumer_group_offsets(group_id, committed))
 
     def delete_consumer_group_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> None:

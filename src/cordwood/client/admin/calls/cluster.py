@@ -7,6 +7,7 @@ from cordwood.client.admin.calls.connected import Connected
 from cordwood.client.admin.cluster import ClusterDescription, FeatureLevels, FeatureUpdate, Quorum
 from cordwood.client.admin.log_dirs import LogDir, ReplicaLogDirs, TopicPartitionReplica
 from cordwood.client.admin.results import values
+from cordwood.client.arguments import by_name, mapping_of, number_of, numbers_of, partitions_of, values_of
 from cordwood.client.cluster import TopicPartition
 
 
@@ -25,8 +26,10 @@ class ClusterCalls(Connected):
 
     async def update_features(self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False) -> None:
         """Raises or lowers the levels of features; all of them or none."""
+        wanted = by_name(updates, "updates", "a FeatureUpdate")
+        values_of(list(wanted.values()), FeatureUpdate, "updates")
         client = await self._connected()
-        values(await cluster.update_features(client, updates, validate_only=validate_only))
+        values(await cluster.update_features(client, wanted, validate_only=validate_only))
 
     async def describe_metadata_quorum(self) -> Quorum:
         """Who votes in the metadata quorum, who leads it, and how far each is (KRaft)."""
@@ -34,20 +37,25 @@ class ClusterCalls(Connected):
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Forgets a broker that is gone for good (KRaft)."""
-        await cluster.unregister_broker(await self._connected(), broker_id)
+        await cluster.unregister_broker(await self._connected(), number_of(broker_id, "broker_id"))
 
     async def describe_log_dirs(
         self, brokers: Collection[int] | None = None, partitions: Collection[TopicPartition] | None = None
     ) -> dict[int, dict[str, LogDir]]:
         """Log directories by broker and path, with their replicas; of all brokers or these."""
-        return values(await log_dirs.describe_log_dirs(await self._connected(), brokers, partitions))
+        broker_ids = None if brokers is None else numbers_of(brokers, "brokers")
+        chosen = None if partitions is None else partitions_of(partitions)
+        return values(await log_dirs.describe_log_dirs(await self._connected(), broker_ids, chosen))
 
     async def describe_replica_log_dirs(
         self, replicas: Collection[TopicPartitionReplica]
     ) -> dict[TopicPartitionReplica, ReplicaLogDirs]:
         """In which directory each replica lies, and into which it moves."""
-        return values(await log_dirs.describe_replica_log_dirs(await self._connected(), replicas))
+        chosen = values_of(replicas, TopicPartitionReplica, "replicas")
+        return values(await log_dirs.describe_replica_log_dirs(await self._connected(), chosen))
 
     async def alter_replica_log_dirs(self, targets: Mapping[TopicPartitionReplica, str]) -> None:
         """Begins to move replicas into other directories of their brokers."""
+        mapping_of(targets, "targets", "TopicPartitionReplica with the path of a directory")
+        values_of(list(targets), TopicPartitionReplica, "targets")
         values(await log_dirs.alter_replica_log_dirs(await self._connected(), targets))

@@ -1,11 +1,15 @@
 """Configurations."""
 
 from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from cordwood.client.admin import configs
 from cordwood.client.admin.calls.connected import Connected
 from cordwood.client.admin.configs import ConfigChange, ConfigEntry, ConfigResource, ConfigResourceType
 from cordwood.client.admin.results import values
+from cordwood.client.arguments import ConfigValue, by_name, mapping_of, names_of, values_of
+
+V = TypeVar("V")
 
 
 class ConfigCalls(Connected):
@@ -17,23 +21,39 @@ class ConfigCalls(Connected):
         documentation: bool = False,
     ) -> dict[ConfigResource, list[ConfigEntry]]:
         """Entries of each resource, sorted: all, or those of `names`."""
+        chosen = values_of(resources, ConfigResource, "resources")
+        keys = None if names is None else names_of(names, "names")
         client = await self._connected()
-        return values(await configs.describe_configs(client, resources, names, documentation=documentation))
+        return values(await configs.describe_configs(client, chosen, keys, documentation=documentation))
 
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Collection[ConfigChange]], *, validate_only: bool = False
     ) -> None:
         """Changes single entries; all of a resource's changes or none."""
+        checked = {
+            resource: values_of(each, ConfigChange, f"changes of {resource}")
+            for resource, each in _by_resource(changes, "changes").items()
+        }
         client = await self._connected()
-        values(await configs.incremental_alter_configs(client, changes, validate_only=validate_only))
+        values(await configs.incremental_alter_configs(client, checked, validate_only=validate_only))
 
     async def alter_configs(
-        self, replacements: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+        self, replacements: Mapping[ConfigResource, Mapping[str, ConfigValue | None]], *, validate_only: bool = False
     ) -> None:
         """Puts these in the place of all that was set: what is not named goes back to its default."""
+        checked = {
+            resource: by_name(each, f"the configuration of {resource}", "values")
+            for resource, each in _by_resource(replacements, "replacements").items()
+        }
         client = await self._connected()
-        values(await configs.alter_configs(client, replacements, validate_only=validate_only))
+        values(await configs.alter_configs(client, checked, validate_only=validate_only))
 
     async def list_config_resources(self, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
         """What has a configuration, of these types or of all (Kafka 4.1+; before, client metrics alone)."""
-        return await configs.list_config_resources(await self._connected(), types)
+        chosen = values_of(types, ConfigResourceType, "types")
+        return await configs.list_config_resources(await self._connected(), chosen)
+
+
+def _by_resource(given: Mapping[ConfigResource, V], what: str) -> Mapping[ConfigResource, V]:
+    values_of(list(mapping_of(given, what, "ConfigResource")), ConfigResource, what)
+    return given

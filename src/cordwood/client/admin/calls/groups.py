@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 
 from cordwood.client.admin import groups, offsets
 from cordwood.client.admin.calls.connected import Connected
-from cordwood.client.admin.groups import CONSUMER, GroupDescription, GroupListing
+from cordwood.client.admin.groups import CONSUMER, KINDS, STATES, GroupDescription, GroupListing
 from cordwood.client.admin.results import values
+from cordwood.client.arguments import CommittedOffset, choices_of, name_of, names_of, offsets_of, partitions_of
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.offset_types import OffsetAndMetadata
 
@@ -13,7 +14,8 @@ from cordwood.client.offset_types import OffsetAndMetadata
 class GroupCalls(Connected):
     async def list_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
         """All groups of all kinds, by id; only those of a state or type, if some are given."""
-        return await groups.list_groups(await self._connected(), states=states, kinds=types)
+        chosen_states, kinds = choices_of(states, STATES, "states"), choices_of(types, KINDS, "types")
+        return await groups.list_groups(await self._connected(), states=chosen_states, kinds=kinds)
 
     async def list_consumer_groups(
         self, *, states: Collection[str] = (), types: Collection[str] = ()
@@ -24,11 +26,11 @@ class GroupCalls(Connected):
 
     async def describe_consumer_groups(self, group_ids: Collection[str]) -> dict[str, GroupDescription]:
         """Groups of the classic and of the consumer protocol, with their members and what these are assigned."""
-        return values(await groups.describe_groups(await self._connected(), group_ids))
+        return values(await groups.describe_groups(await self._connected(), names_of(group_ids, "groups")))
 
     async def delete_consumer_groups(self, group_ids: Collection[str]) -> None:
         """Deletes groups without members, with their offsets."""
-        values(await groups.delete_groups(await self._connected(), group_ids))
+        values(await groups.delete_groups(await self._connected(), names_of(group_ids, "groups")))
 
     async def remove_members_from_consumer_group(
         self,
@@ -39,6 +41,8 @@ class GroupCalls(Connected):
         reason: str | None = None,
     ) -> None:
         """Takes members out of a group: static ones by instance id, others by member id; all if none is named."""
+        name_of(group_id, "group_id")
+        instance_ids, member_ids = names_of(instance_ids, "instance_ids"), names_of(member_ids, "member_ids")
         client = await self._connected()
         if not instance_ids and not member_ids:
             group = (await self.describe_consumer_groups([group_id]))[group_id]
@@ -56,15 +60,18 @@ class GroupCalls(Connected):
         self, group_ids: Collection[str], *, require_stable: bool = False
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         """All that each group has committed; with `require_stable`, once no transaction is committing more."""
+        chosen = names_of(group_ids, "groups")
         client = await self._connected()
-        return values(await offsets.list_group_offsets(client, group_ids, require_stable=require_stable))
+        return values(await offsets.list_group_offsets(client, chosen, require_stable=require_stable))
 
     async def alter_consumer_group_offsets(
-        self, group_id: str, committed: Mapping[TopicPartition, OffsetAndMetadata]
+        self, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
-        """Commits for a group without members, which need not exist before."""
-        values(await offsets.alter_group_offsets(await self._connected(), group_id, committed))
+        """Commits for a group without members, which need not exist before; a number is an offset, too."""
+        name_of(group_id, "group_id")
+        values(await offsets.alter_group_offsets(await self._connected(), group_id, offsets_of(committed)))
 
     async def delete_consumer_group_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
         """Deletes what a group has committed for partitions of topics that its members do not read."""
-        values(await offsets.delete_group_offsets(await self._connected(), group_id, partitions))
+        name_of(group_id, "group_id")
+        values(await offsets.delete_group_offsets(await self._connected(), group_id, partitions_of(partitions)))

@@ -10,6 +10,7 @@ from cordwood.client.admin.quotas import QuotaEntity, QuotaName
 from cordwood.client.admin.results import values
 from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
 from cordwood.client.admin.tokens import DelegationToken
+from cordwood.client.arguments import by_name, mapping_of, names_of, values_of
 
 
 class SecurityCalls(Connected):
@@ -19,11 +20,13 @@ class SecurityCalls(Connected):
 
     async def create_acls(self, acls: Sequence[Acl]) -> None:
         """Adds ACLs; one that is there stays."""
-        values(await acl_functions.create_acls(await self._connected(), acls))
+        values(await acl_functions.create_acls(await self._connected(), values_of(acls, Acl, "acls")))
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl]]:
         """Deletes what matches, and tells it."""
-        return values(await acl_functions.delete_acls(await self._connected(), filters))
+        return values(
+            await acl_functions.delete_acls(await self._connected(), values_of(filters, AclFilter, "filters"))
+        )
 
     async def describe_client_quotas(
         self, components: Mapping[str, str | QuotaName] | None = None, *, strict: bool = False
@@ -35,24 +38,33 @@ class SecurityCalls(Connected):
         self, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> None:
         """Sets quotas such as "producer_byte_rate"; None removes one."""
+        mapping_of(changes, "changes", "QuotaEntity with quotas by their names")
+        values_of(list(changes), QuotaEntity, "changes")
+        for entity, each in changes.items():
+            by_name(each, f"the quotas of {entity}", "a number")
         values(await quotas.alter_client_quotas(await self._connected(), changes, validate_only=validate_only))
 
     async def describe_user_scram_credentials(
         self, users: Collection[str] | None = None
     ) -> dict[str, list[ScramCredential]]:
         """Which mechanisms users have credentials for; of all users or of these."""
-        return values(await scram.describe_user_scram_credentials(await self._connected(), users))
+        chosen = None if users is None else names_of(users, "users")
+        return values(await scram.describe_user_scram_credentials(await self._connected(), chosen))
 
     async def alter_user_scram_credentials(self, changes: Sequence[ScramUpsertion | ScramDeletion]) -> None:
         """Sets and deletes credentials; passwords are salted and hashed here, and never sent."""
-        values(await scram.alter_user_scram_credentials(await self._connected(), changes, self._random))
+        checked = values_of(changes, (ScramUpsertion, ScramDeletion), "changes")
+        values(await scram.alter_user_scram_credentials(await self._connected(), checked, self._random))
 
     async def create_delegation_token(
         self, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = -1
     ) -> DelegationToken:
         """A token for `owner` ("User:alice"), or for the caller; -1 is the longest that brokers allow."""
         return await tokens.create_delegation_token(
-            await self._connected(), owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms
+            await self._connected(),
+            owner=owner,
+            renewers=names_of(renewers, "renewers"),
+            max_lifetime_ms=max_lifetime_ms,
         )
 
     async def renew_delegation_token(self, hmac: bytes, *, period_ms: int = -1) -> int:
@@ -65,4 +77,5 @@ class SecurityCalls(Connected):
 
     async def describe_delegation_tokens(self, owners: Collection[str] | None = None) -> list[DelegationToken]:
         """Tokens that the caller may see, of all owners or of these."""
-        return await tokens.describe_delegation_tokens(await self._connected(), owners)
+        chosen = None if owners is None else names_of(owners, "owners")
+        return await tokens.describe_delegation_tokens(await self._connected(), chosen)

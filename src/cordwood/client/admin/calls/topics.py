@@ -11,6 +11,17 @@ from cordwood.client.admin.partitions import ElectionType, PartitionReassignment
 from cordwood.client.admin.results import values
 from cordwood.client.admin.topic_descriptions import TopicDescription
 from cordwood.client.admin.topics import CreatedTopic, NewPartitions, NewTopic
+from cordwood.client.arguments import (
+    Time,
+    by_name,
+    by_partition,
+    names_of,
+    number_of,
+    numbers_of,
+    partitions_of,
+    spec_of,
+    values_of,
+)
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import BrokerError
 from cordwood.client.offsets import ListedOffset, asking_for_offsets
@@ -23,11 +34,13 @@ class TopicCalls(Connected):
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, CreatedTopic]:
         """Creates topics; they may have no leaders yet, see `until_topics_led`."""
-        return values(await topic_functions.create_topics(await self._connected(), topics, validate_only=validate_only))
+        new = values_of(topics, NewTopic, "topics")
+        return values(await topic_functions.create_topics(await self._connected(), new, validate_only=validate_only))
 
     async def delete_topics(self, topics: Sequence[str | Uuid]) -> None:
         """Deletes topics, by name or id, with all their records."""
-        values(await topic_functions.delete_topics(await self._connected(), topics))
+        chosen = values_of(topics, (str, Uuid), "topics")
+        values(await topic_functions.delete_topics(await self._connected(), chosen))
 
     async def list_topics(self, *, internal: bool = False) -> dict[str, Topic]:
         """All topics by name; with `internal`, also the brokers' own."""
@@ -35,41 +48,57 @@ class TopicCalls(Connected):
         return {name: topic for name, topic in topics.items() if internal or not topic.is_internal}
 
     async def describe_topics(
-        self, names: Collection[str], *, partitions_per_page: int = 2_000
+        self, names: Collection[str] | None = None, *, partitions_per_page: int = 2_000
     ) -> dict[str, TopicDescription]:
-        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+)."""
-        client = await self._connected()
-        return values(await topic_descriptions.describe_topics(client, names, partitions_per_page=partitions_per_page))
+        """Topics with their partitions, asked for page by page where brokers have pages (Kafka 3.8+); all that
+        `list_topics` has, without `names`."""
+        chosen = names_of(names, "topics") if names is not None else list(await self.list_topics())
+        described = await topic_descriptions.describe_topics(
+            await self._connected(), chosen, partitions_per_page=partitions_per_page
+        )
+        if names is None:
+            # Deleted between the two questions.
+            described = {name: told for name, told in described.items() if not _is_unknown(told)}
+        return values(described)
 
     async def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
         """As `describe_topics`, for who knows their ids."""
-        return values(await topic_descriptions.describe_topics_by_id(await self._connected(), ids))
+        chosen = values_of(ids, Uuid, "ids")
+        return values(await topic_descriptions.describe_topics_by_id(await self._connected(), chosen))
 
     async def create_partitions(
         self, topics: Mapping[str, int | NewPartitions], *, validate_only: bool = False
     ) -> None:
         """Grows each topic to so many partitions in all."""
+        wanted = {
+            name: grown if isinstance(grown, NewPartitions) else number_of(grown, f"the number of partitions of {name}")
+            for name, grown in by_name(topics, "topics", "numbers of partitions").items()
+        }
         client = await self._connected()
-        values(await topic_functions.create_partitions(client, topics, validate_only=validate_only))
+        values(await topic_functions.create_partitions(client, wanted, validate_only=validate_only))
 
     async def until_topics_led(self, names: Collection[str], partitions: int = 0) -> None:
         """Waits until every partition of these topics has a leader, and there are at least so many partitions."""
-        await topic_functions.until_led(await self._connected(), names, partitions)
+        await topic_functions.until_led(await self._connected(), names_of(names, "topics"), partitions)
 
     async def until_topics_gone(self, names: Collection[str]) -> None:
         """Waits until brokers have heard that these topics are deleted."""
-        await topic_functions.until_gone(await self._connected(), names)
+        await topic_functions.until_gone(await self._connected(), names_of(names, "topics"))
 
     async def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
         """The offset of an `OffsetSpec`, or of the first record at or after a time in ms; -1 if there is none."""
+        specs = by_partition(wanted, spec_of, "offsets to list", "an OffsetSpec or a time")
         client = await self._connected()
-        return values(await ask_each_leader(client, wanted, asking_for_offsets(client, read_committed=read_committed)))
+        return values(await ask_each_leader(client, specs, asking_for_offsets(client, read_committed=read_committed)))
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes what stands before these offsets (-1: all), and tells where each partition then begins."""
-        return values(await partition_functions.delete_records(await self._connected(), before))
+        offsets = by_partition(
+            before, lambda partition, offset: number_of(offset, f"the offset of {partition}"), "offsets", "an offset"
+        )
+        return values(await partition_functions.delete_records(await self._connected(), offsets))
 
     async def elect_leaders(
         self,
@@ -78,7 +107,8 @@ class TopicCalls(Connected):
         election: ElectionType = ElectionType.PREFERRED,
     ) -> list[TopicPartition]:
         """Elects leaders, of all partitions without `partitions`, and tells for which one was needed."""
-        outcomes = await partition_functions.elect_leaders(await self._connected(), election, partitions)
+        chosen = None if partitions is None else partitions_of(partitions)
+        outcomes = await partition_functions.elect_leaders(await self._connected(), election, chosen)
         elected = [partition for partition, outcome in outcomes.items() if outcome is None]
         # The leader is who it should be: that is what was wanted.
         values({partition: outcome for partition, outcome in outcomes.items() if not _is_not_needed(outcome)})
@@ -91,10 +121,11 @@ class TopicCalls(Connected):
         allow_replication_factor_change: bool = True,
     ) -> None:
         """Begins to move partitions to these brokers; None calls off what is under way."""
+        brokers = by_partition(targets, _brokers, "targets", "a list of brokers")
         client = await self._connected()
         values(
             await partition_functions.alter_partition_reassignments(
-                client, targets, allow_replication_factor_change=allow_replication_factor_change
+                client, brokers, allow_replication_factor_change=allow_replication_factor_change
             )
         )
 
@@ -102,8 +133,17 @@ class TopicCalls(Connected):
         self, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
         """Moves that are under way, of all partitions or of these."""
-        return await partition_functions.list_partition_reassignments(await self._connected(), partitions)
+        chosen = None if partitions is None else partitions_of(partitions)
+        return await partition_functions.list_partition_reassignments(await self._connected(), chosen)
 
 
 def _is_not_needed(outcome: BrokerError | None) -> bool:
     return outcome is not None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED
+
+
+def _is_unknown(told: TopicDescription | BrokerError) -> bool:
+    return isinstance(told, BrokerError) and told.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _brokers(partition: TopicPartition, given: Sequence[int] | None) -> list[int] | None:
+    return None if given is None else numbers_of(given, f"the brokers of {partition}")

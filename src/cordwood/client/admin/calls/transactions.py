@@ -6,12 +6,14 @@ from cordwood.client.admin import transactions
 from cordwood.client.admin.calls.connected import Connected
 from cordwood.client.admin.results import values
 from cordwood.client.admin.transactions import (
+    STATES,
     ActiveProducer,
     FencingProducer,
     OpenTransaction,
     TransactionDescription,
     TransactionListing,
 )
+from cordwood.client.arguments import choices_of, names_of, numbers_of, partitions_of, values_of
 from cordwood.client.cluster import TopicPartition
 
 
@@ -24,29 +26,32 @@ class TransactionCalls(Connected):
         running_ms: int | None = None,
     ) -> list[TransactionListing]:
         """Transactional ids of all coordinators; only those open for longer than `running_ms` (Kafka 3.8+)."""
+        chosen, producers = choices_of(states, STATES, "states"), numbers_of(producer_ids, "producer_ids")
         return await transactions.list_transactions(
-            await self._connected(), states=states, producer_ids=producer_ids, running_ms=running_ms
+            await self._connected(), states=chosen, producer_ids=producers, running_ms=running_ms
         )
 
     async def describe_transactions(self, transactional_ids: Collection[str]) -> dict[str, TransactionDescription]:
         """State, producer, timeout and partitions of each."""
-        return values(await transactions.describe_transactions(await self._connected(), transactional_ids))
+        chosen = names_of(transactional_ids, "transactional_ids")
+        return values(await transactions.describe_transactions(await self._connected(), chosen))
 
     async def describe_producers(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, list[ActiveProducer]]:
         """The producers that each partition remembers."""
-        return values(await transactions.describe_producers(await self._connected(), partitions))
+        return values(await transactions.describe_producers(await self._connected(), partitions_of(partitions)))
 
     async def list_open_transactions(self, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
         """What these partitions hold open."""
-        return await transactions.list_open(await self._connected(), partitions)
+        return await transactions.list_open(await self._connected(), partitions_of(partitions))
 
     async def find_transaction_owners(
         self, opened: Collection[OpenTransaction]
     ) -> dict[OpenTransaction, TransactionDescription | None]:
         """What a coordinator knows each as; None of one that hangs, for nobody is going to end it (KIP-664)."""
-        return await transactions.find_owners(await self._connected(), opened)
+        chosen = values_of(opened, OpenTransaction, "opened")
+        return await transactions.find_owners(await self._connected(), chosen)
 
     async def abort_transaction(self, hanging: OpenTransaction) -> None:
         """Writes an abort marker into one partition, past any coordinator: for a transaction that hangs."""
@@ -56,5 +61,5 @@ class TransactionCalls(Connected):
         self, transactional_ids: Collection[str], *, transaction_timeout_ms: int = 60_000
     ) -> dict[str, FencingProducer]:
         """Takes transactional ids over: their open transactions are aborted, their producers can go on no more."""
-        timeouts_ms = dict.fromkeys(transactional_ids, transaction_timeout_ms)
+        timeouts_ms = dict.fromkeys(names_of(transactional_ids, "transactional_ids"), transaction_timeout_ms)
         return values(await transactions.fence_producers(await self._connected(), timeouts_ms))

@@ -1,0 +1,230 @@
+"""What applications give to calls, made what the client works with. `BadSetting` says what was given, what would do.
+
+A text is a collection of its letters to Python: who gives one where several belong would be taken at the letters.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from operator import index
+from typing import Any, TypeVar
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.errors import BadSetting
+from cordwood.client.offset_types import OffsetAndMetadata
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+ConfigValue = str | int | float | bool
+"""What may stand for a value of a configuration, which is a text to brokers."""
+CommittedOffset = OffsetAndMetadata | int | tuple[int, str]
+Time = int | datetime
+"""Milliseconds since 1970 (UTC), or a datetime with a time zone."""
+
+_A_PARTITION = 'a TopicPartition("topic", 0)'
+_TEXTS = (str, bytes, bytearray)
+_LAST_OFFSET = (1 << 63) - 1
+_LAST_PARTITION = (1 << 31) - 1
+
+
+# ---- several of them
+
+
+def names_of(given: Iterable[str], what: str) -> list[str]:
+    """Each once; `what` is their plural: "topics"."""
+    names = list(dict.fromkeys(_each(given, what, 'names: ["a", "b"]')))
+    for name in names:
+        name_of(name, f"one of {what}")
+    return names
+
+
+def name_of(given: str, what: str) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise BadSetting(f"{what}: {given!r} is no name; expected a text")
+    return given
+
+
+def values_of(given: Iterable[V], kind: type[V] | tuple[type[V], ...], what: str) -> list[V]:
+    """All of that class."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    expected = " or ".join(each.__name__ for each in kinds)
+    values = list(_each(given, what, expected))
+    for value in values:
+        if not isinstance(value, kinds) or (bool not in kinds and isinstance(value, bool)):
+            raise BadSetting(f"one of {what} is {value!r}; expected {expected}")
+    return values
+
+
+def choices_of(given: Iterable[str], known: Collection[str], what: str) -> list[str]:
+    """In the spelling of those that are known; that of the letters does not count."""
+    spelled = {name.lower(): name for name in known}
+    chosen = names_of(given, what)
+    for name in chosen:
+        if name.lower() not in spelled:
+            raise BadSetting(f"{name!r} is none of {what}; there are {', '.join(known)}")
+    return [spelled[name.lower()] for name in chosen]
+
+
+def numbers_of(given: Iterable[int], what: str) -> list[int]:
+    return [number_of(value, f"one of {what}") for value in _each(given, what, "whole numbers")]
+
+
+def number_of(given: int, what: str) -> int:
+    number = _whole(given)
+    if number is None:
+        raise BadSetting(f"{what} is {given!r}; expected a whole number")
+    return number
+
+
+def mapping_of(given: Mapping[K, V], what: str, expected: str) -> Mapping[K, V]:
+    if not isinstance(given, Mapping):
+        raise BadSetting(f"{what} are {given!r}; expected a dict of {expected}")
+    return given
+
+
+def by_name(given: Mapping[str, V], what: str, expected: str) -> dict[str, V]:
+    return {
+        name_of(name, f"a key of {what}"): value
+        for name, value in mapping_of(given, what, f"names with {expected}").items()
+    }
+
+
+# ---- partitions
+
+
+def partition_of(given: TopicPartition | tuple[str, int]) -> TopicPartition:
+    """A plain tuple is one, too."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise BadSetting(f"{given!r} is no partition; expected {_A_PARTITION}")
+    topic, number = given[0], _whole(given[1])
+    if not isinstance(topic, str) or not topic.strip():
+        raise BadSetting(f"{given!r}: {topic!r} is no name of a topic; expected {_A_PARTITION}")
+    if number is None or not 0 <= number <= _LAST_PARTITION:
+        raise BadSetting(f"{given!r}: {given[1]!r} is no number of a partition; expected {_A_PARTITION}")
+    return TopicPartition(topic, number)
+
+
+def partitions_of(given: Iterable[TopicPartition], what: str = "partitions") -> list[TopicPartition]:
+    if isinstance(given, tuple) and _looks_like_one(given):
+        raise BadSetting(f"{what} is one partition, {given!r}; expected a list: [{_A_PARTITION}]")
+    return [partition_of(partition) for partition in _each(given, what, f"partitions: [{_A_PARTITION}]")]
+
+
+def partitions_given(given: tuple[Any, ...]) -> list[TopicPartition]:
+    """One by one as arguments, or all of them in one collection; `given` are the arguments."""
+    if len(given) == 1 and isinstance(given[0], Collection) and not _looks_like_one(given[0]):
+        chosen = partitions_of(given[0])
+        if not chosen:
+            # Without an argument it would be all: not what an empty list says.
+            raise BadSetting("an empty list of partitions; name some, or give no argument for all that are assigned")
+        return chosen
+    return [partition_of(partition) for partition in given]
+
+
+def by_partition(
+    given: Mapping[TopicPartition, K], read: Callable[[TopicPartition, K], V], what: str, expected: str
+) -> dict[TopicPartition, V]:
+    read_by: dict[TopicPartition, V] = {}
+    for key, value in mapping_of(given, what, f"{_A_PARTITION} with {expected}").items():
+        partition = partition_of(key)
+        read_by[partition] = read(partition, value)
+    return read_by
+
+
+# ---- offsets and times
+
+
+def offsets_of(given: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, OffsetAndMetadata]:
+    return by_partition(given, offset_of, "offsets", "an offset")
+
+
+def offset_of(partition: TopicPartition, given: CommittedOffset) -> OffsetAndMetadata:
+    """A number, `(number, metadata)`, or whole."""
+    told: Any = given if isinstance(given, tuple) else (given,)
+    if not 1 <= len(told) <= 3:
+        raise BadSetting(f"{partition}: {given!r} is no offset; expected a number or an OffsetAndMetadata")
+    offset, metadata, epoch = (*told, "", None)[:3] if len(told) == 1 else (*told, None)[:3]
+    number = _whole(offset)
+    if number is None or not 0 <= number <= _LAST_OFFSET:
+        raise BadSetting(f"{partition}: {offset!r} is no offset; expected a whole number, 0 or more")
+    if metadata is None:
+        # As brokers say it where there is none.
+        metadata = ""
+    if not isinstance(metadata, str):
+        raise BadSetting(f"{partition}: the metadata of an offset is {metadata!r}; expected a text")
+    if epoch is not None and _whole(epoch) is None:
+        raise BadSetting(f"{partition}: the leader epoch is {epoch!r}; expected a whole number, or None")
+    return OffsetAndMetadata(number, metadata, epoch)
+
+
+def time_of(partition: TopicPartition, given: Time) -> int:
+    """In ms. 0 or more, for what is below stands for something else."""
+    timestamp = spec_of(partition, given)
+    if timestamp < 0:
+        raise BadSetting(f"{partition}: {given!r} is no time; expected milliseconds since 1970")
+    return timestamp
+
+
+def spec_of(partition: TopicPartition, given: Time) -> int:
+    """A time, or what may stand in its place (`OffsetSpec`)."""
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise BadSetting(f"{partition}: {given!r} has no time zone: datetime(..., tzinfo=timezone.utc) has")
+        return round(given.timestamp() * 1000)
+    timestamp = _whole(given)
+    if timestamp is None:
+        raise BadSetting(
+            f"{partition}: {given!r} is no time; expected milliseconds since 1970 as a whole number, such as "
+            "int(time.time() * 1000), or a datetime with a time zone"
+        )
+    return timestamp
+
+
+def timeout_of(given: float | None, what: str = "timeout_ms") -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
+        raise BadSetting(f"{what} is {given!r}; expected milliseconds, 0 or more")
+    return given
+
+
+# ---- configurations
+
+
+def config_text(name: str, given: ConfigValue | None) -> str | None:
+    """As brokers write it."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if not isinstance(given, int | float):
+        raise BadSetting(f"{name}: {given!r} is no value of a configuration; expected a text, a number or a bool")
+    return str(given)
+
+
+# ---- within
+
+
+def _each(given: Iterable[V], what: str, expected: str) -> Iterable[V]:
+    if isinstance(given, _TEXTS):
+        raise BadSetting(f"{what} are one text, {given!r}; expected a list of {expected}")
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise BadSetting(f"{what} are {given!r}; expected a list of {expected}")
+    return given
+
+
+def _looks_like_one(given: object) -> bool:
+    """A partition, rather than several."""
+    return isinstance(given, TopicPartition) or (
+        isinstance(given, tuple) and bool(given) and not isinstance(given[0], tuple)
+    )
+
+
+def _whole(given: object) -> int | None:
+    """Also numbers of other libraries; a bool is none to people."""
+    if isinstance(given, bool):
+        return None
+    try:
+        return index(given)  # type: ignore[arg-type]
+    except TypeError:
+        return None
