@@ -52,7 +52,7 @@ class LibraryConsumer(LibraryClient):
             auto_offset_reset="earliest",
             isolation_level="read_committed" if is_committed else "read_uncommitted",
             fetch_min_bytes=source.choice((1, 1, 10_000)),
-            fetch_max_wait_ms=source.choice((0, 50, 500)),
+            fetch_max_wait_ms=source.choice((50, 500)),
             fetch_max_bytes=source.choice((1, 1_000, 1 << 20)),
             max_partition_fetch_bytes=source.choice((1, 1_000, 1 << 20)),
         )

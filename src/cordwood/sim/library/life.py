@@ -88,8 +88,8 @@ class LibraryClient(Client, ABC):
             "socket_connection_setup_timeout_ms": 1_000,
             "retry_backoff_ms": self.source.choice((10, 100)),
             "retry_backoff_max_ms": 300,
-            "reconnect_backoff_max_ms": 200,
-            "metadata_max_age_ms": self.source.choice((500, 3_000)),
+            "reconnect_backoff_max_ms": 500,
+            "metadata_max_age_ms": self.source.choice((1_000, 5_000)),
         }
 
     async def try_later(self, error: ClientError) -> None:

@@ -119,16 +119,16 @@ class LibraryMember(LibraryClient):
             group_remote_assignor=source.choice(_REMOTE_ASSIGNORS) if self._protocol == "consumer" else None,
             partition_assignment_strategy=_COOPERATIVE if plan.is_cooperative else source.choice(_EAGER),
             session_timeout_ms=session_ms,
-            heartbeat_interval_ms=session_ms // source.choice((3, 5, 8)),
+            heartbeat_interval_ms=session_ms // source.choice((3, 5)),
             max_poll_interval_ms=int(plan.rebalance_timeout_s * 1000),
             enable_auto_commit=self._commits and source.random() < _AUTO_COMMIT,
-            auto_commit_interval_ms=source.choice((50, 500)),
+            auto_commit_interval_ms=source.choice((100, 500)),
             auto_offset_reset="earliest",
             isolation_level=source.choice(("read_uncommitted", "read_committed"))
             if self._commits
             else "read_committed",
             max_poll_records=source.choice((1, 5, 500)),
-            fetch_max_wait_ms=source.choice((10, 200)),
+            fetch_max_wait_ms=source.choice((100, 500)),
             max_partition_fetch_bytes=source.choice((1_000, 1 << 20)),
         )
 

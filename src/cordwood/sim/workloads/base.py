@@ -11,7 +11,7 @@ from cordwood.sim.history import History, Promise
 from cordwood.sim.library.consumer import LibraryConsumer
 
 # How many of the clients are the project's own library, and not such as ask by hand.
-LIBRARY = 0.5
+LIBRARY = 0.35
 _SOME_FLUSHES = 0.2
 
 
