@@ -33,6 +33,29 @@ def test_what_was_read_is_committed_and_the_next_goes_on_there(cordwood: Cordwoo
     asyncio.run(main())
 
 
+def test_a_commit_between_two_batches_is_of_those_that_were_given(cordwood: Cordwood) -> None:
+    """And not of other partitions' that arrived with them."""
+    topic = cordwood.topic(partitions=3)
+    for index in range(3):
+        produce(cordwood.bootstrap, topic, numbers(0, 5), partition=index)
+
+    async def main() -> None:
+        async with consumer(cordwood.bootstrap, group_id=topic, enable_auto_commit=False) as source:
+            source.assign([TopicPartition(topic, index) for index in range(3)])
+            given = dict.fromkeys(source.assignment(), 0)
+            async for partition, records in source.batches(max_records=100):
+                given[partition] += len(records)
+                await source.commit()
+                committed = await source.committed()
+                assert {place: at.offset for place, at in committed.items() if at is not None and at.offset} == {
+                    place: count for place, count in given.items() if count
+                }
+                if sum(given.values()) == 15:
+                    break
+
+    asyncio.run(main())
+
+
 def test_a_commit_of_ones_own_offsets_keeps_its_metadata(cordwood: Cordwood) -> None:
     topic = cordwood.topic()
     partition = TopicPartition(topic, 0)

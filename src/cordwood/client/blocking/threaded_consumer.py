@@ -13,7 +13,6 @@ from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import BadSetting
 from cordwood.runtime.network import Network
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.record import ConsumerRecord
@@ -41,12 +40,6 @@ class ThreadedCore(Consumer):
         core = cls(topics, settings, SocketNetwork(), portal)
         await core.start()
         return core
-
-    def most(self, max_records: int | None) -> int:
-        most = self.settings.max_poll_records if max_records is None else max_records
-        if most <= 0:
-            raise BadSetting(f"max_records is {most}; expected 1 or more")
-        return most
 
     # ---- on the loop's thread
 

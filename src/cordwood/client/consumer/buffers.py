@@ -54,14 +54,16 @@ class Buffers:
 
     # ---- what the application takes
 
-    def take(self, partitions: Collection[TopicPartition], most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """At most so many records of these partitions, or of all; the application has had them then.
+    def take(
+        self, partitions: Collection[TopicPartition], most: int, *, of_one: bool = False
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """At most so many records of these partitions, or of all, or of one of them; the application has had them then.
 
         Raises what is wrong with the next record, if there are none before it.
         """
         taken: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition, state in self._readable(partitions):
-            if most <= 0:
+            if most <= 0 or (of_one and taken):
                 break
             try:
                 records = self._take_of(partition, state, most)

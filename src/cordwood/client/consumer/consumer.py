@@ -196,14 +196,29 @@ class Consumer:
         self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
     ) -> Records:
         """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
-        most = self.settings.max_poll_records if max_records is None else max_records
-        if most <= 0:
-            raise BadSetting(f"max_records is {most}; expected 1 or more")
+        return await self._take(partitions, timeout_ms, max_records)
+
+    async def _take(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout_ms: float | None,
+        max_records: int | None,
+        *,
+        of_one: bool = False,
+    ) -> Records:
+        most = self.most(max_records)
         self._check_assigned(partitions)
         running = self._ready()
         running.reader.wait_for(partitions)
-        records = await self._next(lambda: running.reader.buffers.take(partitions, most), timeout_ms)
-        return await self._shown(records)
+        buffers = running.reader.buffers
+        return await self._shown(await self._next(lambda: buffers.take(partitions, most, of_one=of_one), timeout_ms))
+
+    def most(self, max_records: int | None) -> int:
+        """How many records at once."""
+        most = self.settings.max_poll_records if max_records is None else max_records
+        if most <= 0:
+            raise BadSetting(f"max_records is {most}; expected 1 or more")
+        return most
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """The next record; waits for it."""
@@ -287,7 +302,8 @@ class Consumer:
     ) -> AsyncGenerator[tuple[TopicPartition, list[ConsumerRecord]], None]:
         """Batch by batch, each of one partition. While one is worked on, the position is behind all of it."""
         while True:
-            records = await self.getmany(*partitions, timeout_ms=None, max_records=max_records)
+            # Of one only: a commit between two batches is not to be of what comes with the second.
+            records = await self._take(partitions, None, max_records, of_one=True)
             for batch in records.items():
                 yield batch
 
