@@ -94,3 +94,11 @@ def test_a_group_of_the_new_protocol_is_refused_with_the_reason(broker: OlderBro
         pytest.raises(UnsupportedByBroker, match="ConsumerGroupHeartbeat"),
     ):
         consumer.getone()
+
+
+def test_a_broker_that_does_not_know_topics_by_their_ids_is_not_asked_by_them() -> None:
+    """Kafka 2.8 has the field in Metadata 10 and 11, and refuses it."""
+    with older_broker(KAFKA_2_8) as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
+        created = admin.create_topics([NewTopic("orders", partitions=1)])["orders"]
+        with pytest.raises(UnsupportedByBroker, match="Metadata in versions 0-11, and 12"):
+            admin.describe_topics_by_id([created.id])

@@ -22,9 +22,10 @@ from cordwood.wire.messages.metadata import (
 )
 from cordwood.wire.primitives import Uuid, uuid_text
 
-# Of Metadata: the first that does not create what is asked for, and the first that knows ids.
+# Of Metadata: the first that does not create what is asked for, and the first whose brokers know topics by their ids:
+# 10 and 11 (Kafka 2.8 and 3.0) have the field, and refuse it.
 _WITHOUT_CREATION = 4
-_BY_ID = 10
+_BY_ID = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ async def describe_topics(
 
 
 async def describe_topics_by_id(client: Client, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription | BrokerError]:
-    """UNKNOWN_TOPIC_ID for one that is not there (Kafka 2.8+)."""
+    """UNKNOWN_TOPIC_ID for one that is not there. `UnsupportedByBroker` where Metadata has no version 12."""
     if not ids:
         return {}
 
