@@ -1,6 +1,7 @@
 """Many records in one call, on a node or Kafka: each arrives once, where it belongs, within the producer's memory."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -84,7 +85,7 @@ def test_no_rows_are_delivered_at_once(node: AnyCluster, producer: Producer) -> 
 
 
 def test_what_is_no_table_is_refused(node: AnyCluster, producer: Producer) -> None:
-    with pytest.raises(BadSetting, match="expected a RecordBatch or a Table of pyarrow, not dict"):
+    with pytest.raises(BadSetting, match="expected a RecordBatch, a Table or a RecordBatchReader"):
         producer.send_arrow({"value": [b"x"]}, node.topic())
 
 
@@ -190,10 +191,18 @@ def test_batches_that_the_topic_does_not_take_are_split(node: AnyCluster, produc
         ({"value": "valeu"}, "there is no column valeu; there are customer, value, shard, at"),
         ({"partition": 7}, "has no partition 7; it has 0 to 1"),
         ({"partition": "shard"}, "row 2 has partition 2 where there are 0 to 1"),
-        ({"partition": pa.array([0, None])}, "has nulls"),
-        ({"key": pa.array([b"short"])}, "a column of 1 values for 10 records"),
+        ({"partition": pa.array([0, None] * 5)}, "has nulls"),
+        ({"partition": True}, "partition is of type bool"),
+        ({"key": pa.array([b"short"])}, "key is an array of 1 for 10 rows"),
+        ({"value": pa.array([b"one less"] * 9)}, "value is an array of 9 for 10 rows"),
+        ({"timestamp": pa.array([1] * 9)}, "timestamp is an array of 9 for 10 rows"),
+        ({"partition": pa.array([1] * 9)}, "partition is an array of 9 for 10 rows"),
         ({"value": None}, "need a column"),
-        ({"value": "shard"}, "cast from int64"),
+        ({"value": "shard"}, "value is the column shard of type int64; expected bytes or text"),
+        ({"value": [b"x"] * 10}, "value is of type list; expected the name of a column or an array"),
+        ({"timestamp": datetime(2024, 1, 1)}, "timestamp is of type datetime; expected the name of a column, an int"),
+        ({"timestamp": "value"}, "timestamp is the column value of type string; expected milliseconds"),
+        ({"headers": "value"}, "headers is the column value of type string; expected lists"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_the_reason(
@@ -201,6 +210,27 @@ def test_what_cannot_be_sent_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(BadSetting, match=reason):
         producer.send_arrow(table(10), node.topic(partitions=2), **columns)
+
+
+def test_a_value_of_the_same_length_in_each_row_is_a_value(node: AnyCluster, producer: Producer) -> None:
+    rows = pa.table({"value": pa.array([b"ab", b"cd"], pa.binary(2))})
+    topic = node.topic(partitions=1)
+    producer.send_arrow(rows, topic).result(30)
+    assert pairs(read(node, topic, 1)) == {0: [(None, b"ab"), (None, b"cd")]}
+
+
+def test_the_batches_of_a_reader_are_taken_one_after_the_other(node: AnyCluster, producer: Producer) -> None:
+    topic = node.topic(partitions=1)
+    rows = table(10)
+    reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=3))
+    assert producer.send_arrow(reader, topic, key="customer").result(30).record_count == 10
+    assert [value for _, value in pairs(read(node, topic, 1))[0]] == [b"order %d" % number for number in range(10)]
+
+
+def test_an_array_beside_a_reader_is_refused(node: AnyCluster, producer: Producer) -> None:
+    rows = table(10)
+    with pytest.raises(BadSetting, match="key is an array; of a RecordBatchReader's batches, name a column"):
+        producer.send_arrow(rows.to_reader(), node.topic(partitions=1), key=rows.column("customer"))
 
 
 def test_a_partitioner_of_the_applications_own_decides_for_each_row(node: AnyCluster) -> None:

@@ -25,9 +25,7 @@ from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Event, Lock
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-
-    from cordwood.client.producer.bulk import Column
+    from cordwood.client.producer.arrow_columns import Column, Rows
 
 
 class Producer(Facade):
@@ -104,7 +102,7 @@ class Producer(Facade):
 
     def send_arrow(
         self,
-        batch: "pa.RecordBatch | pa.Table",
+        batch: "Rows",
         topic: str,
         *,
         key: "Column | None" = None,
@@ -113,8 +111,8 @@ class Producer(Facade):
         timestamp: "Column | int | None" = None,
         headers: "Column | None" = None,
     ) -> BulkDelivery:
-        """Takes all rows of a table, without a Python object for each. `key`, `value` and so on are names of columns,
-        or arrays.
+        """Takes all rows of a Table, RecordBatch or RecordBatchReader of pyarrow, without a Python object for each.
+        `key`, `value` and so on are names of columns, or arrays.
 
         >>> producer.send_arrow(table, "orders", key="customer", value="payload").result().last_offsets
         """

@@ -7,11 +7,12 @@ print((await delivery).record_count)
 import asyncio
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import BadSetting, ClientError
 from cordwood.client.producer.accumulator import Accumulator
+from cordwood.client.producer.arrow_columns import Arrays, Columns
 from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery, NewEvent, Outcome
@@ -24,12 +25,7 @@ from cordwood.wire.batch_builder import SealedBatch
 from cordwood.wire.compression import Codec
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-
     from cordwood.wire.columns import RecordInput, RowOrder
-
-Column: TypeAlias = "str | pa.Array | pa.ChunkedArray"
-"""The name of a column of the batch, or an array as long as it."""
 
 BATCH_BYTES = 256 * 1024
 """What columns are cut into, where `batch_size` is less: who has them all at hand need not send small batches."""
@@ -117,17 +113,6 @@ def arguments(record: Sequence[Any]) -> tuple[Any, ...]:
     raise BadSetting(f"{record!r} is no record; expected a ProducerRecord or a tuple: (topic, value, key) and so on")
 
 
-class Columns(NamedTuple):
-    """What `send_arrow` is given: of each, a column or what stands for it."""
-
-    batch: "pa.RecordBatch | pa.Table"
-    key: "Column | None"
-    value: "Column | None"
-    partition: "Column | int | None"
-    timestamp: "Column | int | None"
-    headers: "Column | None"
-
-
 class BulkIntake:
     """As `Intake`, for whole batches: the topic is known already, and serializers and interceptors are not asked."""
 
@@ -163,60 +148,52 @@ class BulkIntake:
 
     async def send_arrow(self, topic: Topic, columns: Columns) -> BulkDelivery:
         gathering = self.gathering()
-        for partition, sealed in self.batches(topic, columns):
-            gathering.add_batch(await self._append(topic, partition, sealed))
-            # The sending task has something to do now.
-            await asyncio.sleep(0)
+        for arrays in columns.tables():
+            for partition, sealed in self.batches(topic, arrays):
+                gathering.add_batch(await self._append(topic, partition, sealed))
+                # The sending task has something to do now.
+                await asyncio.sleep(0)
         return gathering.delivery()
 
-    def batches(self, topic: Topic, columns: Columns) -> Iterator[tuple[int, SealedBatch]]:
+    def batches(self, topic: Topic, arrays: Arrays) -> Iterator[tuple[int, SealedBatch]]:
         """Each with its partition. One after the other, so that no more is in memory than is being sent."""
         from cordwood.wire.arrow import record_input
-        from cordwood.wire.columns import check_lengths
 
-        if not hasattr(columns.batch, "schema"):
-            raise BadSetting(f"expected a RecordBatch or a Table of pyarrow, not {type(columns.batch).__name__}")
+        times = self._clock.now_ms() if arrays.timestamp is None else arrays.timestamp
         try:
-            records = record_input(
-                _array(columns, columns.value),
-                _array(columns, columns.key),
-                self._timestamps(columns),
-                _array(columns, columns.headers),
-            )
-            check_lengths(records)
-            order = self._order(topic, columns, records)
+            records = record_input(arrays.value, arrays.key, times, arrays.headers)
+            order = self._order(topic, arrays, records)
         except (ValueError, TypeError, NotImplementedError) as error:  # the last two are Arrow's, of types
             raise BadSetting(str(error)) from error
         if order is None:
-            yield from self._in_a_row(topic, columns.partition, records)
+            yield from self._in_a_row(topic, arrays.partition, records)
         else:
             yield from self._in_turns(records, order)
 
-    def _order(self, topic: Topic, columns: Columns, records: "RecordInput") -> "RowOrder | None":
+    def _order(self, topic: Topic, arrays: Arrays, records: "RecordInput") -> "RowOrder | None":
         """Which rows go to which partition; None if that is not a matter of rows."""
         from cordwood.wire.columns import RowOrder, key_partitions
 
         count = len(topic.partitions)
-        if isinstance(columns.partition, int):
-            if not 0 <= columns.partition < count:
-                raise BadSetting(f"topic {topic.name} has no partition {columns.partition}; it has 0 to {count - 1}")
+        if isinstance(arrays.partition, int):
+            if not 0 <= arrays.partition < count:
+                raise BadSetting(f"topic {topic.name} has no partition {arrays.partition}; it has 0 to {count - 1}")
             return None
-        if columns.partition is not None:
-            return RowOrder(_int32(_array(columns, columns.partition)), records.record_count, count)
+        if arrays.partition is not None:
+            return RowOrder(_int32(arrays.partition), records.record_count, count)
         if isinstance(self._partitioner, DefaultPartitioner):
             if records.keys is None or self._partitioner.ignores_keys:
                 return None
             with self._lock:
                 keyless = self._partitioner.keyless(topic, _NO_KEY, self._loop.time())
             return RowOrder(key_partitions(records.keys, count, keyless), records.record_count, count)
-        return RowOrder(self._ask_partitioner(topic, columns, records.record_count), records.record_count, count)
+        return RowOrder(self._ask_partitioner(topic, arrays, records.record_count), records.record_count, count)
 
-    def _ask_partitioner(self, topic: Topic, columns: Columns, count: int) -> bytes:
+    def _ask_partitioner(self, topic: Topic, arrays: Arrays, count: int) -> bytes:
         """One that is asked for each record."""
-        import pyarrow as pa
+        import pyarrow as pa  # type: ignore[import-untyped]
 
-        keys = _array(columns, columns.key)
-        listed: Sequence[Any] = [None] * count if keys is None else keys.cast(pa.binary()).to_pylist()
+        listed: Sequence[Any] = [None] * count if arrays.key is None else arrays.key.cast(pa.binary()).to_pylist()
         now_s = self._loop.time()
         chosen = [self._partitioner.partition(topic, key, None, now_s) for key in listed]
         return _int32(pa.array(chosen, pa.int32()))
@@ -288,19 +265,6 @@ class BulkIntake:
             if self._transactions is not None and batch is not None and self._transactions.add_partition(target):
                 self._wake_transactions()
         return batch
-
-    def _timestamps(self, columns: Columns) -> Any:
-        if columns.timestamp is None:
-            return self._clock.now_ms()
-        return columns.timestamp if isinstance(columns.timestamp, int) else _array(columns, columns.timestamp)
-
-
-def _array(columns: Columns, column: "Column | None") -> Any:
-    if not isinstance(column, str):
-        return column
-    if column not in columns.batch.schema.names:
-        raise BadSetting(f"there is no column {column}; there are {', '.join(columns.batch.schema.names)}")
-    return columns.batch.column(column)
 
 
 def _int32(array: Any) -> bytes:

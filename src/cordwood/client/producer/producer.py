@@ -10,14 +10,15 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cordwood.client.client import Client
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import BadSetting, ClientError, Closed, FatalTransactionError, IllegalState
 from cordwood.client.producer.accumulator import Accumulator
+from cordwood.client.producer.arrow_columns import Column, Columns, Rows
 from cordwood.client.producer.batch import Headers, RecordMetadata
-from cordwood.client.producer.bulk import BulkDelivery, Column, Columns, arguments
+from cordwood.client.producer.bulk import BulkDelivery, arguments
 from cordwood.client.producer.deliveries import Delivery, NewEvent
 from cordwood.client.producer.engine import Engine
 from cordwood.client.producer.intake import Unsent
@@ -30,9 +31,6 @@ from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
 from cordwood.runtime.threads import Lock
 from cordwood.wire.compression import Codec
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
 
 _log = logging.getLogger(__name__)
 
@@ -199,7 +197,7 @@ class Producer:
 
     async def send_arrow(
         self,
-        batch: "pa.RecordBatch | pa.Table",
+        batch: "Rows",
         topic: str,
         *,
         key: "Column | None" = None,
@@ -210,7 +208,8 @@ class Producer:
     ) -> BulkDelivery:
         """Takes all rows, as there is room for them. Each of the others is a column of the batch, by its name, or an
         array of the same length: keys and values are bytes or text, partitions whole numbers, timestamps milliseconds
-        or Arrow's own, headers lists of (key, value). Serializers and interceptors are not asked.
+        or Arrow's own, headers lists of (key, value). The batches of a reader are taken one after the other, on the
+        loop; if one of them is refused, those before it are sent. Serializers and interceptors are not asked.
 
         Where no partition is given, keys decide as in `send`; without keys whole batches go to one partition each.
         """
