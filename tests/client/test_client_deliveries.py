@@ -52,6 +52,19 @@ def test_a_failure_is_raised_for_each_record() -> None:
         second.result()
 
 
+def test_a_failure_that_records_share_does_not_gather_the_tracebacks_of_all_who_ask() -> None:
+    batch, deliveries = batch_of(b"a", b"b")
+    error = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not yours", "t-0")
+    error.__cause__ = cause = ValueError("because")
+    batch.fail(error)
+    for delivery in deliveries:
+        with pytest.raises(BrokerError, match="not yours") as raised:
+            delivery.result()
+        assert raised.value.code == error.code
+        assert raised.value.__cause__ is cause
+    assert error.__traceback__ is None
+
+
 def test_a_record_that_is_to_blame_has_a_reason_of_its_own() -> None:
     batch, (first, second) = batch_of(b"a", b"b")
     blamed = BrokerError(ErrorCode.INVALID_RECORD, "no key")

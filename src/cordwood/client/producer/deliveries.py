@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -65,7 +66,8 @@ class Delivery:
         """Blocks until the record is delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
         error = self.exception(timeout)
         if error is not None:
-            raise error
+            # One for each who asks: a shared one would gather all their tracebacks.
+            raise copy(error) from error.__cause__
         outcome, index = self.outcome.of(self.index)
         return RecordMetadata(
             outcome.partition.topic,
