@@ -41,7 +41,14 @@ class ThreadedCore(Consumer):
         await core.start()
         return core
 
+    def most(self, max_records: int | None) -> int:
+        return self._most(max_records)
+
     # ---- on the loop's thread
+
+    def give_back(self, records: Records) -> None:
+        """They were taken, and did not arrive: they come again."""
+        self._give_back(records)
 
     async def hand(self) -> Handed:
         """Some records of one partition, for who tells the state of each."""

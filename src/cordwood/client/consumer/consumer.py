@@ -206,14 +206,14 @@ class Consumer:
         *,
         of_one: bool = False,
     ) -> Records:
-        most = self.most(max_records)
+        most = self._most(max_records)
         self._check_assigned(partitions)
         running = self._ready()
         running.reader.wait_for(partitions)
         buffers = running.reader.buffers
         return await self._shown(await self._next(lambda: buffers.take(partitions, most, of_one=of_one), timeout_ms))
 
-    def most(self, max_records: int | None) -> int:
+    def _most(self, max_records: int | None) -> int:
         """How many records at once."""
         most = self.settings.max_poll_records if max_records is None else max_records
         if most <= 0:
@@ -261,7 +261,7 @@ class Consumer:
             shown: Records = await self._call(self._interceptors.on_consume, records)
         except asyncio.CancelledError:
             # Nobody gets these.
-            self.give_back(records)
+            self._give_back(records)
             raise
         return shown
 
@@ -270,7 +270,7 @@ class Consumer:
         records = await self._shown({TopicPartition(record.topic, record.partition): [record]})
         return [kept for each in records.values() for kept in each]
 
-    def give_back(self, records: Records) -> None:
+    def _give_back(self, records: Records) -> None:
         """They were taken, and did not arrive: they come again."""
         for partition, taken in records.items():
             if taken and partition in self._subscription.states:
