@@ -284,6 +284,28 @@ def test_a_topic_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() 
     play(scene)
 
 
+def test_who_comes_later_waits_for_a_topic_as_long_as_who_came_first() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer(max_block_ms=90_000) as producer:
+            loop = asyncio.get_running_loop()
+            waited_s: list[float] = []
+
+            async def wait(after_s: float) -> None:
+                await asyncio.sleep(after_s)
+                began_s = loop.time()
+                with pytest.raises(TimedOut, match="max_block_ms"):
+                    await producer.send("other", b"x")
+                waited_s.append(loop.time() - began_s)
+
+            await asyncio.gather(wait(0), wait(50))
+            assert waited_s == pytest.approx([90, 90])
+            asked = len(stage.broker.seen_of(MetadataRequest))
+            await asyncio.sleep(60)
+            assert len(stage.broker.seen_of(MetadataRequest)) == asked, "nobody waits for it any more"
+
+    play(scene)
+
+
 def test_a_partition_that_is_not_there_is_refused() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer() as producer:

@@ -243,7 +243,9 @@ class Client:
                 failures += 1
                 _log.warning("cannot refresh metadata: %s", error)
 
-    async def topics(self, names: Collection[str], *, create: bool = False) -> dict[str, Topic]:
+    async def topics(
+        self, names: Collection[str], *, create: bool = False, timeout_s: float | None = None
+    ) -> dict[str, Topic]:
         """Raises a `BrokerError` for one that is not there. `create` lets the broker create those, if it does that."""
         if not names:
             return {}
@@ -260,7 +262,7 @@ class Client:
                 raise error
             return {name: self.cluster.topics[name] for name in names}
 
-        return await self.retrying(attempt)
+        return await self.retrying(attempt, timeout_s)
 
     async def ask_for_topics(self, names: Collection[str] | None, *, create: bool = False) -> dict[str, BrokerError]:
         """One try, for who asks again by itself; None asks for all. What is wrong with single topics is returned."""

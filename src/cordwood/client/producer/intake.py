@@ -8,6 +8,8 @@ What it cannot do at once, because the topic is not known yet or memory is short
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from math import inf
 from operator import index
 from typing import Any, NamedTuple
 
@@ -40,6 +42,14 @@ class Unsent(NamedTuple):
     partition: int | None
     timestamp_ms: int
     headers: Headers
+
+
+@dataclass(slots=True)
+class _Asking:
+    """For a topic that is not known yet."""
+
+    task: "asyncio.Task[dict[str, Topic]]"
+    waiting: int = 0
 
 
 class Intake:
@@ -76,7 +86,7 @@ class Intake:
         self._now = self._loop.time
         # Made once for each topic, as the cluster knows it now: a record then costs no object but its delivery.
         self._targets: tuple[Cluster, dict[str, _Target]] = (client.cluster, {})
-        self._asking: dict[str, asyncio.Task[dict[str, Topic]]] = {}
+        self._asking: dict[str, _Asking] = {}
         self._is_closed = False
         self._blocked: dict[asyncio.Event, None] = {}
 
@@ -177,8 +187,8 @@ class Intake:
         if self._is_closed:
             return
         self._is_closed = True
-        for task in self._asking.values():
-            task.cancel()
+        for asking in self._asking.values():
+            asking.task.cancel()
         for waiting in self._blocked:
             waiting.set()
         self._interceptors.close()
@@ -263,23 +273,23 @@ class Intake:
             return outcome
 
     async def _ask_for(self, name: str) -> Topic:
+        """Without end: each who waits has a time of its own, and the last to leave ends it."""
         asking = self._asking.get(name)
         if asking is None:
-            asking = self._asking[name] = self._loop.create_task(self._client.topics([name], create=True))
-            asking.add_done_callback(lambda task: self._asked(name, task))
+            task = self._loop.create_task(self._client.topics([name], create=True, timeout_s=inf))
+            asking = self._asking[name] = _Asking(task)
+        asking.waiting += 1
         try:
-            # Others may wait for it, too.
-            return (await asyncio.shield(asking))[name]
+            return (await asyncio.shield(asking.task))[name]
         except asyncio.CancelledError:
-            if asking.cancelled():
+            if asking.task.cancelled():
                 raise Closed("the producer is closed") from None
             raise
-
-    def _asked(self, name: str, task: "asyncio.Task[dict[str, Topic]]") -> None:
-        del self._asking[name]
-        if not task.cancelled():
-            # Whoever waited has been told.
-            task.exception()
+        finally:
+            asking.waiting -= 1
+            if not asking.waiting:
+                asking.task.cancel()
+                del self._asking[name]
 
     def _tell_interceptors(self, delivery: Delivery) -> None:
         error = delivery.exception(0)
