@@ -21,6 +21,7 @@ from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.sender import Attempt, Sender
 from cordwood.client.producer.sequences import Sequences
+from cordwood.client.producer.transactions.machine import Transactions
 
 Patch = pytest.MonkeyPatch
 Mutant = Callable[[Patch], None]
@@ -86,6 +87,14 @@ def tell_another_offset(patch: Patch) -> None:
         complete(batch, base_offset + 1, log_append_time_ms)
 
     patch.setattr(ProducerBatch, "complete", completed)
+
+
+def commit_without_what_failed(patch: Patch) -> None:
+    patch.setattr(Transactions, "batch_failed", lambda transactions, error: None)
+
+
+def say_committed_when_it_is_aborted(patch: Patch) -> None:
+    patch.setattr(Transactions, "commit", Transactions.abort)
 
 
 # ---- the consumer
@@ -197,4 +206,6 @@ GROUP_MUTANTS: list[Mutant] = [
 TRANSACTION_MUTANTS: list[Mutant] = [
     show_what_was_aborted,
     hide_all_of_who_has_aborted,
+    commit_without_what_failed,
+    say_committed_when_it_is_aborted,
 ]

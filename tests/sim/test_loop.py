@@ -1,11 +1,14 @@
 """The virtual loop: time that jumps, one order, threads that are not, and processes that end in the middle."""
 
 import asyncio
+import gc
 import random
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from cordwood.runtime.network import ConnectionLost
 from cordwood.sim.clock import SimClock
 from cordwood.sim.disk import SimulatedCrash
 from cordwood.sim.loop import Deadlock, OutOfTime, SimLoop
@@ -250,6 +253,48 @@ def test_what_a_killed_process_has_in_finally_reaches_nobody() -> None:
 
     run_and_kill(start)
     assert other == []
+
+
+def test_those_who_wait_within_a_killed_process_end_from_within_outwards() -> None:
+    """Else one that awaits something as it ends is left hanging, and complains when it is collected."""
+    complaints: list[object] = []
+
+    def start(seen: list[str]) -> None:
+        async def inner() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(1)
+
+        async def outer() -> None:
+            await inner()
+
+        asyncio.ensure_future(outer()).set_name("outer")
+
+    hook, sys.unraisablehook = sys.unraisablehook, complaints.append
+    try:
+        run_and_kill(start)
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert complaints == []
+
+
+def test_what_a_killed_process_has_not_heard_of_fails_no_run() -> None:
+    def start(seen: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def close() -> None:
+            answer = loop.create_future()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                answer.set_exception(ConnectionLost("closed"))
+
+        asyncio.ensure_future(close()).set_name("close")
+
+    run_and_kill(start)
+    gc.collect()
 
 
 def test_a_process_that_kills_itself_starts_nothing_more() -> None:
