@@ -264,7 +264,10 @@ def test_those_who_wait_within_a_killed_process_end_from_within_outwards() -> No
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.sleep(1)
+                try:
+                    await asyncio.sleep(1)
+                finally:
+                    await asyncio.sleep(1)
 
         async def outer() -> None:
             await inner()
