@@ -36,6 +36,7 @@ from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
+from cordwood.wire.records import decode_batch
 
 
 class Stage:
@@ -277,9 +278,21 @@ def test_a_topic_that_does_not_come_is_waited_for_no_longer_than_max_block_ms() 
         loop = asyncio.get_running_loop()
         async with stage.producer(max_block_ms=2_000) as producer:
             began_s = loop.time()
-            with pytest.raises(TimedOut, match=r"topic other is not known after 2 s \(max_block_ms\)"):
+            with pytest.raises(TimedOut, match=r"topic other: there is no such topic after 2 s \(max_block_ms\)"):
                 await producer.send("other", b"x")
             assert loop.time() - began_s == pytest.approx(2.0, abs=0.01)
+
+    play(scene)
+
+
+def test_a_topic_that_is_not_there_and_not_created_is_not_found_and_what_helps_is_told() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer(max_block_ms=2_000) as producer:
+            with pytest.raises(TopicNotFound) as raised:
+                await producer.send("other", b"x")
+            assert raised.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert raised.value.what_to_do is not None
+            assert "auto.create.topics.enable" in raised.value.what_to_do
 
     play(scene)
 
@@ -471,6 +484,36 @@ def test_a_producer_without_a_broker_says_which_address_fails() -> None:
 # ---- serializers, interceptors, metrics
 
 
+def test_serializers_are_not_asked_for_what_is_null() -> None:
+    async def scene(stage: Stage) -> None:
+        settings = {"value_serializer": lambda value: b"<%d>" % value, "key_serializer": str.encode}
+        async with stage.producer(**settings) as producer:
+            tombstone = await producer.send_and_wait("t", None, "key")
+            assert (tombstone.serialized_key_size, tombstone.serialized_value_size) == (3, -1)
+            keyless = await producer.send_and_wait("t", 5)
+            assert (keyless.serialized_key_size, keyless.serialized_value_size) == (-1, 3)
+
+    play(scene)
+
+
+def test_headers_may_be_a_dict() -> None:
+    async def scene(stage: Stage) -> None:
+        seen: list[Any] = []
+
+        def look(request: ProduceRequest, version: int) -> ProduceResponse:
+            (data,) = request.topic_data[0].partition_data
+            seen.extend(record.headers for record in decode_batch(records_of(data)))
+            return stage.produce(request, version)
+
+        stage.broker.answers[ProduceRequest.api_key] = look
+        async with stage.producer() as producer:
+            await producer.send_and_wait("t", b"x", headers={"trace": b"1", "none": None})
+            await producer.send_and_wait("t", b"x", headers={})
+        assert [list(headers) for headers in seen] == [[("trace", b"1"), ("none", None)], []]
+
+    play(scene)
+
+
 def test_serializers_make_bytes_and_their_failures_are_told() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.producer(
@@ -494,7 +537,7 @@ def test_serializers_make_bytes_and_their_failures_are_told() -> None:
         ({"partition": 0.0}, "partition"),
         ({"timestamp_ms": 1.5}, "timestamp_ms"),
         ({"timestamp_ms": 1 << 63}, "timestamp_ms"),
-        ({"headers": {"trace": b"1"}}, "header"),
+        ({"headers": {"trace": "text"}}, "header"),
         ({"headers": 1}, "header"),
         ({"headers": [("trace", "text")]}, "header"),
         ({"headers": [(b"trace", b"1")]}, "header"),

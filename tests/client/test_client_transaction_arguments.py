@@ -7,7 +7,7 @@ from transacting import TOPIC, Stage, play, transact, write
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
-from cordwood.client.errors import BadSetting
+from cordwood.client.errors import BadSetting, FatalTransactionError
 from cordwood.client.offset_types import OffsetAndMetadata
 
 P0 = TopicPartition(TOPIC, 0)
@@ -50,6 +50,16 @@ def test_offsets_that_no_request_can_carry_are_refused_and_the_producer_goes_on(
                 await producer.send_offsets_to_transaction(offsets, group)
         await transact(producer, b"y")
         assert (await stage.committed())[0] == [b"x", b"y"]
+
+    play(scene)
+
+
+def test_a_timeout_that_brokers_do_not_allow_is_named_with_theirs() -> None:
+    async def scene(stage: Stage) -> None:
+        with pytest.raises(FatalTransactionError, match=r"transaction_timeout_ms .* transaction\.max") as told:
+            await stage.producer("id", transaction_timeout_ms=86_400_000)
+        assert told.value.what_to_do is not None
+        assert "lower transaction_timeout_ms" in told.value.what_to_do
 
     play(scene)
 

@@ -10,7 +10,7 @@ from cordwood.client.errors import BadAnswer, BadSetting, ClientError, NetworkFa
 from cordwood.client.settings import Settings
 from cordwood.client.versions import BrokerVersions, read_api_versions
 from cordwood.net.channel import Channel, RequestTimedOut
-from cordwood.runtime.network import Address, CannotConnect, Network, NetworkError, SocketOptions
+from cordwood.runtime.network import Address, CannotConnect, ConnectionLost, Network, NetworkError, SocketOptions
 from cordwood.runtime.randomness import Random
 from cordwood.wire.exceptions import DecodeError, EncodeError, UnsupportedVersion
 from cordwood.wire.frames import decode_response, encode_request_parts
@@ -18,6 +18,9 @@ from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.schema import Request, ResponseT
 
 _SOFTWARE = "cordwood"
+# Alert and handshake, of any version.
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+_LEAST_TEXT_BYTES = 4
 
 
 class BrokerConnection:
@@ -55,7 +58,7 @@ class BrokerConnection:
             versions = await _learn_versions(channel, settings)
         except NetworkError as error:
             channel.abort()
-            hint = " (is it a TLS listener?)" if settings.tls is None else ""
+            hint = _hint(error, channel.first_bytes, has_tls=settings.tls is not None)
             raise NetworkFailed(f"{address} does not answer as a Kafka broker: {error}{hint}") from error
         except BaseException:
             channel.abort()
@@ -202,6 +205,15 @@ class BrokerConnection:
             await asyncio.sleep(pause_s)
         if self._closed:
             raise NetworkFailed(f"the connection to {self._channel.peer} is closed")
+
+
+def _hint(error: NetworkError, first_bytes: bytes, *, has_tls: bool) -> str:
+    """What the peer may be."""
+    is_tls = first_bytes[:2] in _TLS_RECORDS
+    if not has_tls and (is_tls or (not first_bytes and isinstance(error, ConnectionLost))):
+        return " (is it a TLS listener?)"
+    line = first_bytes.split(b"\r")[0].split(b"\n")[0]
+    return f" (it says {line.decode()!r})" if len(line) >= _LEAST_TEXT_BYTES and line.isascii() else ""
 
 
 async def _learn_versions(channel: Channel, settings: Settings) -> BrokerVersions:

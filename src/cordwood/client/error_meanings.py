@@ -49,6 +49,7 @@ MEANINGS = {
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not allowed on this transactional id",
     ErrorCode.CONCURRENT_TRANSACTIONS: "its last transaction is still being ended",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "transaction_timeout_ms is above the brokers' transaction.max.timeout.ms",
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "the broker does not know this compression",
 }
 

@@ -22,6 +22,7 @@ ClientError
 └── BrokerError              with Kafka's code; these by their codes:
     ├── AuthenticationFailed, AuthorizationFailed
     ├── TopicNotFound
+    │   └── TopicNotCreated  not even after max_block_ms: a TimedOut, too
     ├── RecordTooLarge
     ├── RebalanceInProgress
     ├── GroupFenced          another has the group_instance_id
@@ -255,6 +256,12 @@ class TopicNotFound(BrokerError):
 
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     what_to_do = "create it, or check the name"
+
+
+class TopicNotCreated(TopicNotFound, TimedOut):
+    """There is no such topic, and none came within `max_block_ms`."""
+
+    what_to_do = "create it, or check the name; brokers create topics by themselves with auto.create.topics.enable"
 
 
 class RecordTooLarge(BrokerError):

@@ -32,6 +32,7 @@ _RESPONSE_MAX_BYTES = 0x7FFF_FFFF
 _MAX_UNSENT_BYTES = 1 << 20
 _CORRELATION_IDS = 1 << 31
 _INT32 = Struct(">i")
+_FIRST_BYTES = 16
 
 
 class RequestTimedOut(NetworkError):
@@ -53,7 +54,8 @@ class Channel:
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._reader = FrameReader(_RESPONSE_MAX_BYTES, Scratch())
+        self._scratch = Scratch()
+        self._reader = FrameReader(_RESPONSE_MAX_BYTES, self._scratch)
         self._next_id = 0
         # In the order of their requests, which is that of the responses. Those that timed out stay until theirs comes.
         self._awaited: deque[tuple[int, asyncio.Future[bytearray]]] = deque()
@@ -137,6 +139,11 @@ class Channel:
                 return await response
         except TimeoutError as error:
             raise RequestTimedOut(f"no response from {self.peer} within {timeout_s:g} s") from error
+
+    @property
+    def first_bytes(self) -> bytes:
+        """A few, of what came instead of a first response: they may tell what the peer is."""
+        return bytes(self._scratch.data[:_FIRST_BYTES]).rstrip(b"\0")
 
     def close(self) -> None:
         """What is unsent goes out first; what is unanswered fails with `ConnectionLost`."""

@@ -13,7 +13,7 @@ from cordwood.client.blocking.portal import Portal
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.keywords import ProducerKeywords
-from cordwood.client.producer.batch import Headers
+from cordwood.client.producer.batch import GivenHeaders
 from cordwood.client.producer.bulk import BulkDelivery
 from cordwood.client.producer.deliveries import Delivery, RecordMetadata
 from cordwood.client.producer.intake import Unsent
@@ -59,7 +59,7 @@ class Producer(Facade):
         *,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = (),
     ) -> Delivery:
         """Takes the record, and returns before it is sent. What is returned is its promise:
 
@@ -82,7 +82,7 @@ class Producer(Facade):
         *,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = (),
     ) -> RecordMetadata:
         """Returns when the record is delivered.
 

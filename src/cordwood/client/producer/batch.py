@@ -11,9 +11,11 @@ from cordwood.client.producer.identity import ProducerIdentity
 from cordwood.wire.batch_builder import FULL, BatchBuilder, SealedBatch
 from cordwood.wire.compression import Codec
 
-__all__ = ["Headers", "Packing", "ProducerBatch", "RecordMetadata"]
+__all__ = ["GivenHeaders", "Headers", "Packing", "ProducerBatch", "RecordMetadata"]
 
 Headers = Sequence[tuple[str, bytes | None]]
+GivenHeaders = Headers | Mapping[str, bytes | None]
+"""As applications have them; a name may stand several times only in a sequence."""
 
 _NO_ERRORS: Mapping[int, ClientError] = MappingProxyType({})
 _NO_LIMIT_BYTES = 2**31 - 1

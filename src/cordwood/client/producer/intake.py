@@ -15,9 +15,18 @@ from typing import Any, NamedTuple
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import Cluster, Topic, TopicPartition
-from cordwood.client.errors import BadSetting, BufferExhausted, ClientError, Closed, TimedOut, TopicNotFound
+from cordwood.client.errors import (
+    BadSetting,
+    BrokerError,
+    BufferExhausted,
+    ClientError,
+    Closed,
+    TimedOut,
+    TopicNotCreated,
+    TopicNotFound,
+)
 from cordwood.client.producer.accumulator import Accumulator
-from cordwood.client.producer.batch import Headers
+from cordwood.client.producer.batch import GivenHeaders, Headers
 from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.interceptors import Interceptors, ProducerRecord
@@ -48,8 +57,11 @@ class Unsent(NamedTuple):
 class _Asking:
     """For a topic that is not known yet."""
 
-    task: "asyncio.Task[dict[str, Topic]]"
+    name: str
+    task: "asyncio.Task[Topic] | None" = None
     waiting: int = 0
+    refusal: BrokerError | None = None
+    """What brokers said last."""
 
 
 class Intake:
@@ -97,19 +109,18 @@ class Intake:
         key: Any,
         partition: int | None,
         timestamp_ms: int | None,
-        headers: Headers,
+        headers: GivenHeaders,
     ) -> Delivery | Unsent:
         """Raises what is wrong with the record, or with the transaction."""
         if self._is_intercepted:
             return self._try_send_intercepted(ProducerRecord(topic, value, key, partition, timestamp_ms, headers))
-        if key is not None or self._key_serializer is not None:
+        if key is not None:
             key = serialize(key, self._key_serializer, "key", topic)
         if type(value) is not bytes or self._value_serializer is not None:
             value = serialize(value, self._value_serializer, "value", topic)
         timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
-        if headers:
-            headers = checked_headers(headers, topic)
-        return self._append(topic, key, value, partition, timestamp_ms, headers, None)
+        checked = checked_headers(headers, topic) if headers else ()
+        return self._append(topic, key, value, partition, timestamp_ms, checked, None)
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
         """Up to `max_block_ms`, for the topic and for memory together."""
@@ -134,11 +145,12 @@ class Intake:
             raise BadSetting(f"partition is {partition}; expected 0 or more")
         began_s = self._loop.time()
         deadline_s = began_s + self._max_block_s if deadline_s is None else deadline_s
+        asking = self._asking_for(name)
         try:
             async with asyncio.timeout_at(deadline_s):
-                topic = await self._ask_for(name)
+                topic = await self._answer(asking)
         except TimeoutError:
-            raise TimedOut(f"topic {name} is not known after {self._max_block_s:g} s (max_block_ms)") from None
+            raise self._unknown(name, asking.refusal) from None
         finally:
             self._metrics.waited("metadata-wait", self._loop.time() - began_s)
         if partition is not None and partition >= len(topic.partitions):
@@ -188,7 +200,8 @@ class Intake:
             return
         self._is_closed = True
         for asking in self._asking.values():
-            asking.task.cancel()
+            if asking.task is not None:
+                asking.task.cancel()
         for waiting in self._blocked:
             waiting.set()
         self._interceptors.close()
@@ -272,15 +285,26 @@ class Intake:
                 outcome = self._append(*unsent, reservation)
             return outcome
 
-    async def _ask_for(self, name: str) -> Topic:
+    def _asking_for(self, name: str) -> _Asking:
         """Without end: each who waits has a time of its own, and the last to leave ends it."""
         asking = self._asking.get(name)
         if asking is None:
-            task = self._loop.create_task(self._client.topics([name], create=True, timeout_s=inf))
-            asking = self._asking[name] = _Asking(task)
+            asking = self._asking[name] = _Asking(name)
+
+            async def attempt() -> Topic:
+                asking.refusal = (await self._client.ask_for_topics([name], create=True)).get(name)
+                if asking.refusal is not None:
+                    raise asking.refusal
+                return self._client.cluster.topics[name]
+
+            asking.task = self._loop.create_task(self._client.retrying(attempt, inf))
+        return asking
+
+    async def _answer(self, asking: _Asking) -> Topic:
+        assert asking.task is not None
         asking.waiting += 1
         try:
-            return (await asyncio.shield(asking.task))[name]
+            return await asyncio.shield(asking.task)
         except asyncio.CancelledError:
             if asking.task.cancelled():
                 raise Closed("the producer is closed") from None
@@ -289,7 +313,14 @@ class Intake:
             asking.waiting -= 1
             if not asking.waiting:
                 asking.task.cancel()
-                del self._asking[name]
+                del self._asking[asking.name]
+
+    def _unknown(self, name: str, refusal: BrokerError | None) -> ClientError:
+        """After `max_block_ms`."""
+        waited = f"after {self._max_block_s:g} s (max_block_ms)"
+        if isinstance(refusal, TopicNotFound):
+            return TopicNotCreated(message=f"there is no such topic {waited}", subject=f"topic {name}")
+        return TimedOut(f"topic {name} is not known {waited}" + ("" if refusal is None else f"; {refusal}"))
 
     def _tell_interceptors(self, delivery: Delivery) -> None:
         error = delivery.exception(0)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from cordwood.client.errors import ClientError
-from cordwood.client.producer.batch import Headers, RecordMetadata
+from cordwood.client.producer.batch import GivenHeaders, RecordMetadata
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class ProducerRecord(NamedTuple):
     key: Any = None
     partition: int | None = None
     timestamp_ms: int | None = None
-    headers: Headers = ()
+    headers: GivenHeaders = ()
 
 
 class Interceptors:

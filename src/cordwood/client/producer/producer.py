@@ -17,7 +17,7 @@ from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import BadSetting, ClientError, Closed, FatalTransactionError, IllegalState
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.arrow_columns import Column, Columns, Rows
-from cordwood.client.producer.batch import Headers, RecordMetadata
+from cordwood.client.producer.batch import GivenHeaders, RecordMetadata
 from cordwood.client.producer.bulk import BulkDelivery, arguments
 from cordwood.client.producer.deliveries import Delivery, NewEvent
 from cordwood.client.producer.engine import Engine
@@ -68,7 +68,7 @@ class Producer:
         self._should_yield = False
         self._failure: ClientError | None = None
         self._engine: Engine | None = None
-        self.try_send: Callable[[str, Any, Any, int | None, int | None, Headers], Delivery | Unsent] = self._refuse
+        self.try_send: Callable[[str, Any, Any, int | None, int | None, GivenHeaders], Delivery | Unsent] = self._refuse
         """As `send`, from any thread and without waiting: an `Unsent` is for `send_when_possible`, on the loop. Called
         for each record, so it is what it has to be at once: the intake's own, while the producer runs."""
 
@@ -134,11 +134,12 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = (),
     ) -> Delivery:
         """Takes the record, once there is room for it; what is returned can be awaited for its `RecordMetadata`.
 
-        Raises `TimedOut` when the topic is not known within `max_block_ms`, `BufferExhausted` when there is no room.
+        `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` when the topic is not known
+        within `max_block_ms` (`TopicNotCreated` if there is none), `BufferExhausted` when there is no room.
         """
         outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
         if isinstance(outcome, Unsent):
@@ -157,7 +158,7 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp_ms: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = (),
     ) -> RecordMetadata:
         return await (
             await self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
@@ -310,7 +311,7 @@ class Producer:
             self._should_yield = True
 
     def _refuse(
-        self, topic: str, value: Any, key: Any, partition: int | None, timestamp_ms: int | None, headers: Headers
+        self, topic: str, value: Any, key: Any, partition: int | None, timestamp_ms: int | None, headers: GivenHeaders
     ) -> Delivery | Unsent:
         """Says why nothing is taken."""
         return self._running().intake.try_send(topic, value, key, partition, timestamp_ms, headers)

@@ -1,16 +1,20 @@
 """Keys, values and headers of the application, to bytes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from cordwood.client.errors import SerializationFailed
-from cordwood.client.producer.batch import Headers
+from cordwood.client.producer.batch import GivenHeaders, Headers
 from cordwood.client.producer.settings import Serializer
 
 _BYTES = (bytes, bytearray, memoryview)
 
 
 def serialize(content: Any, serializer: Serializer | None, what: str, topic: str) -> bytes | None:
-    """`what` is "key" or "value". Raises `SerializationFailed`."""
+    """`what` is "key" or "value". None is null to brokers, a tombstone as a value, and no serializer is asked for it.
+    Raises `SerializationFailed`."""
+    if content is None:
+        return None
     if serializer is not None:
         try:
             content = serializer(content)
@@ -23,7 +27,7 @@ def serialize(content: Any, serializer: Serializer | None, what: str, topic: str
         raise SerializationFailed(
             f"the {what}_serializer returned {type(content).__name__} for topic {topic}; expected bytes or None"
         )
-    if content is None or type(content) is bytes:
+    if type(content) is bytes:
         return content
     if isinstance(content, str):
         try:
@@ -38,17 +42,17 @@ def serialize(content: Any, serializer: Serializer | None, what: str, topic: str
     )
 
 
-def checked_headers(headers: Headers, topic: str) -> Headers:
+def checked_headers(headers: GivenHeaders, topic: str) -> Headers:
     """Raises `SerializationFailed` for what is no sequence of (name, content)."""
     checked: list[tuple[str, bytes | None]] = []
     try:
-        for name, content in headers:
+        for name, content in headers.items() if isinstance(headers, Mapping) else headers:
             if not isinstance(name, str) or not (content is None or isinstance(content, _BYTES)):
                 raise TypeError(f"{name!r} is {content!r}")
             name.encode()
             checked.append((name, None if content is None else bytes(content)))
     except (TypeError, ValueError) as error:
         raise SerializationFailed(
-            f"a header of a record for topic {topic}: {error}; headers are pairs of a str and of bytes or None"
+            f"a header of a record for topic {topic}: {error}; headers are a dict or pairs of a str and bytes or None"
         ) from error
     return checked
