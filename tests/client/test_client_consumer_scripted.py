@@ -349,3 +349,26 @@ def committed_is_two(request: OffsetFetchRequest, version: int) -> OffsetFetchRe
     told = OffsetFetchResponsePartitions(partition_index=0, committed_offset=2)
     topic = OffsetFetchResponseTopics(name="t", topic_id=TOPIC_ID, partitions=[told])
     return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", topics=[topic])])
+
+
+def test_a_member_that_is_fenced_while_it_asks_where_to_begin_asks_again() -> None:
+    world = World(1)
+    answers = [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH]
+
+    def fenced_first(request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+        if answers:
+            return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", error_code=answers.pop())])
+        return committed_is_two(request, version)
+
+    async def main() -> None:
+        async with scripted_brokers(1, world) as brokers:
+            Coordinators(brokers)
+            Log(brokers[0], end=3)
+            brokers[0].answers[OffsetFetchRequest.api_key] = fenced_first
+            settings = replace(SETTINGS, group_id="g")
+            network = world.network.host("client")
+            async with Consumer(settings=settings, network=network, bootstrap=[brokers[0].address]) as source:
+                source.assign([P0])
+                assert await read(source, 1) == [2]
+
+    world.run(main())

@@ -41,6 +41,8 @@ Committed = Callable[[Collection[TopicPartition]], Awaitable[Mapping[TopicPartit
 _CONSUMER = -1
 # Earlier versions want the rights of a broker.
 _EPOCHS_FROM = 3
+# The group has gone on without the member, or it is about to hear so: its partitions are taken away, or it asks again.
+_FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.FENCED_MEMBER_EPOCH})
 
 
 class PositionFinder:
@@ -276,7 +278,8 @@ class PositionFinder:
         if isinstance(error, GaveUp):
             # Who polls waits as long as it takes, as with Kafka's consumers.
             error = error.last
-        if not error.retriable:
+        is_fenced = isinstance(error, BrokerError) and error.code in _FENCED
+        if not error.retriable and not is_fenced:
             state.fail(error)
             return
         if not isinstance(error, BrokerError) or error.is_stale_metadata:

@@ -40,7 +40,7 @@ class Hands:
         return Position(self.positions[partition], self._tenures[partition].number)
 
     def tenure_of(self, partition: Partition) -> int:
-        """The last; -1 if it has never had it."""
+        """The last; -1 if it has never had it, or may have lost it."""
         return self._last.get(partition, -1)
 
     def begun_s(self, partition: Partition) -> float:
@@ -67,9 +67,11 @@ class Hands:
             self._end(tenure)
 
     def doubt(self) -> None:
-        """The group may have gone on without it for a while, and then what it holds is others'."""
+        """The group may have gone on without it for a while, and then what it holds is others'. Until it lets go it may
+        commit as a member of the new generation, as in Kafka: that is nobody's."""
         self.was_left()
         self._doubted = self.held
+        self._last.update(dict.fromkeys(self.held, -1))
 
     def confirm(self, assigned: Iterable[Partition], generation: int) -> None:
         """What it holds and was in doubt is its own, if it is assigned."""

@@ -101,8 +101,7 @@ class GroupWatch(Watch):
     # ---- for how long it has what it has
 
     def _joined(self, response: JoinGroupResponse) -> None:
-        has_missed = response.generation_id not in (self._generation, self._generation + 1)
-        if has_missed and not self._plan.has_both_protocols:
+        if response.generation_id not in (self._generation, self._generation + 1):
             # Its leader may not have known what it was given last, and others may have had it meanwhile.
             self._hands.doubt()
         self._generation = response.generation_id
