@@ -1,8 +1,10 @@
 """What applications give to calls: what is taken as it was meant, and what is refused before anything is done."""
 
 import asyncio
+import re
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,8 +21,10 @@ from cordwood import (
     Consumer,
     NewTopic,
     OffsetAndMetadata,
+    TopicNotFound,
     TopicPartition,
 )
+from cordwood.client import arguments
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.admin import Admin as AsyncAdmin
 from cordwood.client.settings import AdminSettings
@@ -179,3 +183,122 @@ def test_who_resets_the_offsets_of_a_group_with_members_hears_that_they_have_to_
         with pytest.raises(BrokerError, match=f"group {topic} has members") as refused:
             admin.alter_consumer_group_offsets(topic, {TopicPartition(topic, 0): 0})
     assert refused.value.what_to_do == "stop its members first"
+
+
+# ---- the consumer
+
+
+@pytest.fixture
+def consumer(bootstrap: str, topic: str) -> Iterator[Consumer]:
+    """Of the partition 0 of the topic."""
+    with Consumer(bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        yield consumer
+
+
+CONSUMER_MISTAKES: list[tuple[str, tuple[Any, ...]]] = [
+    ("assign", (["p1"],)),
+    ("assign", ([TopicPartition("a", "0")],)),  # type: ignore[arg-type]
+    ("assign", ([TopicPartition("a", -1)],)),
+    ("assign", (P0,)),
+    ("assign", ("a",)),
+    ("getmany", ("a",)),
+    ("getone", (0,)),
+    ("poll", ("soon",)),
+    ("poll", (0, "all")),
+    ("seek", (P0, "x")),
+    ("seek", (P0, -1)),
+    ("seek", ("a", 0)),
+    ("seek_to_beginning", ("a",)),
+    ("pause", ("a",)),
+    ("position", ("a",)),
+    ("lag", ("a",)),
+    ("commit", ([P0],)),
+    ("commit", ({P0: "7"},)),
+    ("commit", ({P0: True},)),
+    ("commit", ({P0: (7, 8)},)),
+    ("commit", ({"a": 7},)),
+    ("commit", ({P0: 7}, "soon")),
+    ("commit_async", ({P0: 7}, "callback")),
+    ("committed", ("a",)),
+    ("end_offsets", (P0,)),
+    ("beginning_offsets", (["a"],)),
+    ("offsets_for_times", ({P0: 1.7e9},)),
+    ("offsets_for_times", ({P0: -1},)),
+    ("partitions_for", (["a"],)),
+]
+
+
+@pytest.mark.parametrize(("call", "given"), CONSUMER_MISTAKES, ids=[f"{c}{given}" for c, given in CONSUMER_MISTAKES])
+def test_a_consumer_refuses_what_it_cannot_mean(call: str, given: tuple[Any, ...], consumer: Consumer) -> None:
+    with pytest.raises(BadSetting, match="expected"):
+        getattr(consumer, call)(*given)
+
+
+@pytest.mark.parametrize("listener", [print, object(), dict])
+def test_a_listener_that_would_hear_nothing_is_refused(bootstrap: str, topic: str, listener: Any) -> None:
+    with (
+        Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer,
+        pytest.raises(BadSetting, match="listener"),
+    ):
+        consumer.subscribe([topic], listener=listener)
+
+
+@pytest.mark.parametrize("pattern", ["orders-(", re.compile(b"orders"), 7])
+def test_what_is_no_pattern_is_refused(bootstrap: str, topic: str, pattern: Any) -> None:
+    with (
+        Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer,
+        pytest.raises(BadSetting, match="the pattern"),
+    ):
+        consumer.subscribe(pattern=pattern)
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(BadSetting, match="has no time zone"):
+        arguments.time_of(P0, datetime(2024, 5, 1))
+
+
+def test_a_time_is_milliseconds_or_a_datetime() -> None:
+    assert arguments.time_of(P0, datetime(2024, 5, 1, 12, tzinfo=UTC)) == 1_714_564_800_000
+    assert arguments.time_of(P0, 1_714_564_800_000) == 1_714_564_800_000
+
+
+def test_a_plain_tuple_is_a_partition(consumer: Consumer, topic: str) -> None:
+    consumer.commit({(topic, 0): 3})  # type: ignore[dict-item]
+    assert consumer.committed((topic, 0)) == {TopicPartition(topic, 0): OffsetAndMetadata(3)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("offset", [7, (7, ""), (7, None), OffsetAndMetadata(7)])
+def test_an_offset_is_committed_however_it_is_given(consumer: Consumer, topic: str, offset: Any) -> None:
+    partition = TopicPartition(topic, 0)
+    consumer.commit({partition: offset})
+    assert consumer.committed(partition) == {partition: OffsetAndMetadata(7)}
+
+
+def test_partitions_are_given_one_by_one_or_as_a_list(consumer: Consumer, topic: str) -> None:
+    partition = TopicPartition(topic, 0)
+    for given in ([partition], {partition}, partition):
+        consumer.pause(given)  # type: ignore[arg-type]
+        assert consumer.paused() == {partition}
+        consumer.resume(given)  # type: ignore[arg-type]
+        assert consumer.paused() == set()
+        consumer.seek_to_beginning(given)  # type: ignore[arg-type]
+        assert consumer.committed(given) == {partition: None}  # type: ignore[arg-type]
+        assert consumer.getmany(given) == {}  # type: ignore[arg-type]
+
+
+def test_an_empty_list_is_not_taken_for_all_that_is_assigned(consumer: Consumer) -> None:
+    with pytest.raises(BadSetting, match="an empty list of partitions"):
+        consumer.seek_to_beginning([])  # type: ignore[arg-type]
+    consumer.pause([])  # type: ignore[arg-type]
+    assert consumer.paused() == set()
+
+
+@pytest.mark.parametrize("missing", ["{topic}-not-there", "{topic}"])
+def test_a_commit_of_what_is_not_there_fails_without_waiting_for_the_time_to_be_over(
+    consumer: Consumer, topic: str, missing: str
+) -> None:
+    # Which is a minute: a commit that is tried again until then raises `GaveUp`.
+    partition = TopicPartition(missing.format(topic=topic), 99)
+    with pytest.raises(TopicNotFound, match=str(partition)):
+        consumer.commit({partition: 1})

@@ -110,11 +110,11 @@ def partitions_of(given: Iterable[TopicPartition], what: str = "partitions") -> 
     return [partition_of(partition) for partition in _each(given, what, f"partitions: [{_A_PARTITION}]")]
 
 
-def partitions_given(given: tuple[Any, ...]) -> list[TopicPartition]:
+def partitions_given(given: tuple[Any, ...], *, none_is_all: bool = True) -> list[TopicPartition]:
     """One by one as arguments, or all of them in one collection; `given` are the arguments."""
     if len(given) == 1 and isinstance(given[0], Collection) and not _looks_like_one(given[0]):
         chosen = partitions_of(given[0])
-        if not chosen:
+        if not chosen and none_is_all:
             # Without an argument it would be all: not what an empty list says.
             raise BadSetting("an empty list of partitions; name some, or give no argument for all that are assigned")
         return chosen

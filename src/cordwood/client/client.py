@@ -50,6 +50,8 @@ class Client:
         self._fetched_at = self._loop.time()
         self._in_vain_since: float | None = None
         self._refreshing: asyncio.Task[bool] | None = None
+        # Of those that were last tried in search of a broker that answers.
+        self._failures: dict[Address, ClientError] = {}
         self._keeping: asyncio.Task[None] | None = None
 
     @classmethod
@@ -61,7 +63,8 @@ class Client:
         network: Network,
         random: Random | None = None,
     ) -> "Client":
-        """Tries each address once. Raises `CannotReachCluster` when none of them answers."""
+        """Tries each address once. Raises `CannotReachCluster` when none of them answers, or all of them together take
+        longer than `default_api_timeout_ms`."""
         client = cls(bootstrap, settings if settings is not None else Settings(), network=network, random=random)
 
         async def attempt() -> None:
@@ -72,8 +75,17 @@ class Client:
                 error.retriable = False
                 raise
 
+        limit_s = client.settings.default_api_timeout_ms / 1000
         try:
-            await client.retrying(attempt)
+            async with asyncio.timeout(limit_s):
+                await client.retrying(attempt)
+        except TimeoutError as error:
+            await client.close()
+            failures = {
+                address: client._failures.get(address) or NetworkFailed(f"no answer within {limit_s:g} s")
+                for address in bootstrap
+            }
+            raise CannotReachCluster(failures) from error
         except BaseException:
             await client.close()
             raise
@@ -117,7 +129,7 @@ class Client:
         opened = [connection for address in self._addresses() if (connection := self._connections.opened(address))]
         if opened:
             return min(opened, key=lambda connection: connection.in_flight)
-        failures: dict[Address, ClientError] = {}
+        failures = self._failures = {}
         for address in self._addresses():
             try:
                 return await self._connections.to(address)

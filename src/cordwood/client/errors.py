@@ -51,7 +51,22 @@ class ClientError(Exception):
     retriable: bool = False
     """Whether the same call may succeed later."""
     what_to_do: str | None = None
-    """For people, one sentence, where we know one."""
+    """For people, one sentence, where we know one. A traceback shows it below the text."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        if self.what_to_do is not None:
+            self.advise(self.what_to_do)
+
+    def advise(self, what_to_do: str) -> None:
+        """What helps in this case."""
+        self.what_to_do = what_to_do
+        if what_to_do not in str(self):
+            notes = [note for note in getattr(self, "__notes__", ()) if not note.startswith(_WHAT_TO_DO)]
+            self.__notes__ = [f"{_WHAT_TO_DO}{what_to_do}", *notes]
+
+
+_WHAT_TO_DO = "what to do: "
 
 
 class BadSetting(ClientError):
@@ -72,6 +87,15 @@ class Closed(IllegalState):
 
 class SerializationFailed(ClientError):
     """A serializer or deserializer failed, or there is none for a value of this type. The cause says more."""
+
+    def __init__(self, message: str, partition: "TopicPartition | None" = None, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.partition = partition
+        self.offset = offset
+        """Of a record that was read, and cannot be deserialized."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.partition, self.offset)
 
 
 class NetworkFailed(ClientError):
@@ -132,10 +156,10 @@ class GaveUp(TimedOut):
     retriable = False
 
     def __init__(self, last: ClientError, timeout_s: float) -> None:
+        self.what_to_do = last.what_to_do
         super().__init__(f"{last}; gave up after {timeout_s:g} s")
         self.last = last
         self.timeout_s = timeout_s
-        self.what_to_do = last.what_to_do
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.last, self.timeout_s)

@@ -160,7 +160,7 @@ def _of_active_group(group_id: str, error: BrokerError | None) -> BrokerError | 
     if error is None or error.code != ErrorCode.UNKNOWN_MEMBER_ID:
         return error
     refused = BrokerError(error.code, f"group {group_id} has members, who alone may commit", error.subject)
-    refused.what_to_do = "stop its members first"
+    refused.advise("stop its members first")
     return refused
 
 

@@ -8,8 +8,10 @@ with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") 
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Mapping
 from itertools import islice
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from cordwood.client.arguments import CommittedOffset, Time
 from cordwood.client.blocking.facade import Facade
 from cordwood.client.blocking.one_thread import OneThread
 from cordwood.client.blocking.threaded_consumer import Handed, ThreadedCore
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Offsets = Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]]
+Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class Consumer(Facade):
@@ -70,6 +72,13 @@ class Consumer(Facade):
         """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
         with self._only:
             self._end(self._core.close(timeout_ms))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._core.put_back()
+        self.close()
 
     # ---- what to read
 
@@ -135,6 +144,7 @@ class Consumer(Facade):
             with self._only:
                 state, records = self._run(core.hand())
             running = core.running
+            core.in_hand = state
             for record in records:
                 # In this thread: what it costs to ask the other for each record would be fifty times the work.
                 state.offset = record[2] + 1
@@ -242,9 +252,9 @@ class Consumer(Facade):
         return self._ask(self._core.end_offsets(partitions))
 
     def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, Time]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time, in ms since the epoch; None where there is none."""
+        """The first record at or after a time, in ms since 1970 or as a datetime; None where there is none."""
         return self._ask(self._core.offsets_for_times(timestamps))
 
     def partitions_for(self, topic: str) -> set[int]:
@@ -285,6 +295,7 @@ class Consumer(Facade):
             self._held = None
             return {}
         last = records[-1]
+        self._core.in_hand = None
         state.advance(last.offset + 1, last.leader_epoch)
         if self._core.is_intercepted:
             records = self._core.intercepted(records)

@@ -39,7 +39,9 @@ class DeserializingInterceptors(Interceptors):
                     self._seek(each, taken[0].offset)
                 raise SerializationFailed(
                     f"{partition}: the record at offset {given[0].offset} cannot be deserialized: {failure}; "
-                    "seek past it to go on"
+                    "seek past it to go on",
+                    partition,
+                    given[0].offset,
                 ) from failure
             if failure is not None:
                 # It is the first next time.

@@ -86,6 +86,19 @@ class ThreadedCore(Consumer):
     def is_intercepted(self) -> bool:
         return self._interceptors.see_records
 
+    @property
+    def in_hand(self) -> PartitionState | None:
+        """Of the record that the application has got alone, and works on."""
+        return self._in_hand
+
+    @in_hand.setter
+    def in_hand(self, state: PartitionState | None) -> None:
+        self._in_hand = state
+
+    def put_back(self) -> None:
+        """That record does not count as read."""
+        self._put_back()
+
     def intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """What the application is to see of these, which are of one partition."""
         partition = TopicPartition(records[0].topic, records[0].partition)

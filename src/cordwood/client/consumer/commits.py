@@ -40,6 +40,9 @@ from cordwood.wire.errors import ErrorCode
 
 _log = logging.getLogger(__name__)
 
+# A topic that was created a moment ago may not be known to every broker yet.
+_UNKNOWN_TOPIC_PATIENCE_S = 0.5
+
 CommitCallback = Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any]
 
 
@@ -210,6 +213,7 @@ class Commits:
         return commits
 
     async def _commit_until_done(self, commit: "_Commit") -> None:
+        unknown_until_s = self._loop.time() + _UNKNOWN_TOPIC_PATIENCE_S
         for failures in count(1):
             # Who waited for it may have given up.
             if commit.done.done():
@@ -225,8 +229,29 @@ class Commits:
                 return
             commit.last_error = failure
             await self._client.pause_after(failures)
-            if isinstance(failure, BrokerError) and failure.is_stale_metadata:
+            if failure.code in _UNKNOWN_TOPIC:
+                missing = await self._find_missing(commit)
+                if missing is not None and self._loop.time() >= unknown_until_s:
+                    self._complete(commit, missing)
+                    return
+            elif isinstance(failure, BrokerError) and failure.is_stale_metadata:
                 await self._client.refresh()
+
+    async def _find_missing(self, commit: "_Commit") -> ClientError | None:
+        """Which of its partitions is not there, as fresh metadata tells it; None if all are, or nobody tells."""
+        try:
+            errors = await self._client.ask_for_topics(sorted({partition.topic for partition in commit.offsets}))
+        except ClientError:
+            return None
+        topics = self._client.cluster.topics
+        for partition in commit.offsets:
+            name, number = partition
+            is_unknown = name in errors and errors[name].code in _UNKNOWN_TOPIC
+            if is_unknown or (name in topics and number >= len(topics[name].partitions)):
+                error = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
+                error.retriable = False
+                return error
+        return None
 
     async def _commit_once(self, commits: "list[_Commit]") -> None:
         offsets = {partition: offset for commit in commits for partition, offset in commit.offsets.items()}

@@ -13,6 +13,20 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from cordwood.client.arguments import (
+    CommittedOffset,
+    Time,
+    by_partition,
+    name_of,
+    number_of,
+    offset_of,
+    offsets_of,
+    partition_of,
+    partitions_given,
+    partitions_of,
+    time_of,
+    timeout_of,
+)
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.commits import CommitCallback
@@ -22,7 +36,7 @@ from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern
+from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener
 from cordwood.client.errors import BadSetting, Closed, IllegalState
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
@@ -67,6 +81,8 @@ class Consumer:
         self._is_closed = False
         self._is_reading = False
         self._handed: tuple[PartitionState, Iterator[ConsumerRecord]] | None = None
+        # Of the record that was given last, if it was given alone: it is worked on.
+        self._in_hand: PartitionState | None = None
         if topics:
             self.subscribe(topics)
 
@@ -119,7 +135,16 @@ class Consumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None:
+            self._put_back()
         await self.close()
+
+    def _put_back(self) -> None:
+        """The work on the record that was given last has failed: it does not count as read."""
+        state, self._in_hand = self._in_hand, None
+        if state is not None and self._subscription.states.get(state.partition) is state:
+            # It stands right behind that record.
+            state.offset -= 1
 
     # ---- what to read
 
@@ -135,6 +160,7 @@ class Consumer:
         Replaces what was subscribed to before. The group hands out partitions within the calls that read; `listener`
         hears of it (`RebalanceListener`).
         """
+        check_listener(listener)
         if (pattern is None) == (not topics):
             raise BadSetting("subscribe takes topics or a pattern: one of them")
         if self.settings.group_id is None:
@@ -148,13 +174,15 @@ class Consumer:
                 raise BadSetting("a SubscriptionPattern is matched by brokers, with group_protocol=consumer only")
             if isinstance(pattern, str) and not isinstance(pattern, SubscriptionPattern):
                 is_remote = self.settings.group_protocol == "consumer"
-                pattern = SubscriptionPattern(pattern) if is_remote else re.compile(pattern)
+                pattern = SubscriptionPattern(pattern) if is_remote else _compiled(pattern)
+            if not isinstance(pattern, SubscriptionPattern) and not _is_pattern_of_text(pattern):
+                raise BadSetting(f"the pattern is {pattern!r}; expected a text or re.compile(...) of one")
             self._subscription.subscribe_pattern(pattern, listener)
         self._subscribed()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """By hand, without a group's help. Replaces what was assigned before; none at all is `unsubscribe`."""
-        chosen = [TopicPartition(*partition) for partition in partitions]
+        chosen = partitions_of(partitions)
         if self._running is not None:
             self._running.auto_commit()
         dropped = self._subscription.assign(chosen)
@@ -200,35 +228,36 @@ class Consumer:
 
     async def _take(
         self,
-        partitions: Collection[TopicPartition],
+        partitions: tuple[TopicPartition, ...],
         timeout_ms: float | None,
         max_records: int | None,
         *,
         of_one: bool = False,
     ) -> Records:
         most = self._most(max_records)
-        self._check_assigned(partitions)
+        chosen = self._assigned(partitions)
         running = self._ready()
-        running.reader.wait_for(partitions)
+        running.reader.wait_for(chosen)
         buffers = running.reader.buffers
-        return await self._shown(await self._next(lambda: buffers.take(partitions, most, of_one=of_one), timeout_ms))
+        return await self._shown(await self._next(lambda: buffers.take(chosen, most, of_one=of_one), timeout_ms))
 
     def _most(self, max_records: int | None) -> int:
         """How many records at once."""
-        most = self.settings.max_poll_records if max_records is None else max_records
+        most = self.settings.max_poll_records if max_records is None else number_of(max_records, "max_records")
         if most <= 0:
             raise BadSetting(f"max_records is {most}; expected 1 or more")
         return most
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """The next record; waits for it."""
+        chosen = self._assigned(partitions)
         while True:
             running = self._ready()
             record = None
-            if self._handed is not None and not partitions and not running.is_due:
+            if self._handed is not None and not chosen and not running.is_due:
                 record = self._hand_one(*self._handed)
             if record is None:
-                record = self._hand_one(*await self._next_handed(running, partitions))
+                record = self._hand_one(*await self._next_handed(running, chosen))
             if record is not None:
                 if not self._interceptors.see_records:
                     return record
@@ -239,13 +268,13 @@ class Consumer:
         record = next(records, None)
         if record is not None:
             state.advance(record.offset + 1, record.leader_epoch)
+            self._in_hand = state
         return record
 
     async def _next_handed(
         self, running: Running, partitions: Collection[TopicPartition]
     ) -> tuple[PartitionState, Iterator[ConsumerRecord]]:
         """Records of one partition to go through, once there are some."""
-        self._check_assigned(partitions)
         running.reader.wait_for(partitions)
         buffers, most = running.reader.buffers, self.settings.max_poll_records
         self._handed = handed = await self._next(lambda: buffers.hand(partitions, most), None)
@@ -285,6 +314,7 @@ class Consumer:
         is_intercepted = self._interceptors.see_records
         while True:
             state, records = await self._next_handed(running, ())
+            self._in_hand = state
             for record in records:
                 # As `state.advance`, without the call: it is a tenth of the cost of a record.
                 state.offset = record[2] + 1
@@ -317,11 +347,11 @@ class Consumer:
         """
         from cordwood.client.consumer.arrow_batches import placed
 
-        self._check_assigned(partitions)
+        chosen = self._assigned(partitions)
         running = self._ready()
         while True:
-            running.reader.wait_for(partitions)
-            found = await self._next(lambda: running.reader.buffers.arrow(partitions, headers=headers), timeout_ms)
+            running.reader.wait_for(chosen)
+            found = await self._next(lambda: running.reader.buffers.arrow(chosen, headers=headers), timeout_ms)
             if found is None:
                 return
             partition, batch = found
@@ -330,8 +360,10 @@ class Consumer:
     async def _next(self, take: Callable[[], T], timeout_ms: float | None) -> T:
         """What `take` gives, once that is something; or else when the time is over. In between, what the group and
         the application have to do with each other is done."""
+        timeout_of(timeout_ms)
         running = self._ready()
         loop = running.loop
+        self._in_hand = None
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         with self._reading(running):
             # Who always finds something must not keep the loop from what brings more.
@@ -369,29 +401,35 @@ class Consumer:
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Where to read on. With the leader epoch of an `OffsetAndMetadata` it is found out if the log was cut."""
-        where = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-        if where.offset < 0:
-            raise BadSetting(f"{where.offset} is no offset; expected 0 or more")
+        partition = partition_of(partition)
+        where = offset_of(partition, offset)
+        self._in_hand = None
         self._ready().reader.seek(partition, where.offset, where.leader_epoch)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Of all that is assigned, if none are named. Where that is is found out when it is needed."""
-        self._ready().reader.reset(partitions, TO_BEGINNING)
+        self._reset(partitions, TO_BEGINNING)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        self._ready().reader.reset(partitions, TO_END)
+        self._reset(partitions, TO_END)
+
+    def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
+        chosen = partitions_given(partitions)
+        self._in_hand = None
+        self._ready().reader.reset(chosen, strategy)
 
     async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
         """The offset of the next record that will be given."""
-        timeout_ms = self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        return await self._ready().reader.position(partition, timeout_ms / 1000)
+        timeout_s = _seconds(timeout_ms)
+        timeout_s = self.settings.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
+        return await self._ready().reader.position(partition_of(partition), timeout_s)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Gives nothing of these until `resume`; they stay assigned."""
-        self._ready().reader.pause(partitions)
+        self._ready().reader.pause(partitions_given(partitions, none_is_all=False))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        self._ready().reader.resume(partitions)
+        self._ready().reader.resume(partitions_given(partitions, none_is_all=False))
 
     def paused(self) -> set[TopicPartition]:
         return {partition for partition, state in self._subscription.states.items() if state.paused}
@@ -399,30 +437,34 @@ class Consumer:
     def lag(self, partition: TopicPartition) -> int | None:
         """How many records are left to read, by the last answer of its broker; None before there was one."""
         is_read_committed = self.settings.isolation_level == "read_committed"
-        return self._subscription.state(partition).lag(read_committed=is_read_committed)
+        return self._subscription.state(partition_of(partition)).lag(read_committed=is_read_committed)
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """The high watermark, by the last answer of its broker."""
-        return self._subscription.state(partition).high_watermark
+        return self._subscription.state(partition_of(partition)).high_watermark
 
     # ---- commits
 
     async def commit(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]] | None = None,
+        offsets: Mapping[TopicPartition, CommittedOffset] | None = None,
         timeout_ms: float | None = None,
     ) -> None:
         """Of what has been read, or these offsets: each that of the next record to read. Retries until it is done."""
         running = self._ready()
+        self._in_hand = None
         await running.group.commits.commit(self._offsets(offsets), _seconds(timeout_ms))
         await running.tell_commits()
 
     def commit_async(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]] | None = None,
+        offsets: Mapping[TopicPartition, CommittedOffset] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
         """Tried once. `callback(offsets, error)` hears of it within a later call that reads, commits or closes."""
+        if callback is not None and not callable(callback):
+            raise BadSetting(f"the callback is {callback!r}; expected a function of offsets and error")
+        self._in_hand = None
         self._ready().group.commits.commit_async(self._offsets(offsets), callback)
 
     async def committed(
@@ -430,48 +472,34 @@ class Consumer:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed, of what is assigned if none are named."""
         running = self._ready()
-        return await running.group.commits.committed(
-            partitions or sorted(self._subscription.states), _seconds(timeout_ms)
-        )
+        chosen = partitions_given(partitions) or sorted(self._subscription.states)
+        return await running.group.commits.committed(chosen, _seconds(timeout_ms))
 
     def group_metadata(self) -> GroupMetadata:
         """For `Producer.send_offsets_to_transaction`."""
         return self._ready().group.driver.metadata
 
     def _offsets(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int | tuple[int, str]] | None
+        self, offsets: Mapping[TopicPartition, CommittedOffset] | None
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        if offsets is None:
-            return self._ready().reader.consumed()
-        given = {}
-        for partition, offset in offsets.items():
-            if isinstance(offset, OffsetAndMetadata):
-                told = offset
-            else:
-                told = OffsetAndMetadata(offset) if isinstance(offset, int) else OffsetAndMetadata(*offset)
-            if told.offset < 0:
-                raise BadSetting(f"{partition}: {told.offset} is no offset; expected 0 or more")
-            given[partition] = told
-        return given
+        return self._ready().reader.consumed() if offsets is None else offsets_of(offsets)
 
     # ---- what there is
 
     async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return await self._listed(partitions, EARLIEST)
+        return await self._listed(partitions_of(partitions), EARLIEST)
 
     async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Of the next record; with read_committed, of the first that is still undecided."""
-        return await self._listed(partitions, LATEST)
+        return await self._listed(partitions_of(partitions), LATEST)
 
     async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, Time]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time, in ms since the epoch; None where there is none."""
-        for partition, timestamp in timestamps.items():
-            if timestamp < 0:
-                raise BadSetting(f"{partition}: {timestamp} is no time; expected milliseconds since 1970")
-        client = await self._knowing(timestamps)
-        found = await list_offsets(client, timestamps, read_committed=self._is_read_committed)
+        """The first record at or after a time, in ms since 1970 or as a datetime; None where there is none."""
+        times = by_partition(timestamps, time_of, "timestamps", "a time")
+        client = await self._knowing(times)
+        found = await list_offsets(client, times, read_committed=self._is_read_committed)
         return {
             partition: OffsetAndTimestamp(
                 listed.offset, listed.timestamp, listed.leader_epoch if listed.leader_epoch >= 0 else None
@@ -483,6 +511,7 @@ class Consumer:
 
     async def partitions_for(self, topic: str) -> set[int]:
         """The numbers of its partitions; none where there is no such topic."""
+        name_of(topic, "topic")
         client = self._ready().client
         errors = await client.retrying(lambda: client.ask_for_topics([topic], create=False))
         known = client.cluster.topics.get(topic)
@@ -531,10 +560,24 @@ class Consumer:
             raise IllegalState("the consumer has not been started: await start(), or use it in `async with`")
         return self._running
 
-    def _check_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        for partition in partitions:
+    def _assigned(self, partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:
+        chosen = partitions_given(partitions)
+        for partition in chosen:
             self._subscription.state(partition)
+        return chosen
 
 
 def _seconds(timeout_ms: float | None) -> float | None:
+    timeout_ms = timeout_of(timeout_ms)
     return None if timeout_ms is None else timeout_ms / 1000
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise BadSetting(f"the pattern {pattern!r} is no regular expression: {error}") from error
+
+
+def _is_pattern_of_text(pattern: object) -> bool:
+    return isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str)

@@ -54,7 +54,9 @@ class Reader:
             drained=self.changed,
             taken=lambda count: metrics.consumed(count, self._loop.time()),
         )
-        self.watch = TopicWatch(client, settings, self._wanted_topics, self._know_topics)
+        self.watch = TopicWatch(
+            client, settings, self._wanted_topics, self._know_topics, lambda: self._subscription.states
+        )
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random)
         self._finder = PositionFinder(
             client,

@@ -153,7 +153,9 @@ class FetchedRecords:
                     return done
                 raise SerializationFailed(
                     f"{self.partition}: the record at offset {record.offset} cannot be deserialized: {error}; "
-                    "seek past it to go on"
+                    "seek past it to go on",
+                    self.partition,
+                    record.offset,
                 ) from error
             done.append(record._replace(key=key, value=value))
         return done

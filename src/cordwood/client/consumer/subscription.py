@@ -23,6 +23,19 @@ class RebalanceListener(Protocol):
         """Others may have them already. Without it, `on_partitions_revoked` is called."""
 
 
+_LISTENING = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
+
+
+def check_listener(listener: Any) -> None:
+    """One that would never hear anything is a mistake. Raises `BadSetting`."""
+    if listener is None:
+        return
+    if isinstance(listener, type):
+        raise BadSetting(f"the listener is a class; expected an instance of it: {listener.__name__}()")
+    if not any(callable(getattr(listener, name, None)) for name in _LISTENING):
+        raise BadSetting(f"the listener {listener!r} would hear nothing; expected methods {', '.join(_LISTENING)}")
+
+
 class SubscriptionPattern(str):
     """A pattern in RE2's syntax, which the broker matches (KIP-848)."""
 

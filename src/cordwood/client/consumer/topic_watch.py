@@ -2,13 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BrokerError, ClientError
+from cordwood.wire.errors import ErrorCode
 
 _log = logging.getLogger(__name__)
+
+_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+# One that brokers create because it is asked for is there the next time, or the one after that.
+_UNKNOWN_TIMES = 3
 
 
 class TopicWatch:
@@ -20,13 +26,19 @@ class TopicWatch:
         settings: ConsumerSettings,
         wanted: Callable[[], Collection[str] | None],
         changed: Callable[[], None],
+        partitions: Callable[[], Iterable[TopicPartition]],
     ) -> None:
+        """`partitions` are those that are read."""
         self.error: ClientError | None = None
         """For the application: a topic that it may not read, or that cannot be."""
         self._client = client
         self._settings = settings
         self._wanted = wanted
         self._changed = changed
+        self._partitions = partitions
+        # How often in a row each topic was not there, and of which partitions that was told.
+        self._unknown: dict[str, int] = {}
+        self._told: set[TopicPartition] = set()
         self._loop = asyncio.get_running_loop()
         self._asking: asyncio.Task[None] | None = None
         self._again = False
@@ -97,6 +109,7 @@ class TopicWatch:
 
     def _judge(self, errors: dict[str, BrokerError]) -> None:
         wanted = self._wanted()
+        self._warn_of_missing({name for name, error in errors.items() if error.code in _UNKNOWN}, wanted)
         for name, error in errors.items():
             if wanted is None or name not in wanted:
                 continue
@@ -106,6 +119,23 @@ class TopicWatch:
                 self._again = True
             else:
                 self.error = error
+
+    def _warn_of_missing(self, unknown: Collection[str], wanted: Collection[str] | None) -> None:
+        """Once for each: a name that is mistyped would look like a topic without records."""
+        self._unknown = {name: self._unknown.get(name, 0) + 1 for name in sorted(unknown) if name in (wanted or ())}
+        for name, times in self._unknown.items():
+            if times == _UNKNOWN_TIMES:
+                _log.warning("there is no topic %s (yet): nothing is read of it before it is created", name)
+        topics = self._client.cluster.topics
+        missing = {
+            partition
+            for partition in self._partitions()
+            if (topic := topics.get(partition.topic)) is not None and partition.partition >= len(topic.partitions)
+        }
+        for partition in sorted(missing - self._told):
+            count = len(topics[partition.topic].partitions)
+            _log.warning("there is no partition %s (yet): the topic has %d, counted from 0", partition, count)
+        self._told = missing
 
     def _asked(self, task: "asyncio.Task[None]") -> None:
         self._asking = None
