@@ -49,7 +49,12 @@ class _Commits:
             return self._numbered.get(read.metadata)
         some = self._others.get((read.group, read.partition, read.offset), [])
         possible = [one for one in some if one.begun_s <= read.ended_s and one.outcome is not CommitOutcome.REFUSED]
-        return max(possible, key=lambda commit: (commit.tenure, commit.ended_s), default=None)
+        return max(possible, key=_lateness, default=None)
+
+
+def _lateness(commit: Commit) -> tuple[float, float]:
+    """One that is of no tenure that we know comes after none for certain."""
+    return (commit.tenure if commit.tenure >= 0 else float("inf"), commit.ended_s)
 
 
 def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "_Commits") -> Iterator[Violation]:
