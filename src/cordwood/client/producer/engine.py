@@ -109,15 +109,14 @@ class Engine:
         if self._driver is not None:
             self._begin(self._driver.run())
 
-    def accumulated(self) -> bool:
-        """There is something new in the accumulator; with the lock held, in any thread. Whether the loop was woken."""
+    def accumulated(self) -> None:
+        """There is something new in the accumulator; with the lock held, in any thread."""
         if not self._sending.take_sleep():
-            return False
+            return
         if self._is_threaded:
             self._loop.call_soon_threadsafe(self._sending.wake)
         else:
             self._sending.wake()
-        return True
 
     async def flush(self, timeout_s: float | None = None) -> None:
         began_s = self._loop.time()
