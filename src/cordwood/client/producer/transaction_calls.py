@@ -120,5 +120,5 @@ class TransactionCalls:
 
 def _unfinished(call: str, waited_s: float) -> ClientError:
     error = TimedOut(f"{call}() is not done after {waited_s:g} s (max_block_ms)")
-    error.what_to_do = f"call {call}() again, which goes on waiting, or close the producer"
+    error.advise(f"call {call}() again, which goes on waiting, or close the producer")
     return error

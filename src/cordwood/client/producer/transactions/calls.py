@@ -55,5 +55,5 @@ class Calls:
 
 def misuse(call: str, state: State, what_to_do: str) -> IllegalState:
     error = IllegalState(f"{call}() is not possible now ({state.value}): {what_to_do}")
-    error.what_to_do = what_to_do
+    error.advise(what_to_do)
     return error

@@ -411,7 +411,7 @@ class Transactions:
             reason = str(cause).removesuffix(f" ({code.name})")
             error = FatalTransactionError(code, f"the producer of {self._id} cannot go on: {reason}")
             if cause.what_to_do is not None:
-                error.what_to_do = f"{cause.what_to_do}; then make a new producer"
+                error.advise(f"{cause.what_to_do}; then make a new producer")
         error.__cause__ = cause
         self._move(State.FATAL_ERROR)
         self._error = error
