@@ -11,14 +11,18 @@ Settings are keywords, or a mapping with Kafka's dotted names; see docs/client-c
 or `await start()`. Each belongs to the event loop in which it is started. Values and errors are those of `cordwood`.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Unpack
 
 from cordwood.client.admin.admin import Admin as _Admin
+from cordwood.client.client import Client
 from cordwood.client.configuration import read_settings, split_topics
 from cordwood.client.consumer.consumer import Consumer as _Consumer
+from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.keywords import AdminKeywords, ConsumerKeywords, ProducerKeywords
+from cordwood.client.one_loop import check_loop
 from cordwood.client.producer.producer import Producer as _Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.settings import AdminSettings
@@ -58,6 +62,11 @@ class Consumer(_Consumer):
         settings = read_settings(ConsumerSettings, options, keywords)
         super().__init__(*names, settings=settings, network=SocketNetwork())
 
+    def _ready(self) -> Running:
+        running = super()._ready()
+        check_loop(running.loop, "consumer")
+        return running
+
 
 class Admin(_Admin):
     """Every administrative operation of a cluster.
@@ -68,3 +77,10 @@ class Admin(_Admin):
 
     def __init__(self, options: Mapping[str, object] | None = None, **keywords: Unpack[AdminKeywords]) -> None:
         super().__init__(read_settings(AdminSettings, options, keywords), network=SocketNetwork())
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def _connected(self) -> Client:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        check_loop(self._loop, "admin client")
+        return await super()._connected()

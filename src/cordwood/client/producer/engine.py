@@ -9,6 +9,7 @@ from typing import Any
 from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
 from cordwood.client.errors import ClientError, TimedOut
+from cordwood.client.one_loop import check_loop, in_another_loop
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.bulk import BulkIntake
@@ -109,6 +110,11 @@ class Engine:
         if self._driver is not None:
             self._begin(self._driver.run())
 
+    def check_loop(self) -> None:
+        """Threads come from anywhere."""
+        if not self._is_threaded:
+            check_loop(self._loop, "producer")
+
     def accumulated(self) -> None:
         """There is something new in the accumulator; with the lock held, in any thread."""
         if not self._sending.take_sleep():
@@ -171,7 +177,14 @@ class Engine:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         """Tasks end only when they are cancelled, or by a mistake of ours."""
-        if task.cancelled() or (cause := task.exception()) is None:
+        if task.cancelled():
+            if task in self._tasks:
+                # Not by `stop`: the loop ends, and with it all its tasks.
+                gone = in_another_loop("producer")
+                self._on_failure(gone)
+                self._sender.abandon_all(gone, self._loop.time())
+            return
+        if (cause := task.exception()) is None:
             return
         _log.critical("the producer cannot go on", exc_info=cause)
         error = ClientError(f"the producer cannot go on: {cause!r}")

@@ -114,6 +114,8 @@ class Producer:
         """Sends what waits, for up to `timeout` seconds; then gives up what is left, and aborts an open transaction."""
         if self._is_closed:
             return
+        if self._engine is not None:
+            self._engine.check_loop()
         self._is_closed = True
         self.try_send = self._refuse
         engine = self._engine
@@ -300,6 +302,7 @@ class Producer:
             raise Closed("the producer is closed")
         if self._engine is None:
             raise IllegalState("the producer is not started: use `async with`, or call start()")
+        self._engine.check_loop()
         return self._engine
 
     def _transactional(self) -> TransactionCalls:
@@ -318,6 +321,7 @@ class Producer:
 
     async def _give_turn(self) -> None:
         """To the sending task, by who sends in a loop."""
+        self._running()
         self._should_yield = False
         self._batches_in_turn = 0
         await asyncio.sleep(0)
