@@ -138,11 +138,60 @@ def test_what_is_refused_as_out_of_order_though_it_is_the_next_is_numbered_anew_
     sequences.settle()
     assert sequences.identity == ProducerIdentity(7, 0), "the third may yet be written under its old number"
     assert not sequences.may_send(P0)
+    assert sequences.may_retry(third, OUT_OF_ORDER, -1)
     sequences.returned(third)
     sequences.settle()
     assert sequences.identity == ProducerIdentity(7, 1)
     assert (second.identity, second.base_sequence) == (ProducerIdentity(7, 1), 0)
     assert (third.identity, third.base_sequence) == (ProducerIdentity(7, 1), 10)
+
+
+def after_a_restart(sequences: Sequences) -> tuple[ProducerBatch, ProducerBatch, ProducerBatch]:
+    """Three whose answers were lost; the broker refuses the first of them."""
+    batches = batch(), batch(), batch()
+    sent(sequences, *batches)
+    for one in batches:
+        sequences.returned(one)
+    sequences.sent(batches[0])
+    assert sequences.may_retry(batches[0], OUT_OF_ORDER, -1)
+    sequences.returned(batches[0])
+    sequences.settle()
+    return batches
+
+
+def test_a_refused_one_that_may_be_written_waits_until_a_later_one_tells() -> None:
+    """A broker that was restarted remembers only the last batch that it wrote."""
+    sequences = identified()
+    established(sequences)
+    first, second, third = after_a_restart(sequences)
+    assert sequences.identity == ProducerIdentity(7, 0)
+    assert sequences.to_be_tried() == [second]
+    sequences.sent(second)
+    assert not sequences.may_send(P0)
+    assert sequences.may_retry(second, OUT_OF_ORDER, -1)
+    sequences.returned(second)
+    sequences.settle()
+    assert sequences.to_be_tried() == [third]
+    sequences.sent(third)
+    sequences.completed(third, 30)
+    assert sequences.to_be_tried() == []
+    assert sequences.is_surely_written(first)
+    assert sequences.is_surely_written(second)
+    assert sequences.identity == ProducerIdentity(7, 0)
+
+
+def test_when_all_that_may_be_written_are_refused_none_is() -> None:
+    sequences = identified()
+    established(sequences)
+    first, *others = after_a_restart(sequences)
+    for other in others:
+        assert sequences.to_be_tried() == [other]
+        sequences.sent(other)
+        assert sequences.may_retry(other, OUT_OF_ORDER, -1)
+        sequences.returned(other)
+        sequences.settle()
+    assert [one.base_sequence for one in (first, *others)] == [0, 10, 20]
+    assert first.identity == ProducerIdentity(7, 1)
 
 
 def test_another_epoch_lets_the_other_partitions_finish_in_theirs() -> None:

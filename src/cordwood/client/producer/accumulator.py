@@ -203,6 +203,15 @@ class Accumulator:
             queue.insert(position, batch)
             self._next_expiry_s = min(self._next_expiry_s, batch.created_s + self._delivery_timeout_s)
 
+    def bring_forward(self, batch: ProducerBatch) -> None:
+        """One that was requeued goes before all others of its partition, at once."""
+        queue = self._queues[batch.partition]
+        if queue[0] is not batch:
+            # There are five before it at most.
+            queue.remove(batch)
+            queue.appendleft(batch)
+            batch.not_before_s = 0.0
+
     def expire(self, now_s: float) -> list[ProducerBatch]:
         """Takes out those older than `delivery_timeout_ms`; the caller fails them."""
         if now_s < self._next_expiry_s:

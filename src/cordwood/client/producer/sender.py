@@ -286,6 +286,9 @@ class Sender:
                     self._tell_failure(batch, self._overdue(batch, now_s, on_wire=True), now_s)
         if self._sequences is not None:
             self._sequences.settle()
+            with self._lock:
+                for batch in self._sequences.to_be_tried():
+                    self._accumulator.bring_forward(batch)
         if self._transactions is not None:
             self._drop_unsent(self._transactions, now_s)
 

@@ -48,6 +48,8 @@ class _Partition:
 
     resent: ProducerBatch | None = None
     """The one that was last sent again."""
+    refused: list[ProducerBatch] = field(default_factory=list)
+    """As out of order, since one was last accepted."""
 
     def is_next(self, sequence: int) -> bool:
         return sequence == (0 if self.acknowledged is None else self.acknowledged)
@@ -83,12 +85,12 @@ class Sequences:
                 return False
             # What is to be sent again stands in front of what is new.
             if any(batch not in state.on_wire for batch in state.numbered):
-                return next(iter(state.numbered)) not in state.on_wire
+                return next(iter(state.numbered)) not in state.on_wire and not (state.refused and state.on_wire)
             if state.unresolved is not None:
                 return False
         if not state.on_wire:
             return True
-        return state.identity == self.identity and _may_follow(state)
+        return state.identity == self.identity and not state.refused and _may_follow(state)
 
     def sent(self, batch: ProducerBatch) -> None:
         """Gives it a sequence, if it has none yet; one that is sent again keeps what it has."""
@@ -111,6 +113,7 @@ class Sequences:
         state = self._partitions[batch.partition]
         _remove(state.on_wire, batch)
         state.numbered.pop(batch, None)
+        state.refused.clear()
         if batch.identity == state.identity:
             end = sequence_after(batch.base_sequence, batch.record_count)
             if state.acknowledged is None or _is_before(state.acknowledged, end):
@@ -138,15 +141,35 @@ class Sequences:
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             if state.unresolved is None and not state.is_next(batch.base_sequence):
                 # One before it was refused, too, and comes first.
+                if not self._transactional:
+                    self._note_refused(batch, state)
                 return True
             if self._transactional:
                 return False
-            # What was given up before it was not written, or what was acknowledged is gone.
-            if state.unresolved is None or state.unresolved == batch.base_sequence:
-                state.has_gap = True
-                self._troubled[batch.partition] = state
+            self._note_refused(batch, state)
             return True
         return code.retriable
+
+    def _note_refused(self, batch: ProducerBatch, state: _Partition) -> None:
+        """A broker that was restarted remembers only the last batch of each producer, and refuses what it wrote before
+        that, as it refuses what follows a gap. Once all that may have been written are refused, it has none of them:
+        what was given up before them was not written, or what was acknowledged is gone."""
+        if batch in state.numbered and batch not in state.refused:
+            state.refused.append(batch)
+        self._troubled[batch.partition] = state
+        state.has_gap = state.has_gap or len(state.refused) == len(state.numbered)
+
+    def to_be_tried(self) -> list[ProducerBatch]:
+        """Batches that go before those ahead of them, which were refused: if one is the last that the broker wrote, or
+        the next that it takes, those ahead of it are written, too."""
+        return [
+            next(batch for batch in state.numbered if batch not in state.refused)
+            for state in self._troubled.values()
+            if state.refused
+            and not state.has_gap
+            and not state.on_wire
+            and next(iter(state.numbered), None) in state.refused
+        ]
 
     def is_surely_written(self, batch: ProducerBatch) -> bool:
         """Whether one after it was acknowledged: brokers take no sequence before the one ahead of it."""
@@ -165,6 +188,7 @@ class Sequences:
             part.base_sequence = sequence
             sequence = sequence_after(sequence, part.record_count)
         numbered, state.numbered = state.numbered, {}
+        _remove(state.refused, batch)
         for other, before in numbered.items():
             state.numbered |= dict.fromkeys(parts if other is batch else [other], before)
 
@@ -174,6 +198,7 @@ class Sequences:
             return
         state = self._partitions[batch.partition]
         state.numbered.pop(batch, None)
+        _remove(state.refused, batch)
         if not still_on_wire:
             _remove(state.on_wire, batch)
         if batch.identity != state.identity:
@@ -202,6 +227,12 @@ class Sequences:
                 state.unresolved = None
                 if not state.has_gap and not state.is_forgotten:
                     del self._troubled[partition]
+                    continue
+            if not (state.has_gap or state.is_forgotten or state.refused or state.unresolved is not None):
+                del self._troubled[partition]
+                continue
+            # The one that was still to be tried may have been given up.
+            state.has_gap = state.has_gap or (bool(state.refused) and len(state.refused) == len(state.numbered))
             if state.is_forgotten and not state.has_gap and not state.on_wire:
                 self._renumber(partition, state)
         quiet = self._quiet_gaps()
@@ -252,6 +283,7 @@ def _restart(state: _Partition, identity: ProducerIdentity | None) -> None:
     state.unresolved = None
     state.has_gap = False
     state.is_forgotten = False
+    state.refused.clear()
 
 
 def _is_before(sequence: int, other: int) -> bool:
