@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 TYPES := $(wildcard src/cordwood/*/*.pxd)
 SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.pxd=.py)
 
+# One more than there are processors: many tests wait for sessions and restarts more than they compute.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
+
 .PHONY: setup test lint demo bench clean help
 
 help: ## show this list
@@ -28,7 +31,7 @@ lint: setup
 	$(BIN)/lint-imports --verbose
 
 test: lint ## set up, lint, type-check, check the import rules, run all tests
-	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 demo: setup ## start a node, move 200,000 records through it with a real Kafka client, look at its files
 	rm -rf $(VENV)/demo
