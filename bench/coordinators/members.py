@@ -24,8 +24,8 @@ from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequest
 
 TOPIC = "orders"
 SESSION_TIMEOUT_MS = 300_000
-# Of a connection: fewer than a broker reads ahead.
-MEMBERS_PER_CONNECTION = 100
+# A join that waits holds up what is sent behind it, so members do not share one.
+MEMBERS_PER_CONNECTION = 1
 PATIENCE_S = 120.0
 
 HEARTBEAT_VERSION = 4
