@@ -19,7 +19,7 @@ setup: $(STAMP) ## create the virtual environment and install everything
 $(STAMP): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[arrow]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' --group dev
 	# A node's start is mostly importing: bytecode that is there saves a third of it.
 	$(BIN)/python -m compileall -q src
 	touch $@

@@ -1,0 +1,1 @@
+"""Spark: topics as tables and streams of a PySpark job, read in bulk and written exactly once."""
