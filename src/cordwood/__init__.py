@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from cordwood.client.producer.bulk import BulkDelivery, BulkMetadata
     from cordwood.client.producer.deliveries import Delivery, RecordMetadata
     from cordwood.client.producer.interceptors import ProducerRecord
-    from cordwood.client.producer.transactions.prepared import PreparedTxnState
+    from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
     from cordwood.wire.errors import ErrorCode
     from cordwood.wire.record import ConsumerRecord
 
@@ -183,7 +183,7 @@ _HOMES = {
     "cordwood.client.producer.bulk": ("BulkDelivery", "BulkMetadata"),
     "cordwood.client.producer.deliveries": ("Delivery", "RecordMetadata"),
     "cordwood.client.producer.interceptors": ("ProducerRecord",),
-    "cordwood.client.producer.transactions.prepared": ("PreparedTxnState",),
+    "cordwood.client.producer.transactions.prepared": ("LeftTransaction", "PreparedTxnState"),
     "cordwood.wire.errors": ("ErrorCode",),
     "cordwood.wire.record": ("ConsumerRecord",),
 }
@@ -238,6 +238,7 @@ __all__ = [
     "GroupMetadata",
     "IllegalState",
     "InvalidOffset",
+    "LeftTransaction",
     "ListedOffset",
     "LogDir",
     "LogTruncation",

@@ -35,6 +35,7 @@ from cordwood.client.configuration import read_settings
 from cordwood.client.keywords import AdminKeywords
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.offsets import ListedOffset
+from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.primitives import Uuid
@@ -289,6 +290,10 @@ class Admin(Facade):
     ) -> dict[str, FencingProducer]:
         """Takes transactional ids over: their open transactions are aborted, their producers can go on no more."""
         return self._run(self._core.fence_producers(transactional_ids, transaction_timeout_ms=transaction_timeout_ms))
+
+    def end_transactions(self, left: Collection[LeftTransaction], *, commit: bool = True) -> None:
+        """Ends what producers have left by `leave_transaction`; again, where nobody heard what came of it."""
+        self._run(self._core.end_transactions(left, commit=commit))
 
     # ---- security
 

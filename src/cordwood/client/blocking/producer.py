@@ -20,7 +20,7 @@ from cordwood.client.producer.intake import Unsent
 from cordwood.client.producer.producer import Producer as AsyncProducer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.offset_arguments import OffsetsToSend
-from cordwood.client.producer.transactions.prepared import PreparedTxnState
+from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Event, Lock
 
@@ -176,6 +176,14 @@ class Producer(Facade):
         """The first phase of two (KIP-939); keep what it returns for `complete_transaction`."""
         return self._run(self._core.prepare_transaction())
 
+    def leave_transaction(self) -> LeftTransaction | None:
+        """All is written, and another ends it: `Admin.end_transactions`. None: nothing was sent."""
+        return self._run(self._core.leave_transaction())
+
+    def take_transactional_id(self, transactional_id: str) -> None:
+        """Between transactions: goes on with another id, on the same connections; `init_transactions` comes next."""
+        self._run(self._take_id(transactional_id))
+
     def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
         """The second phase: commits if this is the transaction that is prepared, else aborts it."""
         self._run(self._core.complete_transaction(prepared_state))
@@ -205,6 +213,9 @@ class Producer(Facade):
 
     def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
         return self._core.close(timeout_s)
+
+    async def _take_id(self, transactional_id: str) -> None:
+        self._core.take_transactional_id(transactional_id)
 
     async def _metrics(self) -> dict[str, float]:
         return self._core.metrics()

@@ -25,7 +25,7 @@ from cordwood.client.producer.intake import Unsent
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transaction_calls import TransactionCalls
 from cordwood.client.producer.transactions.offset_arguments import OffsetsToSend, checked_group, checked_offsets
-from cordwood.client.producer.transactions.prepared import PreparedTxnState
+from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
@@ -268,6 +268,18 @@ class Producer:
         calls = self._transactional()
         await self.flush()
         return calls.prepare()
+
+    async def leave_transaction(self) -> LeftTransaction | None:
+        """All is written, and another ends it (`Admin.end_transactions`): the coordinator aborts it after
+        `transaction_timeout_ms`, unless it is one of two phases. None: nothing was sent. After it comes
+        `take_transactional_id`."""
+        calls = self._transactional()
+        await self.flush()
+        return calls.leave()
+
+    def take_transactional_id(self, transactional_id: str) -> None:
+        """Between transactions: goes on with another id, on the same connections; `init_transactions` comes next."""
+        self._transactional().take_id(transactional_id)
 
     async def complete_transaction(self, prepared_state: PreparedTxnState) -> None:
         """The second phase: commits if this is the transaction that is prepared, else aborts it."""

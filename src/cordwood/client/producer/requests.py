@@ -47,12 +47,12 @@ class Leadership:
 
 
 def produce_request(
-    batches: Iterable[ProducerBatch], cluster: Cluster, settings: ProducerSettings
+    batches: Iterable[ProducerBatch], cluster: Cluster, settings: ProducerSettings, transactional_id: str | None
 ) -> tuple[ProduceRequest, int | None]:
     """And the newest version that can say it: topics of which we do not know the id cannot be named by it."""
     topics: dict[str, TopicProduceData] = {}
     has_ids = True
-    transactional = settings.transactional_id is not None
+    transactional = transactional_id is not None
     for batch in batches:
         name = batch.partition.topic
         data = topics.get(name)
@@ -64,7 +64,7 @@ def produce_request(
         records = batch.encode(transactional=transactional)
         data.partition_data.append(PartitionProduceData(index=batch.partition.partition, records=records))
     request = ProduceRequest(
-        transactional_id=settings.transactional_id,
+        transactional_id=transactional_id,
         acks=settings.acks,
         timeout_ms=settings.request_timeout_ms,
         topic_data=list(topics.values()),

@@ -103,10 +103,12 @@ class Sender:
             if self._sequences is not None:
                 for batch in batches:
                     self._sequences.sent(batch)
-            at_most = self._transactions.produce_at_most if self._transactions is not None else None
+            transactions = self._transactions
+            at_most = transactions.produce_at_most if transactions is not None else None
+            transactional_id = transactions.transactional_id if transactions is not None else None
         if not batches:
             return None
-        request, sayable = produce_request(batches, cluster, self._settings)
+        request, sayable = produce_request(batches, cluster, self._settings, transactional_id)
         if sayable is not None:
             at_most = sayable if at_most is None else min(at_most, sayable)
         attempt = Attempt(broker, cluster, {batch.partition: batch for batch in batches}, request, at_most, now_s)

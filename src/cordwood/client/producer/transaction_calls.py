@@ -14,7 +14,7 @@ from cordwood.client.producer.metrics import ProducerMetrics
 from cordwood.client.producer.transactions.driver import TransactionDriver
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
-from cordwood.client.producer.transactions.prepared import PreparedTxnState
+from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +73,15 @@ class TransactionCalls:
         """After a flush."""
         with self._lock:
             return self.machine.prepare()
+
+    def leave(self) -> LeftTransaction | None:
+        """After a flush."""
+        with self._lock:
+            return self.machine.leave()
+
+    def take_id(self, transactional_id: str) -> None:
+        with self._lock:
+            self.machine.take_id(transactional_id)
 
     async def complete(self, prepared: PreparedTxnState) -> None:
         await self._do(lambda: self.machine.complete(prepared), "txn-commit", ends=True)

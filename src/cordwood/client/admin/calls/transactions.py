@@ -5,6 +5,7 @@ from collections.abc import Collection
 from cordwood.client.admin import transactions
 from cordwood.client.admin.calls.connected import Connected
 from cordwood.client.admin.results import values
+from cordwood.client.admin.transaction_ends import end_transactions
 from cordwood.client.admin.transactions import (
     STATES,
     ActiveProducer,
@@ -15,6 +16,7 @@ from cordwood.client.admin.transactions import (
 )
 from cordwood.client.arguments import choices_of, names_of, numbers_of, partitions_of, values_of
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.producer.transactions.prepared import LeftTransaction
 
 
 class TransactionCalls(Connected):
@@ -63,3 +65,8 @@ class TransactionCalls(Connected):
         """Takes transactional ids over: their open transactions are aborted, their producers can go on no more."""
         timeouts_ms = dict.fromkeys(names_of(transactional_ids, "transactional_ids"), transaction_timeout_ms)
         return values(await transactions.fence_producers(await self._connected(), timeouts_ms))
+
+    async def end_transactions(self, left: Collection[LeftTransaction], *, commit: bool = True) -> None:
+        """Ends what producers have left by `leave_transaction`; again, where nobody heard what came of it."""
+        chosen = values_of(left, LeftTransaction, "left")
+        values(await end_transactions(await self._connected(), chosen, commit=commit))

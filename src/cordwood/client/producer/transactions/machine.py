@@ -34,7 +34,7 @@ from cordwood.client.producer.transactions.calls import Calls, misuse
 from cordwood.client.producer.transactions.contents import Contents, OffsetCommit
 from cordwood.client.producer.transactions.flight import Flight
 from cordwood.client.producer.transactions.operation import Operation
-from cordwood.client.producer.transactions.prepared import PreparedTxnState
+from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
 from cordwood.client.producer.transactions.requests import Ask
 from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, State
 from cordwood.wire.errors import ErrorCode
@@ -62,7 +62,7 @@ class Transactions:
         """Of the transaction that is open, else of the next (KIP-890). Chosen when the one before has ended."""
         self.prepared: PreparedTxnState | None = None
         """While one is prepared."""
-        self._id = settings.transactional_id
+        self.transactional_id = settings.transactional_id
         self._timeout_ms = settings.transaction_timeout_ms
         self._has_two_phases = settings.transaction_two_phase_commit_enable
         self._flight = Flight(backoff)
@@ -144,15 +144,38 @@ class Transactions:
         self._check("prepare_transaction", State.IN_TRANSACTION)
         if not self._has_two_phases:
             raise BadSetting("prepare_transaction() needs transaction_two_phase_commit_enable=True")
+        self._prepare("prepare_transaction")
+        assert self.prepared is not None
+        return self.prepared
+
+    def leave(self) -> LeftTransaction | None:
+        """Everything is flushed. None: nothing was sent, so there is nothing to end."""
+        self._check("leave_transaction", State.IN_TRANSACTION)
+        self._prepare("leave_transaction")
+        assert self.identity is not None
+        if not self._contents.is_started:
+            return None
+        return LeftTransaction(self.transactional_id, *self.identity, self.is_version_2)
+
+    def take_id(self, transactional_id: str) -> None:
+        """From now on this is a producer of another id, which has to be initialized."""
+        if self.state is not State.UNINITIALIZED:
+            self._check("take_transactional_id", State.READY, State.PREPARED)
+            self._move(State.UNINITIALIZED)
+        self.transactional_id = transactional_id
+        self._contents = Contents()
+        self.identity = self.prepared = self._prepared_as = None
+        self._needs_epoch = self._found_none_prepared = False
+
+    def _prepare(self, call: str) -> None:
         if self._contents.commits:
-            raise misuse("prepare_transaction", self.state, "wait for send_offsets_to_transaction()")
+            raise misuse(call, self.state, "wait for send_offsets_to_transaction()")
         assert self.identity is not None
         # Partitions that are not added by now have no records.
         self._contents.new = {}
         self._move(State.PREPARED)
         self._prepared_as = self.identity
         self.prepared = PreparedTxnState.of(self.identity)
-        return self.prepared
 
     def complete(self, prepared: PreparedTxnState) -> Operation:
         """Commits if it is this one that is prepared, else aborts. Nothing happens where `initialize` has looked for
@@ -276,7 +299,7 @@ class Transactions:
     def _wanted(self, has_incomplete: bool) -> Ask | None:
         if self.state is State.INITIALIZING:
             return requests.init_producer_id(
-                self._id,
+                self.transactional_id,
                 self._timeout_ms,
                 self.identity,
                 two_phases=self._has_two_phases,
@@ -290,7 +313,7 @@ class Transactions:
         if self._contents.is_started:
             assert self.identity is not None
             is_commit = self.state is State.COMMITTING
-            return requests.end_txn(self._id, self.identity, commit=is_commit, version_2=self.is_version_2)
+            return requests.end_txn(self.transactional_id, self.identity, commit=is_commit, version_2=self.is_version_2)
         self._ended()
         return self._wanted(has_incomplete)
 
@@ -301,12 +324,12 @@ class Transactions:
             contents.adding |= contents.new
             contents.new = {}
         if contents.adding:
-            return requests.add_partitions(self._id, self.identity, contents.adding)
+            return requests.add_partitions(self.transactional_id, self.identity, contents.adding)
         if contents.commits and not self.is_version_2:
             group_id = contents.commits[0].group.group_id
             contents.adding_group = group_id if group_id not in contents.groups else None
         if contents.adding_group is not None:
-            return requests.add_offsets(self._id, self.identity, contents.adding_group)
+            return requests.add_offsets(self.transactional_id, self.identity, contents.adding_group)
         return None
 
     def _offset_commit(self) -> Ask | None:
@@ -317,7 +340,7 @@ class Transactions:
         contents.is_started = True
         commit = contents.commits[0]
         return requests.txn_offset_commit(
-            self._id, self.identity, commit.group, commit.offsets, version_2=self.is_version_2
+            self.transactional_id, self.identity, commit.group, commit.offsets, version_2=self.is_version_2
         )
 
     # ---- what an answer means
@@ -405,11 +428,13 @@ class Transactions:
         """The producer cannot go on."""
         error: FatalTransactionError
         if verdict is Verdict.FENCED:
-            error = ProducerFenced(None, f"a newer producer has {self._id}, or its transaction took too long")
+            error = ProducerFenced(
+                None, f"a newer producer has {self.transactional_id}, or its transaction took too long"
+            )
         else:
             code = ErrorCode.UNKNOWN_SERVER_ERROR if cause.code is None else cause.code
             reason = str(cause).removesuffix(f" ({code.name})")
-            error = FatalTransactionError(code, f"the producer of {self._id} cannot go on: {reason}")
+            error = FatalTransactionError(code, f"the producer of {self.transactional_id} cannot go on: {reason}")
             if cause.what_to_do is not None:
                 error.advise(f"{cause.what_to_do}; then make a new producer")
         error.__cause__ = cause

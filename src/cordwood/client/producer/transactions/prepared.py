@@ -1,4 +1,5 @@
-"""The name of a prepared transaction (KIP-939): what an application keeps with its own commit."""
+"""The names of transactions that are not ended by who wrote them: a prepared one (KIP-939), which an application keeps
+with its own commit; one that is left to another."""
 
 from typing import NamedTuple
 
@@ -32,3 +33,13 @@ class PreparedTxnState(NamedTuple):
     @classmethod
     def of(cls, identity: ProducerIdentity) -> "PreparedTxnState":
         return cls(identity.id, identity.epoch)
+
+
+class LeftTransaction(NamedTuple):
+    """All that it takes to end a transaction from anywhere: `Admin.end_transactions`."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    is_version_2: bool
+    """Of transactions (KIP-890)."""

@@ -22,6 +22,7 @@ _BROKEN = "fenced, or an error that no abort mends"
 _SPOILED = "an error that an abort mends"
 _ENDED = "EndTxn is answered, or nothing was written"
 _BUMPED = "as well, and a new epoch is needed"
+_ANOTHER = "take_transactional_id: another id from now on"
 
 # From → to → by what.
 TRANSITIONS: Mapping[State, Mapping[State, str]] = {
@@ -33,17 +34,22 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
         State.ABORTABLE_ERROR: _SPOILED,
         State.FATAL_ERROR: _BROKEN,
     },
-    State.READY: {State.IN_TRANSACTION: "begin_transaction", State.FATAL_ERROR: _BROKEN},
+    State.READY: {
+        State.IN_TRANSACTION: "begin_transaction",
+        State.UNINITIALIZED: _ANOTHER,
+        State.FATAL_ERROR: _BROKEN,
+    },
     State.IN_TRANSACTION: {
         State.COMMITTING: "commit_transaction",
         State.ABORTING: "abort_transaction",
-        State.PREPARED: "prepare_transaction",
+        State.PREPARED: "prepare_transaction or leave_transaction",
         State.ABORTABLE_ERROR: _SPOILED,
         State.FATAL_ERROR: _BROKEN,
     },
     State.PREPARED: {
         State.COMMITTING: "complete_transaction with its own state, or commit_transaction",
         State.ABORTING: "complete_transaction with another, or abort_transaction",
+        State.UNINITIALIZED: _ANOTHER,
         State.FATAL_ERROR: _BROKEN,
     },
     State.COMMITTING: {
