@@ -1,0 +1,59 @@
+"""**Link**: a client of the cluster for who has no event loop; one for each configuration and process.
+
+A Python worker of Spark runs one task after another: connections and what is known of the cluster are kept between
+them. What is idle closes by itself (`connections.max.idle.ms`).
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from cordwood.client.blocking.portal import Portal
+from cordwood.client.client import Client
+from cordwood.client.configuration import read_settings
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.threads import Lock
+
+T = TypeVar("T")
+
+
+def link_to(settings: Mapping[str, object]) -> "Link":
+    """By Kafka's names. Raises a `ClientError` when no broker answers."""
+    key = tuple(sorted((name, str(value)) for name, value in settings.items()))
+    with _lock:
+        link = _links.get(key)
+        if link is None or link.is_forked:
+            link = _links[key] = Link(read_settings(ConsumerSettings, settings, {}))
+    return link
+
+
+_links: dict[tuple[tuple[str, str], ...], "Link"] = {}
+_lock = Lock()
+
+
+class Link:
+    """Its client belongs to the loop of its thread: only what runs there may use it."""
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self.settings = settings
+        self._portal = Portal(f"cordwood-spark {settings.client_id}")
+        try:
+            self.client = self._portal.run(
+                Client.connect(settings.bootstrap_servers, settings, network=SocketNetwork())
+            )
+        except BaseException:
+            self._portal.close()
+            raise
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether its thread has stayed behind in another process."""
+        return self._portal.background.forked
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for it. Raises what it raises."""
+        return self._portal.run(work)
+
+    def post(self, callback: Callable[..., object], *args: object) -> None:
+        """Has the loop call this soon."""
+        self._portal.post(callback, *args)

@@ -1,0 +1,46 @@
+"""Records that are gone before they were read: an error, or a warning for who has said `failOnDataLoss=false`."""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.spark.errors import DataLoss
+
+_log = logging.getLogger(__name__)
+
+_ADVICE = "set failOnDataLoss=false to go on without them"
+
+
+@dataclass(frozen=True, slots=True)
+class LossReport:
+    """Raises `DataLoss`, or goes on."""
+
+    fails: bool
+
+    def begins_later(self, partition: TopicPartition, wanted: int, begin: int) -> None:
+        self._report(
+            f"topic {partition.topic} partition {partition.partition}: records from offset {wanted} to {begin} are "
+            "gone, deleted by retention or by hand before they were read"
+        )
+
+    def ends_earlier(self, partition: TopicPartition, wanted: int, end: int) -> None:
+        self._report(
+            f"topic {partition.topic} partition {partition.partition}: it ends at offset {end}, but offset {wanted} "
+            "was reached before; the topic may have been deleted and made again"
+        )
+
+    def gone(self, partitions: Collection[TopicPartition]) -> None:
+        names = ", ".join(str(partition) for partition in sorted(partitions))
+        self._report(f"{names}: read before, and not there any more")
+
+    def added_late(self, partition: TopicPartition, begin: int) -> None:
+        self._report(
+            f"topic {partition.topic} partition {partition.partition}: it is new to this query and begins at offset "
+            f"{begin} instead of 0; records from 0 to {begin} are gone"
+        )
+
+    def _report(self, sentence: str) -> None:
+        if self.fails:
+            raise DataLoss(f"{sentence}; {_ADVICE}")
+        _log.warning("%s; going on, because failOnDataLoss is false", sentence)

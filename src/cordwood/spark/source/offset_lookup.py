@@ -1,0 +1,48 @@
+"""Asks the cluster where a read begins and ends."""
+
+from collections.abc import Collection
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
+from cordwood.spark.errors import CannotRead
+from cordwood.spark.source.offsets import Edge, OffsetsOption
+
+
+async def earliest(client: Client, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    return await _look_up(client, dict.fromkeys(partitions, EARLIEST), read_committed=False)
+
+
+async def latest(
+    client: Client, partitions: Collection[TopicPartition], *, read_committed: bool
+) -> dict[TopicPartition, int]:
+    """With `read_committed`, up to the first transaction that is still open."""
+    return await _look_up(client, dict.fromkeys(partitions, LATEST), read_committed=read_committed)
+
+
+async def resolve(
+    client: Client, option: OffsetsOption, partitions: list[TopicPartition], *, read_committed: bool
+) -> dict[TopicPartition, int]:
+    """What an option means now. Raises `CannotRead`."""
+    option.check_partitions(partitions)
+    wanted = {partition: option.wanted(partition) for partition in partitions}
+    asked = {partition: what for partition, what in wanted.items() if option.is_time or what < 0}
+    found = await _look_up(client, asked, read_committed=read_committed)
+    unmatched = [partition for partition, offset in found.items() if offset < 0]
+    if unmatched:
+        if option.edge is Edge.STARTING and not option.latest_without_match:
+            raise CannotRead(
+                f"{option.name}: no record of {unmatched[0]} is of {wanted[unmatched[0]]} or later; "
+                "startingOffsetsByTimestampStrategy=latest begins at the end then"
+            )
+        found |= await latest(client, unmatched, read_committed=read_committed)
+    return {partition: found.get(partition, wanted[partition]) for partition in partitions}
+
+
+async def _look_up(
+    client: Client, wanted: dict[TopicPartition, int], *, read_committed: bool
+) -> dict[TopicPartition, int]:
+    if not wanted:
+        return {}
+    listed = await list_offsets(client, wanted, read_committed=read_committed)
+    return {partition: answer.offset for partition, answer in listed.items()}

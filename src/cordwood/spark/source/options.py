@@ -1,0 +1,199 @@
+"""The options of the source, checked; by the names of Spark's Kafka connector where it has them."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cordwood.client.configuration import read_settings
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import BadSetting
+from cordwood.client.offsets import EARLIEST, LATEST
+from cordwood.spark.errors import BadOption
+from cordwood.spark.options import Options
+from cordwood.spark.source.admission import DEFAULT_MAX_TRIGGER_DELAY_MS, ReadLimits
+from cordwood.spark.source.offsets import Edge, OffsetsOption, read_edge
+from cordwood.spark.source.topics import TopicChoice, read_choice
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_MAX_BYTES_PER_BATCH = 8 * 1024 * 1024
+DEFAULT_POLL_TIMEOUT_MS = 120_000
+
+_ENDING = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+_TRIGGER = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay", "commitGroup")
+# Of the connector, where something else does their work here.
+_NO_EFFECT = {
+    "fetchOffset.numRetries": "calls are retried until kafka.default.api.timeout.ms is over",
+    "fetchOffset.retryIntervalMs": "calls are retried after kafka.retry.backoff.ms",
+    "groupIdPrefix": "no consumer group is joined",
+}
+KNOWN = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    *_ENDING,
+    *_TRIGGER,
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxBytesPerBatch",
+    "failOnDataLoss",
+    "includeHeaders",
+    "isolation",
+    "kafkaConsumer.pollTimeoutMs",
+    *_NO_EFFECT,
+    "valueFormat",
+    "valueSchema",
+    "metadataColumns",
+    "mode",
+)
+
+# What Spark decides, or what has no meaning for it: the connector refuses these, too.
+_FORBIDDEN_SETTINGS = {
+    "auto.offset.reset": "where to begin is said by startingOffsets",
+    "enable.auto.commit": "progress is in Spark's checkpoint; commitGroup tells a group of it",
+    "interceptor.classes": "there are no interceptors in Spark",
+    "key.deserializer": "keys are bytes; cast them in Spark",
+    "value.deserializer": "values are bytes; cast them in Spark, or set valueFormat",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFormat:
+    """What becomes of values."""
+
+    name: str = "bytes"
+    """bytes: a column of that; json: a column for each field of the schema."""
+    schema: str | None = None
+    """As text, for who does not call `.schema(...)`."""
+    metadata_columns: tuple[str, ...] | None = None
+    mode: str = "PERMISSIVE"
+    """What becomes of a value that does not parse: PERMISSIVE, DROPMALFORMED, FAILFAST."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    client: Mapping[str, object]
+    """Settings by Kafka's names."""
+    topics: TopicChoice
+    starting: OffsetsOption
+    ending: OffsetsOption
+    limits: ReadLimits
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_bytes_per_batch: int
+    fail_on_data_loss: bool
+    include_headers: bool
+    read_committed: bool
+    poll_timeout_ms: int
+    commit_group: str | None
+    value_format: ValueFormat
+
+
+def batch_options(given: Mapping[str, str]) -> SourceOptions:
+    """Raises `BadOption`."""
+    options = Options(given, known=KNOWN, purpose="a read")
+    for name in _TRIGGER:
+        if name in options:
+            _log.warning("%s has no effect in a batch read", name)
+    starting = read_edge(options, Edge.STARTING, default=EARLIEST, forbidden=LATEST)
+    return _options(options, starting, read_edge(options, Edge.ENDING, default=LATEST, forbidden=EARLIEST))
+
+
+def stream_options(given: Mapping[str, str]) -> SourceOptions:
+    """Raises `BadOption`."""
+    options = Options(given, known=KNOWN, purpose="a read")
+    for name in _ENDING:
+        if name in options:
+            raise BadOption(f"{name} is for batch reads; a stream has no end")
+    starting = read_edge(options, Edge.STARTING, default=LATEST, forbidden=None)
+    return _options(options, starting, OffsetsOption("endingOffsets", Edge.ENDING, LATEST))
+
+
+def read_options(given: Mapping[str, str]) -> SourceOptions:
+    """For who does not know yet whether it is a batch or a stream."""
+    is_batch = any(name in Options(given, known=KNOWN, purpose="a read") for name in _ENDING)
+    return batch_options(given) if is_batch else stream_options(given)
+
+
+def _options(options: Options, starting: OffsetsOption, ending: OffsetsOption) -> SourceOptions:
+    for name, reason in _NO_EFFECT.items():
+        if name in options:
+            _log.warning("%s has no effect: %s", name, reason)
+    return SourceOptions(
+        client=_client_settings(options),
+        topics=read_choice(options),
+        starting=starting,
+        ending=ending,
+        limits=_limits(options),
+        min_partitions=options.whole_number("minPartitions", least=1),
+        max_records_per_partition=options.whole_number("maxRecordsPerPartition", least=1),
+        max_bytes_per_batch=options.whole_number("maxBytesPerBatch", least=1) or DEFAULT_MAX_BYTES_PER_BATCH,
+        fail_on_data_loss=options.boolean("failOnDataLoss", True),
+        include_headers=options.boolean("includeHeaders", False),
+        read_committed=_isolation(options) == "read_committed",
+        poll_timeout_ms=options.whole_number("kafkaConsumer.pollTimeoutMs", least=1) or DEFAULT_POLL_TIMEOUT_MS,
+        commit_group=options.text("commitGroup"),
+        value_format=_value_format(options),
+    )
+
+
+def _client_settings(options: Options) -> Mapping[str, object]:
+    settings = {name: value for name, value in options.client.items() if name != "isolation.level"}
+    if not settings.get("bootstrap.servers"):
+        raise BadOption('kafka.bootstrap.servers is missing; expected "host:port", or several with commas between')
+    for name, reason in _FORBIDDEN_SETTINGS.items():
+        if name in settings:
+            raise BadOption(f"kafka.{name} cannot be set: {reason}")
+    try:
+        read_settings(ConsumerSettings, settings, {})
+    except BadSetting as error:
+        raise BadOption(f"among the options that begin with kafka.: {error}") from None
+    return settings
+
+
+def _limits(options: Options) -> ReadLimits:
+    limits = ReadLimits(
+        max_offsets=options.whole_number("maxOffsetsPerTrigger", least=1),
+        min_offsets=options.whole_number("minOffsetsPerTrigger", least=1),
+        max_bytes=options.whole_number("maxBytesPerTrigger", least=1),
+        max_trigger_delay_ms=options.duration_ms("maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY_MS),
+    )
+    if limits.max_offsets is not None and limits.min_offsets is not None and limits.min_offsets > limits.max_offsets:
+        raise BadOption(
+            f"minOffsetsPerTrigger is {limits.min_offsets}, which is more than maxOffsetsPerTrigger, "
+            f"{limits.max_offsets}"
+        )
+    return limits
+
+
+def _isolation(options: Options) -> str:
+    levels = ("read_committed", "read_uncommitted")
+    isolation = options.word("isolation", levels, levels[0])
+    level = options.client.get("isolation.level")
+    if level is None:
+        return isolation
+    if level not in levels:
+        raise BadOption(f"kafka.isolation.level is {level!r}; expected {' or '.join(levels)}")
+    if "isolation" in options and level != isolation:
+        raise BadOption(f"isolation is {isolation}, but kafka.isolation.level is {level}; give one of them")
+    return str(level)
+
+
+def _value_format(options: Options) -> ValueFormat:
+    chosen = options.text("metadataColumns")
+    columns = None if chosen is None else tuple(name.strip() for name in chosen.split(",") if name.strip())
+    given = ValueFormat(
+        name=options.word("valueFormat", ("bytes", "json"), "bytes"),
+        schema=options.text("valueSchema"),
+        metadata_columns=columns,
+        mode=options.word("mode", ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"), "PERMISSIVE"),
+    )
+    if given.name == "bytes":
+        for name in ("valueSchema", "metadataColumns", "mode"):
+            if name in options:
+                raise BadOption(f"{name} goes with valueFormat=json")
+    return given

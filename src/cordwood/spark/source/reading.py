@@ -1,0 +1,96 @@
+"""A task's work: a range of offsets becomes Arrow's RecordBatches, as Spark takes them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cordwood.client.consumer.aborted import Aborted
+from cordwood.spark.errors import CannotRead
+from cordwood.spark.source.columns import RecordColumns
+from cordwood.spark.source.link import link_to
+from cordwood.spark.source.loss import LossReport
+from cordwood.spark.source.options import SourceOptions
+from cordwood.spark.source.range_fetcher import Fetched, FetchLimits, RangeFetcher
+from cordwood.spark.source.ranges import OffsetRange
+from cordwood.wire.arrow import to_arrow
+from cordwood.wire.record import CorruptBatch, InvalidRecord
+from cordwood.wire.records import batch_headers
+
+_MAX_ROWS = 50_000
+"""Of a RecordBatch: about 5 MB of records of 100 bytes."""
+
+
+def read_range(options: SourceOptions, wanted: OffsetRange, schema: Any) -> Iterator[Any]:
+    """`schema` is Arrow's, of the table."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    link = link_to(options.client)
+    limits = FetchLimits(
+        options.max_bytes_per_batch, options.read_committed, options.poll_timeout_ms, link.settings.client_rack
+    )
+    losses = LossReport(fails=options.fail_on_data_loss)
+    fetcher = RangeFetcher(link.client, wanted.partition, wanted.start, wanted.end, limits, losses)
+    columns = RecordColumns(wanted.topic, wanted.number)
+    names = schema.names
+    try:
+        while (fetched := link.run(fetcher.next())) is not None:
+            for piece in _pieces(fetched, options):
+                records = _records(piece, wanted, headers="headers" in names)
+                if records.num_rows:
+                    arrays = [columns.column(name, records, piece.timestamp_type) for name in names]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    finally:
+        link.run(fetcher.close())
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Batches that are decoded together."""
+
+    content: memoryview
+    position: int
+    skipped: frozenset[int]
+    """Base offsets of batches that were aborted."""
+    timestamp_type: int
+    """0: the time that the producer gave; 1: when the broker appended it."""
+
+
+def _pieces(fetched: Fetched, options: SourceOptions) -> Iterator[_Piece]:
+    """So many batches at a time that they neither are too many rows nor, decompressed, too many bytes."""
+    content = memoryview(fetched.content)
+    aborted = Aborted(fetched.aborted) if options.read_committed else None
+    begin = end = rows = size = 0
+    kind = 0
+    skipped: set[int] = set()
+    for place, header in batch_headers(content):
+        batch_rows = max(header.count, 0)
+        batch_size = header.size * (_EXPANSION if header.is_compressed else 1)
+        is_other = header.is_log_append_time != bool(kind)
+        is_full = rows + batch_rows > _MAX_ROWS or size + batch_size > options.max_bytes_per_batch * _EXPANSION
+        if end > begin and (is_other or is_full):
+            yield _Piece(content[begin:end], fetched.position, frozenset(skipped), kind)
+            begin, rows, size, skipped = place, 0, 0, set()
+        kind = int(header.is_log_append_time)
+        if aborted is not None and aborted.covers(header, content, place):
+            skipped.add(header.base_offset)
+        end, rows, size = place + header.size, rows + batch_rows, size + batch_size
+    if end > begin:
+        yield _Piece(content[begin:end], fetched.position, frozenset(skipped), kind)
+
+
+_EXPANSION = 4
+"""What compressed records are expected to grow to."""
+
+
+def _records(piece: _Piece, wanted: OffsetRange, *, headers: bool) -> Any:
+    """Those of the range: batches may begin before it and end after it."""
+    try:
+        records = to_arrow(
+            piece.content, start_offset=piece.position, headers=headers, check_crcs=True, skipped=piece.skipped
+        )
+    except (CorruptBatch, InvalidRecord) as error:
+        raise CannotRead(f"{wanted.partition} from offset {piece.position} on: {error}") from None
+    if records.num_rows and records.column("offset")[-1].as_py() >= wanted.end:
+        offsets = records.column("offset").to_numpy()
+        records = records.slice(0, int(offsets.searchsorted(wanted.end)))
+    return records

@@ -1,0 +1,95 @@
+"""Which topics and partitions are read: named, matched by a pattern, or assigned one by one."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cordwood.client.client import Client
+from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.errors import TopicNotFound
+from cordwood.spark.errors import BadOption, CannotRead
+from cordwood.spark.options import Options
+
+_CHOICES = ("subscribe", "subscribePattern", "assign")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChoice:
+    """One of the three."""
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[TopicPartition, ...] = ()
+
+    async def partitions(self, client: Client) -> list[TopicPartition]:
+        """Those that there are now, sorted. Raises `CannotRead` for what is named and not there."""
+        if self.pattern is not None:
+            matches = re.compile(self.pattern).fullmatch
+            topics = {
+                name: topic
+                for name, topic in (await client.all_topics()).items()
+                if not topic.is_internal and matches(name)
+            }
+        else:
+            names = self.names or tuple({partition.topic for partition in self.assigned})
+            try:
+                topics = await client.topics(names)
+            except TopicNotFound as error:
+                raise CannotRead(f"{error.subject} is not there to be read; {error.what_to_do}") from error
+        there = _partitions(topics)
+        if not self.assigned:
+            return there
+        if missing := sorted(set(self.assigned) - set(there)):
+            raise CannotRead(f"partition {missing[0].partition} of topic {missing[0].topic} is not there to be read")
+        return sorted(self.assigned)
+
+
+def read_choice(options: Options) -> TopicChoice:
+    given = [name for name in _CHOICES if name in options]
+    if len(given) != 1:
+        how_many = "none is given" if not given else f"{' and '.join(given)} are given"
+        raise BadOption(f"{how_many}; expected one of subscribe, subscribePattern and assign")
+    text = options.text(given[0]) or ""
+    if given[0] == "assign":
+        return TopicChoice(assigned=_assigned(text))
+    if given[0] == "subscribePattern":
+        return TopicChoice(pattern=_pattern(text))
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise BadOption(f"subscribe is {text!r}; expected names of topics with commas between")
+    return TopicChoice(names=names)
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise BadOption(f"subscribePattern is {text!r}, which is no regular expression: {error}") from None
+    if not text:
+        raise BadOption("subscribePattern is empty; expected a regular expression")
+    return text
+
+
+def _assigned(text: str) -> tuple[TopicPartition, ...]:
+    expected = BadOption(f'assign is {text!r}; expected JSON such as {{"orders":[0,1]}}')
+    try:
+        told = json.loads(text)
+    except ValueError:
+        raise expected from None
+    if not isinstance(told, dict) or not told:
+        raise expected
+    partitions = []
+    for topic, numbers in told.items():
+        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
+            raise expected
+        partitions += [TopicPartition(topic, number) for number in numbers]
+    return tuple(sorted(set(partitions)))
+
+
+def _partitions(topics: Mapping[str, Topic]) -> list[TopicPartition]:
+    return [
+        TopicPartition(name, partition.index)
+        for name, topic in sorted(topics.items())
+        for partition in topic.partitions
+    ]
