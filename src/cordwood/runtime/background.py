@@ -49,6 +49,10 @@ class BackgroundLoop:
     def stop(self) -> None:
         """Cancels what still runs, and returns when the thread has ended."""
         self.stop_soon()
+        self.join()
+
+    def join(self) -> None:
+        """Returns when the thread, which someone stops, has ended."""
         if self._thread is not None and not self.forked and not self.is_current_thread:
             self._thread.join()
 

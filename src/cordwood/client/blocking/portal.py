@@ -48,18 +48,15 @@ class Portal:
         call = _Call(work, timeout)
         try:
             self.check_thread()
-            self.post(self._begin, call)
-        except BaseException:
+        except IllegalState:
             work.close()
             raise
         try:
+            self.post(self._begin, call)
             return call.outcome()
         except BaseException:
             if not call.is_over:
-                # Where the portal is being closed, it is cancelled already.
-                with suppress(Closed):
-                    self.post(call.cancel)
-                call.wait_out()
+                self._withdraw(call)
             if undelivered is not None:
                 call.give_back(undelivered)
             raise
@@ -127,6 +124,18 @@ class Portal:
     def _end(self, call: "_Call[Any]") -> None:
         self._calls.remove(call)
 
+    def _withdraw(self, call: "_Call[Any]") -> None:
+        """On the thread that waits, and does so no more: returns when the coroutine is over. An interrupt may have come
+        at any step, so it may or may not have been put on the loop."""
+        try:
+            self.post(call.cancel)
+        except IllegalState:
+            # Nothing is put on the loop any more; what is there already ends with its thread.
+            self.background.join()
+            call.drop()
+        else:
+            call.wait_out()
+
     async def _waiting_call(self) -> "_Call[Any]":
         while not self._calls:
             self._call_came.clear()
@@ -181,7 +190,8 @@ class _Call(Generic[T]):
         self._work = work
         self._timeout = timeout
         self._task: asyncio.Task[T] | None = None
-        self._inbox: Inbox[_Done[T] | _Work] = Inbox()
+        # None: it never began.
+        self._inbox: Inbox[_Done[T] | _Work | None] = Inbox()
 
     # ---- on the loop's thread
 
@@ -204,6 +214,9 @@ class _Call(Generic[T]):
     def cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        else:
+            self.drop()
+            self._inbox.put(None)
 
     async def run_there(self, callback: Callable[..., Any], args: tuple[object, ...]) -> Any:
         loop = asyncio.get_running_loop()
@@ -214,16 +227,23 @@ class _Call(Generic[T]):
     # ---- on the thread that waits
 
     def outcome(self) -> T:
-        while isinstance(message := self._inbox.get(), _Work):
+        while isinstance(message := self._inbox.next(), _Work):
             message.do()
+        assert message is not None
         try:
             return message.task.result()
         except asyncio.CancelledError:
             raise Closed("closed while this call waited") from None
 
+    def drop(self) -> None:
+        """It will not begin, unless it has."""
+        if self._task is None:
+            self.is_over = True
+            self._work.close()
+
     def wait_out(self) -> None:
         """Until the coroutine, which has been cancelled, is over."""
-        while isinstance(message := self._inbox.get(), _Work):
+        while isinstance(message := self._inbox.next(), _Work):
             message.refuse()
 
     def give_back(self, undelivered: Callable[[T], None]) -> None:
