@@ -4,11 +4,9 @@ import _thread
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -166,16 +164,20 @@ def test_control_c_that_comes_just_before_the_wait_ends_it_as_well(portal: Porta
         portal.run(work())
 
 
-def test_control_c_at_any_step_of_a_call_ends_its_coroutine(portal: Portal) -> None:
-    for step in range(1, 1000):
-        begun, ended = [0], [0]
-        work = counted(begun, ended)
-        if not interrupted_at(step, lambda work=work: portal.run(work)):  # type: ignore[misc]
-            assert step > 10, "there are many steps"
-            return
-        assert begun == ended
-        work.close()  # before its first step it is nobody's yet
-        assert portal.run(thread_name())
+def test_control_c_as_a_call_is_put_on_the_loop_ends_its_coroutine(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def post_interrupted(callback: Callable[..., object], *args: object) -> None:
+        monkeypatch.undo()
+        portal.post(callback, *args)
+        raise KeyboardInterrupt
+
+    begun, ended = [0], [0]
+    monkeypatch.setattr(portal, "post", post_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        portal.run(counted(begun, ended))
+    assert begun == ended
+    assert portal.run(thread_name())
 
 
 async def counted(begun: list[int], ended: list[int]) -> None:
@@ -184,31 +186,6 @@ async def counted(begun: list[int], ended: list[int]) -> None:
         await asyncio.sleep(0)
     finally:
         ended[0] += 1
-
-
-def interrupted_at(step: int, call: Callable[[], object]) -> bool:
-    """Calls, and has it interrupted before that line of the portal's, or as it has just put something on the loop."""
-    left = step
-
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
-        nonlocal left
-        at = {"Portal.run": "line", "_Call.outcome": "line", "Portal.post": "return"}
-        if event == at.get(frame.f_code.co_qualname):
-            left -= 1
-            if not left:
-                left = -1
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
 
 
 def test_control_c_in_a_callback_cancels_the_coroutine_and_is_raised(portal: Portal) -> None:
