@@ -1,6 +1,12 @@
 """**CordwoodDataSource**: what Spark knows as `format("cordwood")`."""
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from cordwood.spark.errors import told_plainly
@@ -16,7 +22,7 @@ class CordwoodDataSource(DataSource):
     def name(cls) -> str:
         return "cordwood"
 
-    def schema(self) -> StructType:
+    def schema(self) -> StructType | str:
         from cordwood.spark.source.columns import table_schema
         from cordwood.spark.source.options import read_options
 
@@ -32,10 +38,10 @@ class CordwoodDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         from cordwood.spark.source.options import stream_options
-        from cordwood.spark.source.stream_reader import StreamReader
+        from cordwood.spark.source.stream_reader import stream_reader
 
         with told_plainly():
-            return StreamReader(stream_options(self.options), schema)
+            return stream_reader(stream_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from cordwood.spark.sink import batch_writer
@@ -43,7 +49,7 @@ class CordwoodDataSource(DataSource):
         with told_plainly():
             return batch_writer(self.options, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool):  # noqa: N802, ANN201  Spark's name
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         from cordwood.spark.sink import stream_writer
 
         with told_plainly():

@@ -21,7 +21,7 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._table = Table(options, schema)
 
-    def partitions(self) -> list[OffsetRange]:  # type: ignore[override]
+    def partitions(self) -> list[OffsetRange]:
         """In the driver."""
         with told_plainly():
             link = link_to(self._options.client)

@@ -33,9 +33,7 @@ class OffsetRange(InputPartition):
     def split(self, parts: int) -> list["OffsetRange"]:
         """Of sizes as equal as may be."""
         edges = [self.start + self.size * part // parts for part in range(parts + 1)]
-        return [
-            OffsetRange(self.partition, start, end) for start, end in pairwise(edges) if start < end
-        ]
+        return [OffsetRange(self.partition, start, end) for start, end in pairwise(edges) if start < end]
 
 
 def split_ranges(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cordwood.client.client import Client
@@ -22,27 +22,32 @@ class TopicChoice:
     pattern: str | None = None
     assigned: tuple[TopicPartition, ...] = ()
 
-    async def partitions(self, client: Client) -> list[TopicPartition]:
+    async def partitions(self, client: Client, *, missing_is_error: bool = True) -> list[TopicPartition]:
         """Those that there are now, sorted. Raises `CannotRead` for what is named and not there."""
         if self.pattern is not None:
             matches = re.compile(self.pattern).fullmatch
-            topics = {
-                name: topic
-                for name, topic in (await client.all_topics()).items()
-                if not topic.is_internal and matches(name)
-            }
-        else:
-            names = self.names or tuple({partition.topic for partition in self.assigned})
-            try:
-                topics = await client.topics(names)
-            except TopicNotFound as error:
-                raise CannotRead(f"{error.subject} is not there to be read; {error.what_to_do}") from error
-        there = _partitions(topics)
+            topics = await client.all_topics()
+            return _partitions(
+                {name: topic for name, topic in topics.items() if not topic.is_internal and matches(name)}
+            )
+        names = self.names or tuple(sorted({partition.topic for partition in self.assigned}))
+        there = _partitions(await _named(client, names, missing_is_error))
         if not self.assigned:
             return there
-        if missing := sorted(set(self.assigned) - set(there)):
+        missing = sorted(set(self.assigned) - set(there))
+        if missing and missing_is_error:
             raise CannotRead(f"partition {missing[0].partition} of topic {missing[0].topic} is not there to be read")
-        return sorted(self.assigned)
+        return sorted(set(self.assigned) & set(there))
+
+
+async def _named(client: Client, names: Collection[str], missing_is_error: bool) -> dict[str, Topic]:
+    try:
+        return await client.topics(names)
+    except TopicNotFound as error:
+        if missing_is_error:
+            raise CannotRead(f"{error.subject} is not there to be read; {error.what_to_do}") from error
+    # The answer has told of the others.
+    return {name: client.cluster.topics[name] for name in names if name in client.cluster.topics}
 
 
 def read_choice(options: Options) -> TopicChoice:

@@ -1,0 +1,163 @@
+"""**StreamProgress**: how far a streaming query is, and how far it goes next."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator
+
+from cordwood.client.admin.offsets import alter_group_offsets
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.errors import ClientError
+from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.runtime.clock import Clock, SystemClock
+from cordwood.spark.source.admission import BatchDelay, admitted
+from cordwood.spark.source.link import Link
+from cordwood.spark.source.log_sizes import bytes_per_offset
+from cordwood.spark.source.loss import LossReport
+from cordwood.spark.source.offset_lookup import earliest, latest, resolve
+from cordwood.spark.source.offsets import Offsets
+from cordwood.spark.source.options import SourceOptions
+from cordwood.spark.source.ranges import OffsetRange
+
+_log = logging.getLogger(__name__)
+
+
+class StreamProgress:
+    """Spark calls these one at a time: `initial` once in a query's life, then `latest` and `ranges` for each batch."""
+
+    def __init__(self, link: Link, options: SourceOptions, clock: Clock | None = None) -> None:
+        self.known_latest: dict[TopicPartition, int] | None = None
+        """Where the partitions ended when they were last looked at."""
+        self._link = link
+        self._options = options
+        self._clock = clock if clock is not None else SystemClock()
+        self._delay = BatchDelay(options.limits, self._clock.now_ms())
+        self._losses = LossReport(fails=options.fail_on_data_loss)
+        self._fixed_end: dict[TopicPartition, int] | None = None
+        # Where partitions begin that have come since the query's last batch.
+        self._new: dict[TopicPartition, int] = {}
+        self._first_batch_is_open = False
+        self._committed: dict[TopicPartition, int] | None = None
+        self._committing: asyncio.Task[None] | None = None
+
+    def initial(self) -> dict[TopicPartition, int]:
+        """Where `startingOffsets` and its like say."""
+        self._first_batch_is_open = True
+        return self._link.run(self._initial())
+
+    async def _initial(self) -> dict[TopicPartition, int]:
+        client = self._link.client
+        partitions = await self._options.topics.partitions(client)
+        return await resolve(client, self._options.starting, partitions, read_committed=self._options.read_committed)
+
+    def fix_end(self) -> None:
+        """What comes from now on is not read."""
+        self._fixed_end = self._link.run(self._latest())
+
+    def latest(self, start: Offsets | None, *, is_limited: bool) -> dict[TopicPartition, int]:
+        """Where the next batch ends. All before `start` has been processed; None: that is not known."""
+        if start is not None:
+            self._commit_soon(start)
+        found = self.known_latest = self._link.run(self._latest())
+        if self._fixed_end is not None:
+            found = {
+                partition: min(offset, found.get(partition, offset)) for partition, offset in self._fixed_end.items()
+            }
+        if start is None:
+            return found
+        if self._first_batch_is_open and self._options.starting.may_be_latest:
+            # The first batch is empty, and its end goes into the checkpoint: a query that is killed in its first batch
+            # would look up another `latest` when it comes back, and pass over what came meanwhile.
+            self._first_batch_is_open = False
+            return dict(start)
+        begins = self._begins(start, found)
+        if not is_limited:
+            return found
+        if self._fixed_end is None and not self._delay.is_over(begins, found, self._clock.now_ms()):
+            return dict(start)
+        limits = self._options.limits
+        weights = None
+        if limits.max_bytes is not None:
+            weights = self._link.run(bytes_per_offset(self._link.client, list(found)))
+        return admitted(begins, found, limits, weights)
+
+    def _begins(self, start: Offsets, found: Offsets) -> dict[TopicPartition, int]:
+        """With those that are new; the ones that are gone are a loss."""
+        if gone := start.keys() - found.keys():
+            self._losses.gone(gone)
+        for partition in start.keys() & found.keys():
+            if found[partition] < start[partition]:
+                self._losses.ends_earlier(partition, start[partition], found[partition])
+        new = found.keys() - start.keys()
+        self._find_new(new)
+        return {partition: start.get(partition, self._new.get(partition, 0)) for partition in found}
+
+    def _find_new(self, partitions: Collection[TopicPartition]) -> None:
+        """They are read from where they begin, which is 0 unless somebody has deleted records already."""
+        if unknown := [partition for partition in partitions if partition not in self._new]:
+            begins = self._link.run(earliest(self._link.client, unknown))
+            for partition, begin in begins.items():
+                if begin > 0:
+                    self._losses.added_late(partition, begin)
+                self._new[partition] = begin
+
+    def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        """Of a batch that may be new, or one that is done again after a restart."""
+        if gone := start.keys() - end.keys():
+            self._losses.gone(gone)
+        self._find_new(end.keys() - start.keys())
+        ranges = list(self._ranges(start, end))
+        self._first_batch_is_open = False
+        return ranges
+
+    def _ranges(self, start: Offsets, end: Offsets) -> Iterator[OffsetRange]:
+        for partition in sorted(end):
+            begin = start.get(partition, self._new.get(partition, 0))
+            if begin <= end[partition]:
+                yield OffsetRange(partition, begin, end[partition])
+            elif not self._first_batch_is_open:
+                self._losses.ends_earlier(partition, begin, end[partition])
+            # Otherwise the first batch, which was empty, is being done again from a later `latest`.
+
+    async def _latest(self) -> dict[TopicPartition, int]:
+        client = self._link.client
+        partitions = await self._options.topics.partitions(client, missing_is_error=self._options.fail_on_data_loss)
+        return await latest(client, partitions, read_committed=self._options.read_committed)
+
+    # ---- progress in a group
+
+    def commit(self, end: Offsets) -> None:
+        """Spark calls this when the next batch is planned; `latest` knows it sooner."""
+        self._commit_soon(end)
+
+    def _commit_soon(self, offsets: Offsets) -> None:
+        """Nobody waits for it: it is for who watches, and the checkpoint decides."""
+        if self._options.commit_group is None or offsets == self._committed:
+            return
+        self._committed = dict(offsets)
+        self._link.post(self._begin_commit, dict(offsets))
+
+    def _begin_commit(self, offsets: Offsets) -> None:
+        self._committing = asyncio.get_running_loop().create_task(self._commit(self._committing, offsets))
+
+    async def _commit(self, before: "asyncio.Task[None] | None", offsets: Offsets) -> None:
+        if before is not None:
+            await before
+        group = self._options.commit_group
+        assert group is not None
+        wanted = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
+        try:
+            results = await alter_group_offsets(self._link.client, group, wanted)
+        except ClientError as error:
+            _log.warning("progress is not committed to the group %s: %s", group, error)
+            return
+        if refused := next((error for error in results.values() if error is not None), None):
+            _log.warning("progress is not committed to the group %s: %s", group, refused)
+
+    def close(self) -> None:
+        """Waits for what is being committed."""
+
+        async def finish() -> None:
+            if self._committing is not None:
+                await self._committing
+
+        self._link.run(finish())
