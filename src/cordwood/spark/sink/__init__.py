@@ -1,0 +1,50 @@
+"""The sink: what a job writes into topics, batch or streaming. docs/spark-sink.md tells how to use it, and
+docs/adr/0005-spark-sink.md why it is exactly once.
+
+    options.py        what a write can be told
+    columns.py        rows as Spark has them, to records: which columns, of which types, to which topic
+    batch.py          **BatchWriter**, stream.py  **StreamWriter**: what Spark calls, in its processes
+    task.py           the rows of one task attempt, in one transaction that is left to the driver
+    transactions.py   the names of those transactions; what a task tells the driver
+    protocol.py       what the driver decides and in which order; no I/O
+    effects.py        what the protocol wants done
+    driver.py         does it
+    ledger.py         the topic in which decisions stand
+    outlet.py         a process's connections to a cluster
+    points.py         where tests kill
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.types import StructType
+
+    from cordwood.spark.sink.batch import BatchWriter
+    from cordwood.spark.sink.stream import StreamWriter
+
+__all__ = ["batch_writer", "stream_writer"]
+
+
+def batch_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: bool) -> "BatchWriter":
+    """Raises a `SparkError` for what cannot be written, or not like this."""
+    from cordwood.spark.errors import BadOption
+    from cordwood.spark.sink.batch import BatchWriter
+    from cordwood.spark.sink.columns import Columns
+    from cordwood.spark.sink.options import read_options
+
+    if overwrite:
+        raise BadOption('a topic cannot be overwritten; write with mode("append")')
+    chosen = read_options(options, "a batch write")
+    return BatchWriter(chosen, Columns.of(schema, chosen.topic))
+
+
+def stream_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: bool) -> "StreamWriter":
+    """`overwrite` is the output mode "complete": every batch has all rows, and they are appended as in any other."""
+    from cordwood.spark.sink.columns import Columns
+    from cordwood.spark.sink.options import read_options
+    from cordwood.spark.sink.stream import StreamWriter
+
+    chosen = read_options(options, "a streaming write")
+    return StreamWriter(chosen, Columns.of(schema, chosen.topic))

@@ -1,0 +1,64 @@
+"""A decision, as the ledger has it: the value of a record whose key is the query's id."""
+
+import json
+from dataclasses import dataclass
+
+from cordwood.client.errors import BadAnswer
+from cordwood.client.producer.transactions.prepared import LeftTransaction
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """This batch consists of these transactions, and of no others, for good."""
+
+    batch: int
+    run: str
+    transactions: tuple[LeftTransaction, ...]
+
+    def encode(self) -> bytes:
+        # Ids begin alike, so what they begin with is written once: an entry of many tasks is to fit into a record.
+        prefix = _common_prefix([transaction.transactional_id for transaction in self.transactions])
+        content = {
+            "version": _VERSION,
+            "batch": self.batch,
+            "run": self.run,
+            "prefix": prefix,
+            "transactions": [
+                [left.transactional_id.removeprefix(prefix), left.producer_id, left.epoch, int(left.is_version_2)]
+                for left in self.transactions
+            ],
+        }
+        return json.dumps(content, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> "LedgerEntry":
+        """Raises `BadAnswer` for what is no entry, or one of a newer version."""
+        try:
+            content = json.loads(value)
+            if content["version"] != _VERSION:
+                raise BadAnswer(
+                    f"the ledger has an entry of version {content['version']}, and {_VERSION} is known here"
+                )
+            prefix = content["prefix"]
+            return cls(
+                int(content["batch"]),
+                str(content["run"]),
+                tuple(
+                    LeftTransaction(prefix + name, int(producer_id), int(epoch), bool(is_version_2))
+                    for name, producer_id, epoch, is_version_2 in content["transactions"]
+                ),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadAnswer(f"the ledger has a record that is no entry: {value[:80]!r}") from error
+
+
+def _common_prefix(names: list[str]) -> str:
+    if not names:
+        return ""
+    first, last = min(names), max(names)
+    length = next(
+        (place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
+    )
+    return first[:length]

@@ -1,0 +1,103 @@
+"""What a write can be told. Names are those of Spark's Kafka connector where it has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cordwood.client.configuration import read_settings
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.spark.errors import BadOption
+from cordwood.spark.options import Options
+
+EXACTLY_ONCE: Final = "exactly-once"
+AT_LEAST_ONCE: Final = "at-least-once"
+DEFAULT_LEDGER_TOPIC: Final = "__cordwood_spark_ledger"
+
+# Spark's own, which come along with those of a sink.
+_OF_SPARK = frozenset({"checkpointLocation", "path", "queryName"})
+_KNOWN = frozenset({"topic", "guarantee", "ledgerTopic", "testing.at"}) | _OF_SPARK
+
+_TWO_PHASES = "transaction.two.phase.commit.enable"
+# What a transaction may take without two phases: from a task's first row until the driver has ended it. Brokers allow
+# no more by default (transaction.max.timeout.ms).
+_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
+# A driver that dies between writing its decision and committing it holds others' decisions up for so long.
+_LEDGER_TIMEOUT_MS = 10_000
+_BULK: Mapping[str, object] = {
+    "batch.size": 256 * 1024,
+    "linger.ms": 0,
+    "max.request.size": 1024 * 1024,
+    "buffer.memory": 32 * 1024 * 1024,
+    "max.in.flight.requests.per.connection": 5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """Goes with the writer to wherever Spark runs its parts, so it is plain values."""
+
+    topic: str | None
+    is_exactly_once: bool
+    ledger_topic: str
+    client: Mapping[str, object]
+    """Settings of the client, by Kafka's names."""
+    wants_two_phases: bool | None
+    """None: where brokers allow it."""
+    testing_at: str | None
+    """See points.py."""
+
+    def writing(self, transactional_id: str | None, *, two_phases: bool = False) -> ProducerSettings:
+        """For the producer of tasks."""
+        more: dict[str, object] = {}
+        if transactional_id is not None:
+            more = {"transactional.id": transactional_id, _TWO_PHASES: two_phases}
+            if not two_phases:
+                more["transaction.timeout.ms"] = self.client.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS)
+        return _settings({**_BULK, **self.client, **more})
+
+    def deciding(self, transactional_id: str) -> ProducerSettings:
+        """For the producer of the ledger."""
+        without = {name: value for name, value in self.client.items() if name not in _BULK}
+        return _settings(
+            {**without, "transactional.id": transactional_id, "transaction.timeout.ms": _LEDGER_TIMEOUT_MS}
+        )
+
+
+def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
+    """Raises `BadOption` or, for the client's settings, `BadSetting`."""
+    options = Options(given, known=_KNOWN, purpose=purpose)
+    client = dict(options.client)
+    for name, reason in _DECIDED_HERE.items():
+        if name in client:
+            raise BadOption(f"kafka.{name} cannot be set: {reason}")
+    if not client.get("bootstrap.servers"):
+        raise BadOption("there is no option kafka.bootstrap.servers; it says where the cluster is")
+    guarantee = options.word("guarantee", (EXACTLY_ONCE, AT_LEAST_ONCE), EXACTLY_ONCE)
+    two_phases = client.pop(_TWO_PHASES, None)
+    if two_phases is not None and str(two_phases).lower() not in ("true", "false"):
+        raise BadOption(f"kafka.{_TWO_PHASES} is {two_phases!r}; expected true or false")
+    chosen = SinkOptions(
+        topic=options.text("topic"),
+        is_exactly_once=guarantee == EXACTLY_ONCE,
+        ledger_topic=options.text("ledgerTopic") or DEFAULT_LEDGER_TOPIC,
+        client=client,
+        wants_two_phases=None if two_phases is None else str(two_phases).lower() == "true",
+        testing_at=options.text("testing.at"),
+    )
+    # What is wrong with the client's settings is said when the write is planned, and not by its tasks.
+    chosen.writing("any" if chosen.is_exactly_once else None)
+    return chosen
+
+
+_DECIDED_HERE = {
+    "transactional.id": "each task attempt has a transaction of its own",
+    "enable.idempotence": "every write is idempotent",
+    "acks": "every write is acknowledged by all in-sync replicas",
+    "key.serializer": "keys are bytes or text",
+    "value.serializer": "values are bytes or text",
+    "interceptor.classes": "rows are written in bulk",
+}
+
+
+def _settings(options: Mapping[str, Any]) -> ProducerSettings:
+    return read_settings(ProducerSettings, options, {})

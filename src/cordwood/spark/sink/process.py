@@ -1,0 +1,52 @@
+"""What the processes of Spark share between their tasks: one loop in a thread of its own, and outlets to clusters."""
+
+import os
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from cordwood.client.blocking.portal import Portal
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.spark.sink.options import SinkOptions
+from cordwood.spark.sink.outlet import Outlet
+from cordwood.spark.sink.transactions import NamePool, Scope
+
+T = TypeVar("T")
+
+
+class Process:
+    """`this_process()` has it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._portal = Portal("the sink")
+        self._outlets: dict[tuple[object, ...], Outlet] = {}
+        self._names: dict[Scope, NamePool] = {}
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._portal.run(work)
+
+    def outlet(self, options: SinkOptions, purpose: str) -> Outlet:
+        """The same for the same purpose and cluster."""
+        key = purpose, options.ledger_topic, options.wants_two_phases, *sorted(map(str, options.client.items()))
+        outlet = self._outlets.get(key)
+        if outlet is None:
+            outlet = self._outlets[key] = Outlet(options, network=SocketNetwork())
+        return outlet
+
+    def names(self, scope: Scope) -> NamePool:
+        if scope not in self._names:
+            # Those of a run that is over are not used any more.
+            self._names = {known: pool for known, pool in self._names.items() if known.query != scope.query}
+            self._names[scope] = NamePool(scope.prefix)
+        return self._names[scope]
+
+
+_process: Process | None = None
+
+
+def this_process() -> Process:
+    """Not that of the process which this one was forked from."""
+    global _process
+    if _process is None or _process.pid != os.getpid():
+        _process = Process()
+    return _process

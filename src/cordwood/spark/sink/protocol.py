@@ -1,0 +1,108 @@
+"""What the driver decides, and in which order: exactly once. No I/O; docs/adr/0005-spark-sink.md has the proof.
+
+Each is a generator of effects, which is sent what came of each; it may be killed between any two of them, or within.
+
+    steps = commit_batch("query", "run", 7, [task, ...])
+    effect = next(steps)
+    effect = steps.send(performed(effect))
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from enum import Enum
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
+
+from cordwood.client.producer.transactions.prepared import LeftTransaction
+from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, ReadLedger
+from cordwood.spark.sink.ledger_entry import LedgerEntry
+from cordwood.spark.sink.transactions import Scope
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[Effect, Any, T]
+
+ENDS_AT_ONCE = 100
+"""Of one commit, at most so many EndTxn are on their way."""
+
+
+class LedgerLost(Exception):
+    """Tasks have found a decision that is not there any more."""
+
+
+class Outcome(Enum):
+    DECIDED = "decided"
+    DECIDED_BEFORE = "decided before"
+
+
+def commit_batch(
+    scope: Scope,
+    batch: int,
+    ours: Sequence[LeftTransaction],
+    *,
+    found_decided: bool = False,
+    at_once: int = ENDS_AT_ONCE,
+) -> Steps[Outcome]:
+    """`ours` are the transactions that this run's tasks have left; `found_decided`: a task saw the batch decided."""
+    yield OwnLedger(scope.query)
+    last: LedgerEntry | None = yield ReadLedger(scope.query)
+    if last is not None and last.batch >= batch:
+        yield from _accept(last, batch, ours, at_once)
+        return Outcome.DECIDED_BEFORE
+    if found_decided:
+        raise LedgerLost(
+            f"batch {batch} of query {scope.query} was in the ledger when its tasks began, and is not any more; "
+            "was the ledger topic deleted?"
+        )
+    # What is open before the decision and is not named by it can never be: it is of this batch or an older one.
+    open_before: Sequence[LeftTransaction] = yield ListOpen(scope.of_query)
+    yield Decide(scope.query, LedgerEntry(batch, scope.run, tuple(ours)))
+    yield from _end(ours, commit=True, at_once=at_once)
+    yield from _end(_others(open_before, ours), commit=False, at_once=at_once)
+    return Outcome.DECIDED
+
+
+def abort_batch(
+    scope: Scope, batch: int, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE
+) -> Steps[None]:
+    """Spark aborts after a commit that failed, too: that may have been after its decision, which stands."""
+    if not ours:
+        return
+    yield OwnLedger(scope.query)
+    last: LedgerEntry | None = yield ReadLedger(scope.query)
+    decided = last.transactions if last is not None and last.batch == batch else ()
+    yield from _end(_others(ours, decided), commit=False, at_once=at_once)
+
+
+def commit_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
+    """Of a batch job, which nobody replays: there is nothing to remember."""
+    yield from _end(ours, commit=True, at_once=at_once)
+    # Attempts that have lost.
+    open_after: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
+    yield from _end(_others(open_after, ours), commit=False, at_once=at_once)
+
+
+def abort_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
+    open_now: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
+    yield from _end({*open_now, *ours}, commit=False, at_once=at_once)
+
+
+def _accept(last: LedgerEntry, batch: int, ours: Sequence[LeftTransaction], at_once: int) -> Steps[None]:
+    """A former life, or another driver, has decided this batch; it may not have come to its end."""
+    if last.batch == batch:
+        yield from _end(last.transactions, commit=True, at_once=at_once)
+    yield from _end(_others(ours, last.transactions), commit=False, at_once=at_once)
+
+
+def _others(some: Iterable[LeftTransaction], than: Iterable[LeftTransaction]) -> list[LeftTransaction]:
+    excluded = frozenset(than)
+    return [left for left in some if left not in excluded]
+
+
+def _end(transactions: Iterable[LeftTransaction], *, commit: bool, at_once: int) -> Steps[None]:
+    for some in _waves(transactions, at_once):
+        yield End(some, commit)
+
+
+def _waves(transactions: Iterable[LeftTransaction], size: int) -> Iterator[tuple[LeftTransaction, ...]]:
+    left = iter(transactions)
+    while some := tuple(islice(left, size)):
+        yield some

@@ -1,0 +1,89 @@
+"""**StreamWriter**: `df.writeStream.format("cordwood")`. Spark makes one for the tasks of each batch, and another, in a
+process of its own, for each commit; what they know of each other is in the tasks' messages."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from cordwood.spark.errors import SparkError, told_plainly
+from cordwood.spark.sink.batch import left_by
+from cordwood.spark.sink.columns import Columns
+from cordwood.spark.sink.driver import perform
+from cordwood.spark.sink.options import SinkOptions
+from cordwood.spark.sink.points import Point, read_trap
+from cordwood.spark.sink.process import this_process
+from cordwood.spark.sink.protocol import LedgerLost, abort_batch, commit_batch
+from cordwood.spark.sink.task import write_task
+from cordwood.spark.sink.transactions import Scope, TaskDone
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+_QUERY = "sql.streaming.queryId"
+_BATCH = "streaming.sql.batchId"
+# Spark makes a run of a query a group of jobs.
+_RUN = "spark.jobGroup.id"
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions, columns: Columns) -> None:
+        self._options = options
+        self._columns = columns
+        self._trap = read_trap(options.testing_at)
+        # For who has taken the jobs of the query out of its group: then every batch is a run of its own.
+        self._else_run = uuid4().hex
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        with told_plainly():
+            scope, batch = self._place()
+            return write_task(iterator, self._columns, self._options, scope, batch, self._trap)
+
+    def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803  Spark's name
+        tasks = _tasks(messages)
+        if not self._options.is_exactly_once or not tasks:
+            return
+        found_decided = any(task.found_decided for task in tasks)
+        steps = commit_batch(tasks[0].scope, batchId, left_by(messages), found_decided=found_decided, **self._at_once)
+        process = this_process()
+        with told_plainly():
+            try:
+                process.run(perform(process.outlet(self._options, "decide"), steps, self._reached(batchId)))
+            except LedgerLost as error:
+                raise SparkError(str(error)) from None
+
+    def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803  Spark's name
+        tasks = _tasks(messages)
+        if not self._options.is_exactly_once or not tasks:
+            return
+        steps = abort_batch(tasks[0].scope, batchId, left_by(messages), **self._at_once)
+        process = this_process()
+        with told_plainly():
+            process.run(perform(process.outlet(self._options, "decide"), steps, _nothing))
+
+    def _place(self) -> tuple[Scope, int]:
+        task = TaskContext.get()
+        query = task.getLocalProperty(_QUERY) if task is not None else None
+        batch = task.getLocalProperty(_BATCH) if task is not None else None
+        if task is None or query is None or batch is None:
+            raise SparkError("this is no task of a streaming query: Spark tells neither its query nor its batch")
+        return Scope(query, task.getLocalProperty(_RUN) or self._else_run), int(batch)
+
+    @property
+    def _at_once(self) -> dict[str, int]:
+        """Who kills between two ends has them one by one."""
+        return {} if self._trap is None else {"at_once": 1}
+
+    def _reached(self, batch: int) -> Callable[[Point], None]:
+        trap = self._trap
+        return _nothing if trap is None else lambda point: trap.reached(point, batch)
+
+
+def _tasks(messages: "list[WriterCommitMessage | None]") -> list[TaskDone]:
+    return [message for message in messages if isinstance(message, TaskDone)]
+
+
+def _nothing(point: Point) -> None:
+    return None

@@ -1,0 +1,77 @@
+"""Transactions of task attempts: their names, and what a task tells the driver of the one that it has left.
+
+    cordwood-spark/<query>/ledger                          the driver's own
+    cordwood-spark/<query>/<run>/<process>/<number>        of tasks: a streaming query's
+    cordwood-spark/batch/<job>/<process>/<number>          of tasks: a batch job's
+
+A name belongs to one Python process, which runs one task at a time; so no two attempts ever write under the same name,
+and none can take over, and thereby abort, what another has prepared. A process uses a name again in a later batch of
+the same run: Spark starts that only when the one before is committed.
+"""
+
+import os
+import uuid
+from dataclasses import dataclass, field
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from cordwood.client.producer.transactions.prepared import LeftTransaction
+
+PREFIX = "cordwood-spark/"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What transactions belong to: a run of a query, or a batch job."""
+
+    query: str
+    run: str
+
+    @property
+    def of_query(self) -> str:
+        """What the names of all runs begin with."""
+        return f"{PREFIX}{self.query}/"
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.of_query}{self.run}/"
+
+
+def batch_job() -> Scope:
+    return Scope("batch", uuid.uuid4().hex)
+
+
+def ledger_id(query: str) -> str:
+    return f"{PREFIX}{query}/ledger"
+
+
+@dataclass
+class TaskDone(WriterCommitMessage):
+    """What became of a task attempt."""
+
+    scope: Scope
+    transaction: LeftTransaction | None
+    """None where nothing was written."""
+    rows: int = 0
+    bytes: int = 0
+    found_decided: bool = False
+    """The batch was decided before the task began, so that it has written nothing."""
+
+
+@dataclass
+class NamePool:
+    """The names of one process, in one scope."""
+
+    prefix: str
+    _process: str = field(default_factory=lambda: f"{os.getpid()}-{uuid.uuid4().hex[:12]}")
+    _used_in: dict[str, int] = field(default_factory=dict)
+
+    def take(self, batch: int) -> str:
+        """One that no batch that is not over has used."""
+        for name, used_in in self._used_in.items():
+            if used_in < batch:
+                self._used_in[name] = batch
+                return name
+        name = f"{self.prefix}{self._process}/{len(self._used_in)}"
+        self._used_in[name] = batch
+        return name
