@@ -155,6 +155,31 @@ def test_who_waits_for_one_partition_gets_it_though_others_fill_the_buffers() ->
     assert stage.read(P1) == {P1: [0]}
 
 
+def test_nothing_is_left_to_read_in_a_gap_that_compaction_left_at_the_end() -> None:
+    stage = Stage(P0)
+    stage.answer(stage.order(), partition_data(batch(0, 1, 2), end=9))
+    stage.answer(stage.order(), partition_data(None, end=9))
+    assert stage.state(P0).lag(read_committed=False) == 9
+    stage.read()
+    assert (stage.state(P0).offset, stage.state(P0).lag(read_committed=False)) == (3, 0)
+
+
+def test_a_partition_that_got_no_room_in_an_answer_has_something_left_to_read() -> None:
+    stage = Stage(P0, P1)
+    stage.answer(
+        stage.order(),
+        partition_data(batch(0), end=1),
+        partition_data(None, partition=1, end=5),
+    )
+    assert stage.state(P1).lag(read_committed=False) == 5
+
+
+def test_a_leader_that_names_a_nearer_replica_has_not_looked() -> None:
+    stage = Stage(P0)
+    stage.answer(stage.order(), partition_data(None, end=5, preferred=2))
+    assert stage.state(P0).lag(read_committed=False) == 5
+
+
 def test_a_partition_with_an_error_rests_and_the_others_do_not() -> None:
     stage = Stage(P0, P1)
     findings = stage.answer(stage.order(), partition_data(None, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))

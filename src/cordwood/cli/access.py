@@ -17,14 +17,14 @@ import typer
 from cordwood.cli.output import quietly_to_pipes, warn
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.admin import Admin
-from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
-from cordwood.client.settings import AdminSettings
+from cordwood.client.settings import AdminSettings, Settings
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientTls, KeyPair, TlsError
 
 P = ParamSpec("P")
+S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 
 EXIT_FAILED = 1
@@ -61,10 +61,10 @@ class Access:
             metadata_max_age_ms=10_000,
         )
 
-    def consumer_settings(self, **own: Any) -> ConsumerSettings:
-        """As `settings`, with those that only a consumer has."""
+    def settings_of(self, kind: type[S], **own: Any) -> S:
+        """As `settings`, with those that only a client of that kind has."""
         shared = self.settings()
-        return ConsumerSettings(**{field.name: getattr(shared, field.name) for field in fields(shared)}, **own)
+        return kind(**{field.name: getattr(shared, field.name) for field in fields(shared)}, **own)
 
     def _client_tls(self) -> ClientTls | None:
         if not self.tls and self.tls_ca is None and self.tls_cert is None and not self.tls_any_host:

@@ -5,14 +5,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.completion import complete_group, complete_topic
-from cordwood.cli.output import warn
+from cordwood.cli.output import print_bytes, warn
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.reading import Offsets, bounds, resolve
 from cordwood.cli.record_format import (
@@ -28,15 +27,19 @@ from cordwood.cli.spots import Earliest, Latest, Spot, parse_spots
 from cordwood.client.admin.admin import Admin
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
-from cordwood.client.fetch_plan import Fetched, FetchLimits, FetchPlan
-from cordwood.client.fetcher import Fetcher, watch_for_partitions
 from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.errors import ErrorCode
 
 app = typer.Typer(add_completion=False)
 
 T = TypeVar("T")
+
+# Who wants fewer records than this has them fetched in small pieces.
+_FEW = 1000
+_FEW_BYTES = 64 * 1024
 
 _FIELDS_HELP = "{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers} {key_size} {value_size}"
 
@@ -133,20 +136,12 @@ def consume(
         return
 
     async def work(admin: Admin) -> None:
-        client = admin.client
-        plan = await _plan(admin, topic, selection)
-        total = None if follow else sum(plan.ends[p] - plan.positions[p] for p in plan.left) if plan.ends else 0
+        starts, ends = await _bounds(admin, topic, selection)
+        total = None if ends is None else sum(max(0, ends[partition] - starts[partition]) for partition in starts)
         # Where records go to the terminal, they are progress enough.
         wanted = not quiet and not follow and count is None and not sys.stdout.isatty()
-        watcher = None
-        if follow and not partitions:
-            watcher = asyncio.get_running_loop().create_task(watch_for_partitions(client, topic, plan))
-        try:
-            with progress(topic, total, wanted=wanted) as update:
-                await _print_records(client, plan, formatter, count, update)
-        finally:
-            if watcher is not None:
-                watcher.cancel()
+        with progress(topic, total, wanted=wanted) as update:
+            await _print_partitions(_settings(access, selection), topic, selection, starts, ends, formatter, update)
 
     run(access, work)
 
@@ -160,62 +155,76 @@ def _consume_in_group(access: Access, topic: str, group: str, selection: _Select
             "with --group there are earliest and latest: where to begin while the group has committed nothing",
             param_hint="--from",
         )
-    settings = partial(
-        access.consumer_settings,
-        group_id=group,
-        auto_offset_reset=start,
-        isolation_level="read_committed" if selection.read_committed else "read_uncommitted",
-        allow_auto_create_topics=False,
-    )
 
     # A whole consumer, which costs who does without it a third more time to start.
     from cordwood.cli.group_reading import print_as_member
 
     async def work(admin: Admin) -> None:
         await _known_topic(admin.client, topic)
-        await print_as_member(topic, settings(), formatter, count=selection.count, follow=selection.follow)
+        settings = _settings(access, selection, group_id=group, auto_offset_reset=start)
+        await print_as_member(topic, settings, formatter, count=selection.count, follow=selection.follow)
 
     run(access, work)
 
 
-async def _plan(admin: Admin, topic: str, selection: _Selection) -> FetchPlan:
+def _settings(access: Access, selection: _Selection, **own: Any) -> ConsumerSettings:
+    if (selection.count or _FEW) < _FEW:
+        # No need for a broker to send many.
+        own["max_partition_fetch_bytes"] = _FEW_BYTES
+    return access.settings_of(
+        ConsumerSettings,
+        isolation_level="read_committed" if selection.read_committed else "read_uncommitted",
+        allow_auto_create_topics=False,
+        **{"auto_offset_reset": "none"} | own,
+    )
+
+
+async def _bounds(admin: Admin, topic: str, selection: _Selection) -> tuple[Offsets, Offsets | None]:
+    """Where to begin, and where to stop, if anywhere."""
     partitions = _chosen(await _known_topic(admin.client, topic), selection.partitions)
     committed = selection.read_committed
     starts, ends = await bounds(admin, partitions, read_committed=committed)
     positions = await resolve(
         admin, _spots(partitions, selection.start, Earliest()), starts, ends, read_committed=committed
     )
-    stops: Offsets | None = None
-    if not selection.follow:
-        stops = await resolve(
-            admin, _spots(partitions, selection.until, Latest()), starts, ends, read_committed=committed
-        )
-    # Few records are wanted: no need for a broker to send many.
-    limits = FetchLimits(partition_max_bytes=64 * 1024) if (selection.count or 1000) < 1000 else FetchLimits()
-    return FetchPlan(positions, stops, limits=limits, read_committed=committed)
+    if selection.follow:
+        return positions, None
+    spots = _spots(partitions, selection.until, Latest())
+    return positions, await resolve(admin, spots, starts, ends, read_committed=committed)
 
 
-async def _print_records(
-    client: Client, plan: FetchPlan, formatter: Formatter, count: int | None, update: Update
+async def _print_partitions(
+    settings: ConsumerSettings,
+    topic: str,
+    selection: _Selection,
+    starts: Offsets,
+    ends: Offsets | None,
+    formatter: Formatter,
+    update: Update,
 ) -> None:
-    printed = 0
-    begun = dict(plan.positions)
+    from cordwood.cli.partition_reading import PartitionReading, read_later_partitions
+    from cordwood.client.consumer.consumer import Consumer
+
+    count, printed = selection.count, 0
     if count == 0:
         return
-    async with aclosing(Fetcher(client, plan, _warn_of_gap).read()) as stream:
-        async for fetched in stream:
-            records = fetched.records if count is None else fetched.records[: count - printed]
-            _write(fetched, formatter, len(records))
-            printed += len(records)
-            update(sum(plan.positions[partition] - begun[partition] for partition in begun), printed)
-            if printed == count:
-                return
-
-
-def _write(fetched: Fetched, formatter: Formatter, count: int) -> None:
-    partition = fetched.partition
-    sys.stdout.buffer.write(b"".join(formatter(partition, record) for record in fetched.records[:count]))
-    sys.stdout.buffer.flush()
+    async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
+        reading = PartitionReading(consumer, starts, ends, _warn_of_gap)
+        watcher = None
+        if selection.follow and not selection.partitions:
+            watcher = asyncio.get_running_loop().create_task(read_later_partitions(consumer, topic))
+        try:
+            async with aclosing(reading.records()) as stream:
+                async for found in stream:
+                    records = found if count is None else found[: count - printed]
+                    print_bytes(map(formatter, records))
+                    printed += len(records)
+                    update(reading.passed_offsets, printed)
+                    if printed == count:
+                        return
+        finally:
+            if watcher is not None:
+                watcher.cancel()
 
 
 def _warn_of_gap(partition: TopicPartition, position: int, start: int) -> None:

@@ -1,14 +1,10 @@
 """`cordwood consume --group`: reading a topic as a member of a group, which remembers how far it has come."""
 
-import sys
-from collections.abc import Sequence
-
+from cordwood.cli.output import print_bytes
 from cordwood.cli.record_format import Formatter
-from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.wire.record import ConsumerRecord, Record
 
 # Without records for so long, it is looked whether there can be any.
 _QUIET_MS = 200
@@ -26,8 +22,8 @@ async def print_as_member(
             if not records and not follow and await _is_at_its_end(consumer):
                 return
             try:
-                for partition, some in records.items():
-                    _write(partition, some, formatter)
+                for some in records.values():
+                    print_bytes(map(formatter, some))
             except BaseException:
                 # Nobody has seen them: they are not to be committed.
                 for partition, some in records.items():
@@ -44,9 +40,3 @@ async def _is_at_its_end(consumer: Consumer) -> bool:
         return False
     ends = await consumer.end_offsets(assigned)
     return all([await consumer.position(partition) >= end for partition, end in ends.items()])
-
-
-def _write(partition: TopicPartition, records: Sequence[ConsumerRecord], formatter: Formatter) -> None:
-    plain = (Record(told.offset, told.timestamp, told.key, told.value, told.headers) for told in records)
-    sys.stdout.buffer.write(b"".join(formatter(partition, record) for record in plain))
-    sys.stdout.buffer.flush()

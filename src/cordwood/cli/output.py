@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,6 +46,12 @@ def print_facts(facts: Sequence[tuple[str, Any]]) -> None:
     width = max(len(name) for name, _ in facts) + 2
     for name, value in facts:
         print(f"{name + ':':<{width}}{_cell(value)}" if sys.stdout.isatty() else f"{name}\t{_cell(value)}")
+
+
+def print_bytes(pieces: Iterable[bytes]) -> None:
+    """As they are, and at once: who reads them may wait for each."""
+    sys.stdout.buffer.write(b"".join(pieces))
+    sys.stdout.buffer.flush()
 
 
 def note(text: str) -> None:

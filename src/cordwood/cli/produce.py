@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,24 +11,27 @@ from cordwood.cli.access import EXIT_BAD_INPUT, Access, fail, reaching_cluster, 
 from cordwood.cli.assignments import parse_pairs
 from cordwood.cli.completion import complete_topic
 from cordwood.cli.input import Inputs
-from cordwood.cli.line_records import BadLine, LineOptions, LineParser, json_parser, line_parser
-from cordwood.cli.lines import LineSplitter, LineTooLong
+from cordwood.cli.line_records import LineOptions, json_parser, line_parser
+from cordwood.cli.line_sending import LineSending
+from cordwood.cli.lines import MAX_LINE_BYTES, LineSplitter, LineTooLong
 from cordwood.cli.output import note
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.record_format import BadFormat, unescape
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.topics import NewTopic
-from cordwood.client.batch_producer import ALL_REPLICAS, BatchProducer, ProduceOptions
 from cordwood.client.client import Client
+from cordwood.client.cluster import Topic
 from cordwood.client.errors import BadSetting, BrokerError, ClientError
-from cordwood.runtime.clock import SystemClock
-from cordwood.wire.compression import Codec
+from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.errors import ErrorCode
 
 app = typer.Typer(add_completion=False)
 
-# After so many lines of a chunk others have their turn, and what was added is sent.
-_LINES_PER_TURN = 2_000
+# Whole chunks of input are at hand: no reason to send less at once than brokers take well.
+_BATCH_BYTES = 256 * 1024
+_RECORD_OVERHEAD_BYTES = 64 * 1024
 
 
 class Acks(StrEnum):
@@ -46,15 +48,7 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
-_ACKS = {Acks.NONE: 0, Acks.LEADER: 1, Acks.ALL: ALL_REPLICAS}
-
-
-@dataclass(slots=True)
-class _Position:
-    """Where in the input we are, for messages and the progress bar."""
-
-    lines: int = 0
-    input_bytes: int = 0
+_ACKS = {Acks.NONE: 0, Acks.LEADER: 1, Acks.ALL: -1}
 
 
 @app.command(
@@ -122,30 +116,28 @@ def produce(
         raise typer.BadParameter("goes with neither --key nor --json", param_hint="--key-separator")
     parse = json_parser(constant, repartition=repartition) if as_json else line_parser(constant)
     splitter = LineSplitter(_text(delimiter, "--delimiter"))
-    options = ProduceOptions(
-        acks=_ACKS[acks],
-        codec=Codec[compression.name],
-        idempotent=idempotent and acks is Acks.ALL,
-        delivery_timeout_ms=round(access.timeout_s * 1000),
-    )
     inputs = _open(files or ["-"])
-    position = _Position()
 
     async def work(admin: Admin) -> None:
         if create:
             await _create(admin, topic)
-        producer = await _start(admin.client, topic, options)
+        known = await _known_topic(admin.client, topic)
+        settings = _settings(access, acks, compression, idempotent)
+        producer = Producer(settings, settings.bootstrap_servers, network=SocketNetwork())
+        await producer.start()
         try:
+            sending = LineSending(producer, known, parse, access.timeout_s)
             with progress(topic, inputs.size_bytes, wanted=not quiet and not inputs.is_terminal) as update:
                 try:
-                    await _send_lines(producer, inputs, splitter, parse, position, update)
+                    await _send_lines(sending, inputs, splitter, update)
                 finally:
                     # What was read is sent, also when the line after it is bad.
-                    await producer.flush()
+                    await sending.flush()
         finally:
-            await producer.close()
+            # What is not delivered now is given up.
+            await producer.close(0)
         if not quiet:
-            note(f"{producer.delivered:,} records to {topic}")
+            note(f"{sending.delivered:,} records to {topic}")
 
     try:
         run(access, work)
@@ -153,44 +145,40 @@ def produce(
         inputs.close()
 
 
-async def _send_lines(
-    producer: BatchProducer,
-    inputs: Inputs,
-    splitter: LineSplitter,
-    parse: LineParser,
-    position: _Position,
-    update: Update,
-) -> None:
+def _settings(access: Access, acks: Acks, compression: Compression, idempotent: bool) -> ProducerSettings:
+    timeout_ms = round(access.timeout_s * 1000)
+    return access.settings_of(
+        ProducerSettings,
+        acks=_ACKS[acks],
+        compression_type=compression.value,
+        enable_idempotence=idempotent and acks is Acks.ALL,
+        batch_size=_BATCH_BYTES,
+        # How large a record may be is for the broker to say.
+        max_request_size=MAX_LINE_BYTES + _RECORD_OVERHEAD_BYTES,
+        buffer_memory=MAX_LINE_BYTES + _RECORD_OVERHEAD_BYTES,
+        delivery_timeout_ms=timeout_ms,
+        # Records that are not delivered make room after that time, and tell why.
+        max_block_ms=2 * timeout_ms,
+    )
+
+
+async def _send_lines(sending: LineSending, inputs: Inputs, splitter: LineSplitter, update: Update) -> None:
+    input_bytes = 0
     async with aclosing(inputs.chunks()) as chunks:
         try:
             async for chunk in chunks:
-                lines = list(splitter.end() if chunk is None else splitter.feed(chunk))
-                for start in range(0, len(lines), _LINES_PER_TURN):
-                    _add(producer, lines[start : start + _LINES_PER_TURN], parse, position)
-                    await producer.room()
-                position.input_bytes += len(chunk or b"")
-                update(position.input_bytes, producer.delivered)
+                await sending.send(list(splitter.end() if chunk is None else splitter.feed(chunk)))
+                input_bytes += len(chunk or b"")
+                update(input_bytes, sending.delivered)
         except LineTooLong as error:
-            raise BadSetting(f"line {position.lines + 1}: {error}") from error
+            raise BadSetting(f"line {sending.line_number + 1}: {error}") from error
         except OSError as error:
             raise BadSetting(f"cannot read the input: {error.strerror}") from error
 
 
-def _add(producer: BatchProducer, lines: Sequence[bytes], parse: LineParser, position: _Position) -> None:
-    for line in lines:
-        position.lines += 1
-        try:
-            record = parse(line)
-            producer.add(
-                record.key, record.value, record.headers, timestamp=record.timestamp, partition=record.partition
-            )
-        except (BadLine, BadSetting) as error:
-            raise BadSetting(f"line {position.lines}: {error}") from error
-
-
-async def _start(client: Client, topic: str, options: ProduceOptions) -> BatchProducer:
+async def _known_topic(client: Client, topic: str) -> Topic:
     try:
-        return await BatchProducer.start(client, topic, options, SystemClock())
+        return (await client.topics([topic]))[topic]
     except BrokerError as error:
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise ClientError(f"there is no topic {topic} (--create creates it)") from error

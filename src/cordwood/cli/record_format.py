@@ -6,11 +6,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from cordwood.cli.record_json import record_as_json
-from cordwood.client.cluster import TopicPartition
-from cordwood.wire.record import NO_TIMESTAMP, Record
+from cordwood.wire.record import NO_TIMESTAMP, ConsumerRecord
 
-Formatter = Callable[[TopicPartition, Record], bytes]
-_Field = Callable[[TopicPartition, Record, bytes], bytes]
+Formatter = Callable[[ConsumerRecord], bytes]
+_Field = Callable[[ConsumerRecord, bytes], bytes]
 
 # json.dumps would make an encoder for each record, a fifth of the whole cost.
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -44,19 +43,19 @@ def parse_format(text: str, null: bytes) -> Formatter:
 
 
 def value_format(delimiter: bytes, null: bytes) -> Formatter:
-    return lambda partition, record: (null if record.value is None else record.value) + delimiter
+    return lambda record: (null if record.value is None else record.value) + delimiter
 
 
 def key_value_format(separator: bytes, delimiter: bytes, null: bytes) -> Formatter:
-    def render(partition: TopicPartition, record: Record) -> bytes:
+    def render(record: ConsumerRecord) -> bytes:
         key = null if record.key is None else record.key
         return key + separator + (null if record.value is None else record.value) + delimiter
 
     return render
 
 
-def json_format(partition: TopicPartition, record: Record) -> bytes:
-    return _to_json(record_as_json(partition, record)).encode() + b"\n"
+def json_format(record: ConsumerRecord) -> bytes:
+    return _to_json(record_as_json(record)).encode() + b"\n"
 
 
 def unescape(text: str) -> str:
@@ -74,13 +73,13 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _formatter(pieces: list[bytes | _Field], null: bytes) -> Formatter:
-    def render(partition: TopicPartition, record: Record) -> bytes:
-        return b"".join(piece if isinstance(piece, bytes) else piece(partition, record, null) for piece in pieces)
+    def render(record: ConsumerRecord) -> bytes:
+        return b"".join(piece if isinstance(piece, bytes) else piece(record, null) for piece in pieces)
 
     return render
 
 
-def _time(record: Record) -> bytes:
+def _time(record: ConsumerRecord) -> bytes:
     if record.timestamp == NO_TIMESTAMP:
         return b"-"
     try:
@@ -90,21 +89,21 @@ def _time(record: Record) -> bytes:
         return b"%d" % record.timestamp
 
 
-def _headers(record: Record, null: bytes) -> bytes:
+def _headers(record: ConsumerRecord, null: bytes) -> bytes:
     return b",".join(name.encode() + b"=" + (null if content is None else content) for name, content in record.headers)
 
 
 _FIELDS: dict[str, _Field] = {
-    "topic": lambda partition, record, null: partition.topic.encode(),
-    "partition": lambda partition, record, null: b"%d" % partition.partition,
-    "offset": lambda partition, record, null: b"%d" % record.offset,
-    "timestamp": lambda partition, record, null: b"%d" % record.timestamp,
-    "time": lambda partition, record, null: _time(record),
-    "key": lambda partition, record, null: null if record.key is None else record.key,
-    "value": lambda partition, record, null: null if record.value is None else record.value,
-    "headers": lambda partition, record, null: _headers(record, null),
-    "key_size": lambda partition, record, null: b"%d" % (-1 if record.key is None else len(record.key)),
-    "value_size": lambda partition, record, null: b"%d" % (-1 if record.value is None else len(record.value)),
+    "topic": lambda record, null: record.topic.encode(),
+    "partition": lambda record, null: b"%d" % record.partition,
+    "offset": lambda record, null: b"%d" % record.offset,
+    "timestamp": lambda record, null: b"%d" % record.timestamp,
+    "time": lambda record, null: _time(record),
+    "key": lambda record, null: null if record.key is None else record.key,
+    "value": lambda record, null: null if record.value is None else record.value,
+    "headers": lambda record, null: _headers(record, null),
+    "key_size": lambda record, null: b"%d" % (-1 if record.key is None else len(record.key)),
+    "value_size": lambda record, null: b"%d" % (-1 if record.value is None else len(record.value)),
 }
 
 

@@ -11,8 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cordwood.client.cluster import TopicPartition
-from cordwood.wire.record import NO_TIMESTAMP, Record
+from cordwood.wire.record import NO_TIMESTAMP, ConsumerRecord
 
 _FIELDS = frozenset(
     {"topic", "partition", "offset", "timestamp", "key", "keyBase64", "value", "valueBase64", "headers"}
@@ -33,10 +32,10 @@ class ParsedRecord(NamedTuple):
     partition: int | None
 
 
-def record_as_json(partition: TopicPartition, record: Record) -> dict[str, Any]:
+def record_as_json(record: ConsumerRecord) -> dict[str, Any]:
     return {
-        "topic": partition.topic,
-        "partition": partition.partition,
+        "topic": record.topic,
+        "partition": record.partition,
         "offset": record.offset,
         "timestamp": None if record.timestamp == NO_TIMESTAMP else record.timestamp,
         **_bytes_as_json("key", record.key),

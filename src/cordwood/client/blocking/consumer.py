@@ -219,6 +219,10 @@ class Consumer(Facade):
         """The high watermark, by the last answer of its broker."""
         return self._do(self._core.highwater, partition)
 
+    def last_stable_offset(self, partition: TopicPartition) -> int | None:
+        """Of the first record of a transaction that is still open, by the last answer of its broker."""
+        return self._do(self._core.last_stable_offset, partition)
+
     # ---- commits
 
     def commit(self, offsets: Offsets | None = None, timeout_ms: float | None = None) -> None:

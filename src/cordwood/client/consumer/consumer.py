@@ -436,12 +436,15 @@ class Consumer:
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many records are left to read, by the last answer of its broker; None before there was one."""
-        is_read_committed = self.settings.isolation_level == "read_committed"
-        return self._subscription.state(partition_of(partition)).lag(read_committed=is_read_committed)
+        return self._subscription.state(partition_of(partition)).lag(read_committed=self._is_read_committed)
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """The high watermark, by the last answer of its broker."""
         return self._subscription.state(partition_of(partition)).high_watermark
+
+    def last_stable_offset(self, partition: TopicPartition) -> int | None:
+        """Of the first record of a transaction that is still open, by the last answer of its broker."""
+        return self._subscription.state(partition_of(partition)).last_stable_offset
 
     # ---- commits
 

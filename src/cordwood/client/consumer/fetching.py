@@ -67,6 +67,7 @@ class Fetching:
         self._buffers = buffers
         self._backoff = backoff
         self._reset_strategy = ResetStrategy.parse(settings.auto_offset_reset)
+        self._is_read_committed = settings.isolation_level == "read_committed"
         self._sessions: dict[int, FetchSession] = {}
         self._under_way: dict[int, FetchOrder] = {}
         self._reserved_bytes = 0
@@ -151,7 +152,7 @@ class Fetching:
         request.max_wait_ms = self._wait_ms(broker_id, is_crowded)
         request.min_bytes = settings.fetch_min_bytes
         request.max_bytes = room
-        request.isolation_level = 1 if settings.isolation_level == "read_committed" else 0
+        request.isolation_level = 1 if self._is_read_committed else 0
         request.rack_id = settings.client_rack
         order = FetchOrder(
             broker_id,
@@ -208,16 +209,33 @@ class Fetching:
             if response.error_code not in _SESSION_ERRORS:
                 self._rest(order.offsets, now_s)
             return findings
+        has_records = False
+        unread = set()
         for partition, data in session.answers(response):
-            state = self._subscription.states.get(partition)
-            # It may have been taken away or moved meanwhile.
-            if state is None or state.phase is not Phase.FETCHING or order.offsets.get(partition) != state.fetch_offset:
+            has_records = has_records or bool(data.records)
+            if data.error_code != ErrorCode.NONE or data.preferred_read_replica >= 0:
+                unread.add(partition)
+            state = self._asked_state(order, partition)
+            if state is None:
                 continue
             if data.error_code == ErrorCode.NONE:
                 self._take_data(state, data, now_s, findings)
             else:
                 self._take_error(state, data, now_s, findings)
+        # Where there is no record at all, no limit of an answer's size hides any; a quota might.
+        if not has_records and not response.throttle_time_ms:
+            for partition in order.offsets.keys() - unread:
+                state = self._asked_state(order, partition)
+                if state is not None:
+                    state.found_nothing(read_committed=self._is_read_committed)
         return findings
+
+    def _asked_state(self, order: FetchOrder, partition: TopicPartition) -> PartitionState | None:
+        """None where it was taken away or moved meanwhile."""
+        state = self._subscription.states.get(partition)
+        if state is None or state.phase is not Phase.FETCHING or order.offsets.get(partition) != state.fetch_offset:
+            return None
+        return state
 
     def failed(self, order: FetchOrder, error: ClientError | None, now_s: float) -> None:
         """No answer came: the broker may be gone, and others may lead. Errors that will not pass are told."""

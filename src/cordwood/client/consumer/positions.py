@@ -31,6 +31,8 @@ class PartitionState:
 
     __slots__ = (
         "awaits_listener",
+        "empty_from",
+        "empty_until",
         "epoch",
         "error",
         "failures",
@@ -69,6 +71,9 @@ class PartitionState:
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
+        # A stretch without records, by a broker's answer: compaction leaves such, also at the end of a log.
+        self.empty_from = UNKNOWN
+        self.empty_until = UNKNOWN
         self.preferred_replica: int | None = None
         self.preferred_until_s = 0.0
         self.not_before_s = 0.0
@@ -127,6 +132,8 @@ class PartitionState:
         if self.phase is not Phase.FETCHING or leader_epoch == self.leader_epoch:
             return False
         self.leader_epoch = leader_epoch
+        # Another log may have records where the old one had none.
+        self.empty_from = self.empty_until = UNKNOWN
         if self.epoch == UNKNOWN:
             return False
         self.phase = Phase.VALIDATING
@@ -178,8 +185,19 @@ class PartitionState:
 
     # ---- what is left to read
 
+    def found_nothing(self, *, read_committed: bool) -> None:
+        """A broker has looked, and there is no record from `fetch_offset` on that could be read."""
+        end = self.readable_end(read_committed=read_committed)
+        if end is not None:
+            self.empty_from, self.empty_until = self.fetch_offset, end
+
     def lag(self, *, read_committed: bool) -> int | None:
-        end = self.last_stable_offset if read_committed else self.high_watermark
+        end = self.readable_end(read_committed=read_committed)
         if end is None or not self.has_position:
             return None
-        return max(0, end - self.offset)
+        is_in_gap = self.empty_from != UNKNOWN and self.empty_from <= self.offset
+        return max(0, end - (max(self.offset, self.empty_until) if is_in_gap else self.offset))
+
+    def readable_end(self, *, read_committed: bool) -> int | None:
+        """By the last answer of its broker."""
+        return self.last_stable_offset if read_committed else self.high_watermark
