@@ -129,7 +129,7 @@ class Portal:
         at any step, so it may or may not have been put on the loop."""
         try:
             self.post(call.cancel)
-        except IllegalState:
+        except Exception:  # noqa: BLE001  closed, forked, or no loop to be had
             # Nothing is put on the loop any more; what is there already ends with its thread.
             self.background.join()
             call.drop()
