@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import cast
 
 from simulated import SimulatedNode, simulate
 
+from cordwood.broker.handlers.end_txn import end_txn
+from cordwood.broker.registry import Call
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.broker.txn_markers import Marker
 from cordwood.coordinator.decision import ProducerIdAndEpoch
@@ -18,11 +21,13 @@ from cordwood.coordinator.transactions.transaction import Transaction
 from cordwood.log.log import Log
 from cordwood.metadata.image import NO_LEADER
 from cordwood.net.channel import Channel
+from cordwood.net.serving import ConnectionInfo
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
+from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.produce import PartitionProduceResponse
 from data_answers.batches import batch
@@ -120,6 +125,23 @@ def test_what_was_prepared_before_a_crash_is_completed_after_it() -> None:
         await Producer.begin(again)
         assert [markers_in(log_of(again, index)) for index in (0, 1)] == [1, 1]
         assert log_of(again).last_stable_offset == log_of(again).end_offset
+
+    simulate(test)
+
+
+def test_an_end_is_answered_before_its_markers_are_written_and_they_are_there_for_the_next_request() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC, 2)
+        producer = await Producer.begin(node)
+        await producer.write("a")
+        request = EndTxnRequest(transactional_id=ID, producer_id=producer.producer_id, producer_epoch=0, committed=True)
+        header = RequestHeader(request_api_key=request.api_key, request_api_version=5, correlation_id=1)
+        result = end_txn.handle(node.broker, request, Call(header, cast(ConnectionInfo, None), request_bytes=0))
+        assert isinstance(result, EndTxnResponse)
+        assert (result.error_code, markers_in(log_of(node))) == (ErrorCode.NONE, 0)
+        await asyncio.sleep(0)
+        assert markers_in(log_of(node)) == 1
+        assert state_of(node).status is TransactionStatus.COMPLETE_COMMIT
 
     simulate(test)
 

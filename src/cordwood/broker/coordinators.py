@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.coordinator.coordinator import Coordinator
@@ -59,7 +60,7 @@ class Coordinators:
                 lambda: broker.config,
                 lambda: broker.image.features.get(TRANSACTION_VERSION, 0),
                 broker.producer_ids.take,
-                lambda transaction, partitions: self.markers.complete(index, transaction, partitions),
+                partial(self.markers.complete, index),
             ),
             partition_count=lambda: self.partition_count(TRANSACTION_TOPIC),
             timeout_ms=lambda: broker.config.integer("request.timeout.ms"),

@@ -6,6 +6,7 @@ administrator who ends what hangs. A transaction is complete when all of its par
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
@@ -109,13 +110,28 @@ class TxnMarkers:
 
     # A whole transaction
 
-    def complete(self, shard_index: int, prepared: Transaction, partitions: Collection[TopicPartition]) -> None:
+    def complete(
+        self, shard_index: int, prepared: Transaction, partitions: Collection[TopicPartition], *, is_urgent: bool
+    ) -> None:
         """Writes the markers of what a coordinator on this broker has prepared, and has it completed when all are
-        acknowledged. What cannot be written now is tried again."""
+        acknowledged. What cannot be written now is tried again.
+
+        Unless it is urgent, what this turn of the loop answers goes out first: who ends a transaction need not wait for
+        its markers. They are there all the same before a request is read that was sent after that answer.
+        """
+        if is_urgent:
+            self._complete(shard_index, prepared, partitions)
+        else:
+            asyncio.get_running_loop().call_soon(self._complete, shard_index, prepared, partitions)
+
+    def _complete(self, shard_index: int, prepared: Transaction, partitions: Collection[TopicPartition]) -> None:
         try:
             shard = self._broker.transactions.shard_at(shard_index)
         except Refusal:
             # Another broker's by now, which finds it prepared.
+            return
+        if shard.state.transactions.get(prepared.transactional_id) is not prepared:
+            # Loaded anew, which sees to what it finds prepared.
             return
         marker = Marker(
             prepared.producer_id,

@@ -54,7 +54,9 @@ class Desk:
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
-    def _note_prepared(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> None:
+    def _note_prepared(
+        self, transaction: Transaction, partitions: Collection[TopicPartition], *, is_urgent: bool
+    ) -> None:
         assert transaction.partitions == frozenset(partitions)
         self.prepared.append(transaction)
 

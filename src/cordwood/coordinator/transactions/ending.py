@@ -114,7 +114,7 @@ def _prepare(
     return Decision(
         EndTxnResponse(producer_id=completed.producer_id, producer_epoch=completed.producer_epoch),
         records=[record(prepared, state.level)],
-        answers=[state.announce(prepared, prepared.partitions)],
+        answers=[state.announce(prepared, prepared.partitions, is_urgent=False)],
         refused=lambda _refusal: last_epochs.update({transactional_id: before}),
     )
 

@@ -7,6 +7,7 @@ comes into it, while it is loaded and while it lives.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
@@ -22,8 +23,11 @@ from .records import transaction_of
 from .statuses import PREPARED, TransactionStatus
 from .transaction import TopicPartition, Transaction
 
-# Writes the markers of what is prepared, into these partitions, and has it completed.
-Prepared = Callable[[Transaction, Collection[TopicPartition]], None]
+
+class Prepared(Protocol):
+    def __call__(self, transaction: Transaction, partitions: Collection[TopicPartition], /, *, is_urgent: bool) -> None:
+        """Writes the markers of what is prepared, into these partitions, and has it completed: at once if that is
+        urgent, otherwise after what is answered now."""
 
 
 class TransactionState:
@@ -103,7 +107,9 @@ class TransactionState:
 
     # What is prepared
 
-    def announce(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> Answer:
+    def announce(
+        self, transaction: Transaction, partitions: Collection[TopicPartition], *, is_urgent: bool = True
+    ) -> Answer:
         """For the answers of a decision that prepares: when that is committed, the markers are written."""
         committed: Later[None] = Later()
 
@@ -111,7 +117,7 @@ class TransactionState:
             # If it is not to be committed, the shard is another broker's, which will complete what it finds prepared.
             found = self.transactions.get(transaction.transactional_id)
             if outcome is None and found is not None and found.status in PREPARED:
-                self._prepared(found, partitions)
+                self._prepared(found, partitions, is_urgent=is_urgent)
 
         committed.then(tell)
         return Answer(committed, None)
