@@ -135,7 +135,7 @@ def test_an_end_is_answered_before_its_markers_are_written_and_they_are_there_fo
         producer = await Producer.begin(node)
         await producer.write("a")
         request = EndTxnRequest(transactional_id=ID, producer_id=producer.producer_id, producer_epoch=0, committed=True)
-        header = RequestHeader(request_api_key=request.api_key, request_api_version=5, correlation_id=1)
+        header = RequestHeader(request_api_key=EndTxnRequest.api_key, request_api_version=5, correlation_id=1)
         result = end_txn.handle(node.broker, request, Call(header, cast(ConnectionInfo, None), request_bytes=0))
         assert isinstance(result, EndTxnResponse)
         assert (result.error_code, markers_in(log_of(node))) == (ErrorCode.NONE, 0)
