@@ -7,6 +7,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOM = ("hashing", "batch_header", "record_stream", "records", "columns", "batch_builder")
+# What `Producer.send` does for each record.
+SENDING = ("deliveries", "shortcut")
 
 # -fwrapv: numbers out of hostile bytes wrap around as Java's do, instead of being undefined.
 COMPILED = [
@@ -24,7 +26,17 @@ COMPILED = [
         ["src/cordwood/log/offset_map.py"],
         depends=["src/cordwood/log/offset_map.pxd"],
         optional=True,
-    )
+    ),
+    *(
+        Extension(
+            f"cordwood.client.producer.{module}",
+            [f"src/cordwood/client/producer/{module}.py"],
+            depends=[f"src/cordwood/client/producer/{each}.pxd" for each in SENDING]
+            + [f"src/cordwood/wire/{each}.pxd" for each in ROOM],
+            optional=True,
+        )
+        for module in SENDING
+    ),
 ]
 
 

@@ -14,7 +14,8 @@ from cordwood.client.producer.batch import Headers, Packing, ProducerBatch
 from cordwood.client.producer.buffer_pool import BufferPool, Reservation
 from cordwood.client.producer.deliveries import Delivery, NewEvent
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.wire.batch_builder import FULL, SealedBatch
+from cordwood.client.producer.shortcut import OpenBatch
+from cordwood.wire.batch_builder import SealedBatch
 from cordwood.wire.compression import Codec
 from cordwood.wire.records import BATCH_HEADER_SIZE
 
@@ -91,19 +92,17 @@ class Accumulator:
         the reservation, whether or not the partition is still the same."""
         queue = self._queues.get(partition)
         if queue is not None and not self._is_closing:
-            batch = queue[-1]
-            index = batch.take(timestamp_ms, key, value, headers)
-            if index != FULL:
+            delivery = queue[-1].append(timestamp_ms, key, value, headers)
+            if delivery is not None:
                 if reservation is not None:
                     reservation.cancel()
-                return Delivery(
-                    batch.outcome,
-                    index,
-                    timestamp_ms,
-                    -1 if key is None else len(key),
-                    -1 if value is None else len(value),
-                )
+                return delivery
         return self._append_to_new(partition, timestamp_ms, key, value, headers, now_s, reservation)
+
+    def open_batch(self, partition: TopicPartition) -> OpenBatch | None:
+        """What `append` would try first: the last batch of a partition is the only one that may be open."""
+        queue = self._queues.get(partition)
+        return queue[-1].open if queue is not None else None
 
     def reserve(
         self, key: bytes | None, value: bytes | None, headers: Headers, granted: Callable[[], object]
@@ -220,7 +219,9 @@ class Accumulator:
         self._next_expiry_s = inf
         for queue in self._queues.values():
             while queue and queue[0].created_s + self._delivery_timeout_s <= now_s:
-                expired.append(queue.popleft())
+                batch = queue.popleft()
+                batch.close()
+                expired.append(batch)
             if queue:
                 self._next_expiry_s = min(self._next_expiry_s, queue[0].created_s + self._delivery_timeout_s)
         self._forget_empty(expired)
@@ -245,6 +246,8 @@ class Accumulator:
     def close(self) -> None:
         """Everything is due from now on, and nothing more is taken."""
         self._is_closing = True
+        for queue in self._queues.values():
+            queue[-1].close()
         self._wake()
 
     def abort(self, *, undrained_only: bool = False) -> list[ProducerBatch]:
@@ -316,6 +319,8 @@ class Accumulator:
         if queue is None:
             self._queues[batch.partition] = deque((batch,))
         else:
+            # What is full for one record would take a smaller one, which may not go before it.
+            queue[-1].close()
             queue.append(batch)
         self._incomplete[batch.place] = batch
         self._next_expiry_s = min(self._next_expiry_s, batch.created_s + self._delivery_timeout_s)

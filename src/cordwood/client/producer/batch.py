@@ -8,12 +8,12 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import ClientError
 from cordwood.client.producer.deliveries import Delivery, NewEvent, Outcome, RecordMetadata
 from cordwood.client.producer.identity import ProducerIdentity
-from cordwood.wire.batch_builder import FULL, BatchBuilder, SealedBatch
+from cordwood.client.producer.shortcut import Headers, OpenBatch
+from cordwood.wire.batch_builder import BatchBuilder, SealedBatch
 from cordwood.wire.compression import Codec
 
 __all__ = ["GivenHeaders", "Headers", "Packing", "ProducerBatch", "RecordMetadata"]
 
-Headers = Sequence[tuple[str, bytes | None]]
 GivenHeaders = Headers | Mapping[str, bytes | None]
 """As applications have them; a name may stand several times only in a sequence."""
 
@@ -65,10 +65,10 @@ class ProducerBatch:
         "is_flushed",
         "is_released",
         "not_before_s",
+        "open",
         "outcome",
         "partition",
         "place",
-        "take",
     )
 
     def __init__(
@@ -99,24 +99,14 @@ class ProducerBatch:
         self._packing = packing
         self.outcome = Outcome(partition, packing.new_event)
         self._builder = BatchBuilder(packing.limit_bytes) if sealed is None else None
-        self.take = self._builder.append if self._builder is not None else _refuse
-        """What `append` does, but for the delivery: the record's index, or FULL."""
+        self.open = OpenBatch(self.outcome, self._builder)
         self._sealed = sealed
         self._count = 0 if sealed is None else sealed.count
         self._size_bytes = 0 if sealed is None else sealed.size
 
     def append(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers) -> Delivery | None:
         """None when the record does not fit, or the batch is closed."""
-        index = self.take(timestamp_ms, key, value, headers)
-        if index == FULL:
-            return None
-        return Delivery(
-            self.outcome,
-            index,
-            timestamp_ms,
-            -1 if key is None else len(key),
-            -1 if value is None else len(value),
-        )
+        return self.open.append(timestamp_ms, key, value, headers)
 
     @property
     def record_count(self) -> int:
@@ -146,7 +136,7 @@ class ProducerBatch:
     def close(self) -> None:
         """Nothing is appended from now on."""
         self.is_closed = True
-        self.take = _refuse
+        self.open.close()
 
     def encode(self, *, transactional: bool) -> bytearray:
         """The record batch as it goes into a request, with its identity and sequence. Closed from then on."""
@@ -184,7 +174,7 @@ class ProducerBatch:
         for number, (first, end) in enumerate(((0, middle), (middle, len(records)))):
             part = ProducerBatch(self.partition, packing, self.created_s, (*self.place, number), shares[number])
             for record in records[first:end]:
-                part.take(record.timestamp, record.key, record.value, record.headers)
+                part.append(record.timestamp, record.key, record.value, record.headers)
             part.close()
             part.attempts = self.attempts
             part.is_flushed = self.is_flushed
@@ -217,10 +207,6 @@ class ProducerBatch:
 
     def __repr__(self) -> str:
         return f"<ProducerBatch {self.place} of {self.partition}>"
-
-
-def _refuse(timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    return FULL
 
 
 def _middle(sizes: Sequence[int]) -> int:

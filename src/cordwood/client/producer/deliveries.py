@@ -1,3 +1,4 @@
+# cython: language_level=3, annotation_typing=False
 """What `send` returns: a promise for each record. Those of a batch share its outcome: completing them is one call.
 
 metadata = await producer.send("orders", b"...")         # cordwood.aio
@@ -50,14 +51,15 @@ NewEvent = Callable[[], Event]
 class Delivery:
     """Of one record. Where it is awaited and the record is not delivered, the reason is raised: a `ClientError`."""
 
-    __slots__ = ("_key_size", "_timestamp_ms", "_value_size", "index", "outcome")
+    __slots__ = ("index", "key_size", "outcome", "timestamp_ms", "value_size")
 
-    def __init__(self, outcome: "Outcome", index: int, timestamp_ms: int, key_size: int, value_size: int) -> None:
-        self.outcome = outcome
-        self.index = index
-        self._timestamp_ms = timestamp_ms
-        self._key_size = key_size
-        self._value_size = value_size
+    outcome: "Outcome"
+    """Of its batch."""
+    index: int
+    """In its batch."""
+    timestamp_ms: int
+    key_size: int
+    value_size: int
 
     def done(self) -> bool:
         return self.outcome.of(self.index)[0].is_done
@@ -73,9 +75,9 @@ class Delivery:
             outcome.partition.topic,
             outcome.partition.partition,
             outcome.offset_of(index),
-            self._timestamp_ms if outcome.log_append_time_ms == UNKNOWN else outcome.log_append_time_ms,
-            self._key_size,
-            self._value_size,
+            self.timestamp_ms if outcome.log_append_time_ms == UNKNOWN else outcome.log_append_time_ms,
+            self.key_size,
+            self.value_size,
         )
 
     def exception(self, timeout: float | None = None) -> ClientError | None:

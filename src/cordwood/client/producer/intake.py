@@ -31,13 +31,14 @@ from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.interceptors import Interceptors, ProducerRecord
 from cordwood.client.producer.metrics import ProducerMetrics
-from cordwood.client.producer.partitioners import Partitioner
+from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner
 from cordwood.client.producer.serialization import checked_headers, serialize
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.shortcut import Shortcut
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.runtime.clock import Clock
 
-_Target = tuple[Topic, list[TopicPartition]]
+_Target = tuple[Cluster, Topic, list[TopicPartition]]
 
 _TIMES_END_MS = 1 << 63
 
@@ -98,29 +99,25 @@ class Intake:
         self._now = self._loop.time
         # Made once for each topic, as the cluster knows it now: a record then costs no object but its delivery.
         self._targets: tuple[Cluster, dict[str, _Target]] = (client.cluster, {})
+        self._default_partitioner = partitioner if isinstance(partitioner, DefaultPartitioner) else None
+        self._shortcut: Shortcut | None = None
+        if transactions is None and not self._is_intercepted:
+            self._shortcut = Shortcut(
+                client,
+                lock,
+                clock.now_ms,
+                self._take,
+                serializes_keys=self._key_serializer is not None,
+                serializes_values=self._value_serializer is not None,
+                knows_keys=self._default_partitioner is not None and not self._default_partitioner.ignores_keys,
+            )
+        self.try_send: Callable[[str, Any, Any, int | None, int | None, GivenHeaders], Delivery | Unsent] = (
+            self._shortcut.send if self._shortcut is not None else self._take
+        )
+        """Raises what is wrong with the record, or with the transaction."""
         self._asking: dict[str, _Asking] = {}
         self._is_closed = False
         self._blocked: dict[asyncio.Event, None] = {}
-
-    def try_send(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: GivenHeaders,
-    ) -> Delivery | Unsent:
-        """Raises what is wrong with the record, or with the transaction."""
-        if self._is_intercepted:
-            return self._try_send_intercepted(ProducerRecord(topic, value, key, partition, timestamp_ms, headers))
-        if key is not None:
-            key = serialize(key, self._key_serializer, "key", topic)
-        if type(value) is not bytes or self._value_serializer is not None:
-            value = serialize(value, self._value_serializer, "value", topic)
-        timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
-        checked = checked_headers(headers, topic) if headers else ()
-        return self._append(topic, key, value, partition, timestamp_ms, checked, None)
 
     async def send_when_possible(self, unsent: Unsent) -> Delivery:
         """Up to `max_block_ms`, for the topic and for memory together."""
@@ -208,7 +205,28 @@ class Intake:
 
     # ---- within
 
-    def _try_send_intercepted(self, record: ProducerRecord) -> Delivery | Unsent:
+    def _take(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: GivenHeaders,
+    ) -> Delivery | Unsent:
+        if self._is_intercepted:
+            return self._take_intercepted(ProducerRecord(topic, value, key, partition, timestamp_ms, headers))
+        key = serialize(key, self._key_serializer, "key", topic)
+        value = serialize(value, self._value_serializer, "value", topic)
+        timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
+        checked = checked_headers(headers, topic) if headers else ()
+        if self._shortcut is not None:
+            delivery = self._shortcut.append(topic, key, value, partition, timestamp_ms, checked)
+            if delivery is not None:
+                return delivery
+        return self._append(topic, key, value, partition, timestamp_ms, checked, None)
+
+    def _take_intercepted(self, record: ProducerRecord) -> Delivery | Unsent:
         record = self._interceptors.on_send(record)
         topic = record.topic
         try:
@@ -232,13 +250,12 @@ class Intake:
         reservation: Reservation | None,
     ) -> Delivery | Unsent:
         """Unsent when the topic is not known, or there is no room."""
-        cluster, targets = self._targets
-        target = targets.get(topic)
-        if target is None or cluster is not self._client.cluster:
+        target = self._targets[1].get(topic)
+        if target is None or target[0] is not self._client.cluster:
             target = self._target(topic)
             if target is None:
                 return Unsent(topic, key, value, partition, timestamp_ms, headers)
-        known, partitions = target
+        cluster, known, partitions = target
         now_s = self._now()
         if partition is not None:
             if type(partition) is not int:
@@ -256,6 +273,10 @@ class Intake:
             delivery = self._accumulator.append(chosen, timestamp_ms, key, value, headers, now_s, reservation)
             if self._transactions is not None and delivery is not None and self._transactions.add_partition(chosen):
                 self._wake_transactions()
+            if self._shortcut is not None and delivery is not None:
+                sticky = self._default_partitioner.sticky(known) if self._default_partitioner is not None else None
+                batch = self._accumulator.open_batch(chosen)
+                self._shortcut.opened(cluster, known, sticky, chosen.partition, batch)
         if delivery is None:
             return Unsent(topic, key, value, partition, timestamp_ms, headers)
         if self._hears_acknowledgements:
@@ -267,7 +288,7 @@ class Intake:
         known = cluster.topics.get(topic)
         if known is None:
             return None
-        target = (known, [TopicPartition(topic, index) for index in range(len(known.partitions))])
+        target = (cluster, known, [TopicPartition(topic, index) for index in range(len(known.partitions))])
         # Several threads may come here: what each leaves is whole.
         before, targets = self._targets
         self._targets = (cluster, {**(targets if before is cluster else {}), topic: target})

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import BadSetting
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.shortcut import Sticky, size_to_stick
 from cordwood.runtime.randomness import Random
 from cordwood.wire.hashing import partition_for_key
 
 CustomPartitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
 """From the key, all partitions, and those that have a leader now, to one of them; as in kafka-python."""
 
-# A record beside its key and value, rather too much than too little; headers are rare.
-_RECORD_OVERHEAD_BYTES = 12
 # From so many bytes before a batch's worth on, the batch itself is asked whether it is full.
 _NEARLY_BYTES = 128
 # The queues of a topic with very many partitions are not looked at for each batch.
@@ -74,24 +73,17 @@ class DefaultPartitioner:
         self._stick_bytes = stick_bytes
         self._is_adaptive = is_adaptive
         self.ignores_keys = ignores_keys
-        self._sticky: dict[str, _Sticky] = {}
+        self._sticky: dict[str, Sticky] = {}
 
     def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
         if key is not None and not self.ignores_keys:
             return partition_for_key(key, len(topic.partitions))
-        size_bytes = _RECORD_OVERHEAD_BYTES
-        if key is not None:
-            size_bytes += len(key)
-        if value is not None:
-            size_bytes += len(value)
-        # What `keyless` would come to, for nearly all records: a call less for each.
+        return self.keyless(topic, size_to_stick(key, value), now_s)
+
+    def sticky(self, topic: Topic) -> Sticky | None:
+        """Where its records without a key go, if there were some since there is no news of it."""
         sticky = self._sticky.get(topic.name)
-        if sticky is not None and sticky.topic is topic:
-            given_bytes = sticky.given_bytes + size_bytes
-            if given_bytes <= sticky.stay_bytes:
-                sticky.given_bytes = given_bytes
-                return sticky.partition
-        return self.keyless(topic, size_bytes, now_s)
+        return sticky if sticky is not None and sticky.topic is topic else None
 
     def keyless(self, topic: Topic, size_bytes: int, now_s: float) -> int:
         """For `size_bytes` of records without a key, which stay together."""
@@ -106,16 +98,16 @@ class DefaultPartitioner:
         sticky.given_bytes = given_bytes
         return sticky.partition
 
-    def _know(self, topic: Topic, sticky: "_Sticky | None", now_s: float) -> "_Sticky":
+    def _know(self, topic: Topic, sticky: Sticky | None, now_s: float) -> Sticky:
         """A topic that is new, or of which there is news."""
         if sticky is None or sticky.partition >= len(topic.partitions):
-            sticky = _Sticky(topic, self._next(topic, None, now_s), self._stick_bytes - _NEARLY_BYTES)
+            sticky = Sticky(topic, self._next(topic, None, now_s), self._stick_bytes - _NEARLY_BYTES)
             self._sticky[topic.name] = sticky
         sticky.topic = topic
         sticky.looked_s = None
         return sticky
 
-    def _may_leave(self, sticky: "_Sticky", size_bytes: int) -> bool:
+    def _may_leave(self, sticky: Sticky, size_bytes: int) -> bool:
         """A batch that has been begun is rather filled, or else linger would send parts of batches only. Not without
         end, because others may append to it as well."""
         if sticky.given_bytes == 0:
@@ -132,7 +124,7 @@ class DefaultPartitioner:
         sticky.stay_bytes = min(sticky.given_bytes + room_bytes - _NEARLY_BYTES, 2 * self._stick_bytes)
         return False
 
-    def _next(self, topic: Topic, sticky: "_Sticky | None", now_s: float) -> int:
+    def _next(self, topic: Topic, sticky: Sticky | None, now_s: float) -> int:
         if self._is_adaptive and sticky is not None:
             if sticky.looked_s is None or now_s - sticky.looked_s > _LOAD_IS_FRESH_S:
                 sticky.looked_s = now_s
@@ -154,22 +146,6 @@ class DefaultPartitioner:
         depths = [load.depth(TopicPartition(topic.name, index)) for index in choices]
         most = max(depths, default=0)
         return choices, list(accumulate(most + 1 - depth for depth in depths))
-
-
-class _Sticky:
-    """Where a topic's records without a key go now."""
-
-    __slots__ = ("choices", "given_bytes", "looked_s", "partition", "stay_bytes", "topic", "weights")
-
-    def __init__(self, topic: Topic, partition: int, stay_bytes: int) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.given_bytes = 0
-        self.stay_bytes = stay_bytes
-        """Up to which nothing has to be asked."""
-        self.looked_s: float | None = None
-        self.choices: Sequence[int] = ()
-        self.weights: Sequence[int] = ()
 
 
 class RoundRobinPartitioner:
