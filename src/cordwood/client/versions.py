@@ -24,6 +24,7 @@ class BrokerVersions:
     """What one broker said it has."""
 
     def __init__(self, response: ApiVersionsResponse) -> None:
+        self._best: dict[tuple[type[Request[Any]], int, int | None], int] = {}
         self._ranges = {api.api_key: Versions(api.min_version, api.max_version) for api in response.api_keys}
         self.supported_features = {
             feature.name: Versions(feature.min_version, feature.max_version) for feature in response.supported_features
@@ -36,6 +37,13 @@ class BrokerVersions:
 
         One that is not stable yet is used where it is asked for, by `at_least`.
         """
+        asked = (request, at_least, at_most)
+        best = self._best.get(asked)
+        if best is None:
+            best = self._best[asked] = self._find_best(request, at_least, at_most)
+        return best
+
+    def _find_best(self, request: type[Request[Any]], at_least: int, at_most: int | None) -> int:
         ours = request.stable_versions if at_least <= request.stable_versions.high else request.versions
         theirs = self._ranges.get(request.api_key)
         name = request.__name__.removesuffix("Request")

@@ -10,7 +10,7 @@ after a metadata record they are always an error.
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from cordwood.wire.codec import (
@@ -49,7 +49,11 @@ from cordwood.wire.schema import (
 METADATA_FRAME_VERSION = 1
 
 _INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
 _START = struct.Struct(">hhi")
+# Where the correlation id stands in a request.
+_CORRELATION_AT = 4
+_CORRELATION_END = 8
 _RESPONSE_START = {0: struct.Struct(">ii").pack, 1: struct.Struct(">iix").pack}
 _RESPONSE_HEADER_SIZE = {0: 4, 1: 5}
 
@@ -92,18 +96,22 @@ def encode_request_parts(request: Request[Any], version: int, correlation_id: in
 
 
 def _request_pieces(request: Request[Any], version: int, correlation_id: int, client_id: str | None) -> list[Any]:
-    cls = type(request)
-    header = RequestHeader(
-        request_api_key=cls.api_key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    pieces: list[Any] = [b""]
-    _encode_into(pieces, header, cls.header_version(version))
+    start, rest = _request_header(type(request), version, client_id)
+    pieces: list[Any] = [b"", rest]
     _encode_into(pieces, request, version)
-    pieces[0] = struct.pack(">i", sum(map(len, pieces)))
+    size = _CORRELATION_END + sum(map(len, pieces))
+    pieces[0] = _INT32.pack(size) + start + _INT32.pack(correlation_id)
     return pieces
+
+
+@lru_cache(256)
+def _request_header(cls: type[Request[Any]], version: int, client_id: str | None) -> tuple[bytes, bytes]:
+    """What stands before the correlation id and what behind it: the same in all of its kind on a connection."""
+    header = RequestHeader(
+        request_api_key=cls.api_key, request_api_version=version, correlation_id=0, client_id=client_id
+    )
+    encoded = encode(header, cls.header_version(version))
+    return encoded[:_CORRELATION_AT], encoded[_CORRELATION_END:]
 
 
 _REQUEST_DECODERS: dict[tuple[int, int, bool], tuple[type[Request[Any]], int, Decoder, Decoder]] = {}
@@ -143,7 +151,7 @@ def decode_response(
     """The correlation id and the response."""
     size = len(frame)
     header_end = -1
-    header_version = cls.header_version(version)
+    header_version = _response_header_version(cls, version)
     try:
         header, header_end = decoder_for(ResponseHeader, header_version, frame)(frame, 0, size)
         response, position = decoder_for(cls, version, frame)(frame, header_end, size)

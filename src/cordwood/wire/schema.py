@@ -14,6 +14,7 @@ is written at the first call, its codecs at the first use (see codec.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
@@ -37,6 +38,7 @@ class Versions:
         self.high = high
 
     @classmethod
+    @cache
     def parse(cls, text: str) -> Versions:
         if text == "none":
             return cls(0, -1)

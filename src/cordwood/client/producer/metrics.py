@@ -1,6 +1,7 @@
 """What a producer counts, by the names of Kafka's `producer-metrics`; sans-IO."""
 
 from collections.abc import Iterable, Sequence
+from math import inf, nan
 
 from cordwood.client.producer.batch import ProducerBatch
 
@@ -44,35 +45,40 @@ class Meter:
 class Distribution:
     """The average and the greatest of the last values; NaN while there is none, as in Kafka."""
 
-    __slots__ = ("_before", "_now", "_started_s")
+    __slots__ = ("_before", "_count", "_greatest", "_started_s", "_sum")
 
     def __init__(self, now_s: float) -> None:
         self._started_s = now_s
+        self._count = 0
+        self._sum = 0.0
+        self._greatest = -inf
         # Count, sum, greatest.
-        self._now = (0, 0.0, float("-inf"))
-        self._before = self._now
+        self._before = (0, 0.0, -inf)
 
     def add(self, value: float, now_s: float) -> None:
-        self._turn(now_s)
-        count, total, greatest = self._now
-        self._now = (count + 1, total + value, max(greatest, value))
+        if now_s - self._started_s >= _WINDOW_S:
+            self._turn(now_s)
+        self._count += 1
+        self._sum += value
+        if value > self._greatest:
+            self._greatest = value
 
     def average(self, now_s: float) -> float:
-        self._turn(now_s)
-        count = self._before[0] + self._now[0]
-        return (self._before[1] + self._now[1]) / count if count else float("nan")
+        if now_s - self._started_s >= _WINDOW_S:
+            self._turn(now_s)
+        count = self._before[0] + self._count
+        return (self._before[1] + self._sum) / count if count else nan
 
     def greatest(self, now_s: float) -> float:
-        self._turn(now_s)
-        return max(self._before[2], self._now[2]) if self._before[0] + self._now[0] else float("nan")
+        if now_s - self._started_s >= _WINDOW_S:
+            self._turn(now_s)
+        return max(self._before[2], self._greatest) if self._before[0] + self._count else nan
 
     def _turn(self, now_s: float) -> None:
         windows = int((now_s - self._started_s) / _WINDOW_S)
-        if windows > 0:
-            empty = (0, 0.0, float("-inf"))
-            self._before = self._now if windows == 1 else empty
-            self._now = empty
-            self._started_s += windows * _WINDOW_S
+        self._before = (self._count, self._sum, self._greatest) if windows == 1 else (0, 0.0, -inf)
+        self._count, self._sum, self._greatest = 0, 0.0, -inf
+        self._started_s += windows * _WINDOW_S
 
 
 _METERS = (
@@ -119,19 +125,20 @@ class ProducerMetrics:
         """One request."""
         records = 0
         request_bytes = 0
+        distributions = self._distributions
         for batch, size_bytes in zip(batches, sizes_bytes, strict=True):
             count = batch.record_count
             records += count
             request_bytes += size_bytes
-            self._distributions["batch-size"].add(size_bytes, now_s)
-            self._distributions["record-size"].add(batch.size_bytes / count, now_s)
+            distributions["batch-size"].add(size_bytes, now_s)
+            distributions["record-size"].add(batch.size_bytes / count, now_s)
             if batch.attempts == 0:
-                self._distributions["record-queue-time"].add((now_s - batch.created_s) * 1000, now_s)
+                distributions["record-queue-time"].add((now_s - batch.created_s) * 1000, now_s)
         self._meters["record-send"].add(records, now_s)
         self._meters["request"].add(1, now_s)
         self._meters["outgoing-byte"].add(request_bytes, now_s)
-        self._distributions["records-per-request"].add(records, now_s)
-        self._distributions["request-size"].add(request_bytes, now_s)
+        distributions["records-per-request"].add(records, now_s)
+        distributions["request-size"].add(request_bytes, now_s)
 
     def answered(self, latency_s: float, throttle_time_ms: int, now_s: float) -> None:
         self._distributions["request-latency"].add(latency_s * 1000, now_s)

@@ -6,6 +6,7 @@ does not lead a partition says who does (KIP-951).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cordwood.client.cluster import Broker, Cluster, TopicPartition
 from cordwood.client.producer.batch import ProducerBatch
@@ -24,8 +25,7 @@ from cordwood.wire.primitives import ZERO_UUID
 _TOPIC_IDS_FROM = 13
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What became of one batch."""
 
     code: ErrorCode
