@@ -23,11 +23,11 @@ class CordwoodDataSource(DataSource):
         return "cordwood"
 
     def schema(self) -> StructType | str:
-        from cordwood.spark.source.columns import table_schema
         from cordwood.spark.source.options import read_options
+        from cordwood.spark.source.table import default_schema
 
         with told_plainly():
-            return table_schema(read_options(self.options))
+            return default_schema(read_options(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from cordwood.spark.source.batch_reader import BatchReader

@@ -1,8 +1,8 @@
-"""The columns of a table, as Spark's Kafka connector has them, and how Arrow's arrays of records become those."""
+"""The columns of a topic, as Spark's Kafka connector has them, and how Arrow's arrays of records become those."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql.types import (
     ArrayType,
@@ -16,12 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from cordwood.spark.errors import BadOption
-
-if TYPE_CHECKING:
-    from cordwood.spark.source.options import SourceOptions
-
-HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+from cordwood.spark.source.reading import Records
 
 COLUMN_TYPES: dict[str, DataType] = {
     "key": BinaryType(),
@@ -31,16 +26,8 @@ COLUMN_TYPES: dict[str, DataType] = {
     "offset": LongType(),
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
-    "headers": HEADERS_TYPE,
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
-
-
-def table_schema(options: SourceOptions) -> StructType | str:
-    """For who does not give a schema."""
-    if options.value_format.name == "json":
-        raise BadOption("valueFormat=json needs a schema: .schema(...), or the option valueSchema")
-    names = [name for name in COLUMN_TYPES if name != "headers" or options.include_headers]
-    return StructType([StructField(name, COLUMN_TYPES[name]) for name in names])
 
 
 class RecordColumns:
@@ -51,22 +38,24 @@ class RecordColumns:
         self._partition = partition
         self._constants: dict[str, Any] = {}
 
-    def column(self, name: str, batch: Any, timestamp_type: int) -> Any:
-        """`batch` is as the wire gives it: offset, timestamp in ms, key, value, perhaps headers."""
+    def column(self, name: str, records: Records) -> Any:
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+        columns = records.columns
+        count = columns.num_rows
         if name == "timestamp":
-            return pc.multiply(batch.column("timestamp"), 1000).view(pa.timestamp("us", tz="UTC"))
+            return pc.multiply(columns.column("timestamp"), 1000).view(pa.timestamp("us", tz="UTC"))
         if name == "topic":
-            return self._constant("topic", pa.scalar(self._topic, pa.string()), batch.num_rows)
+            return self._constant("topic", pa.scalar(self._topic, pa.string()), count)
         if name == "partition":
-            return self._constant("partition", pa.scalar(self._partition, pa.int32()), batch.num_rows)
+            return self._constant("partition", pa.scalar(self._partition, pa.int32()), count)
         if name == "timestampType":
-            return self._constant(f"type {timestamp_type}", pa.scalar(timestamp_type, pa.int32()), batch.num_rows)
+            kind = records.timestamp_type
+            return self._constant(f"timestampType {kind}", pa.scalar(kind, pa.int32()), count)
         if name == "headers":
-            return _headers(batch.column("headers"))
-        return batch.column(name)
+            return _headers(columns.column("headers"))
+        return columns.column(name)
 
     def _constant(self, key: str, scalar: Any, count: int) -> Any:
         import pyarrow as pa
@@ -82,9 +71,12 @@ def _headers(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    is_empty = pc.equal(pc.list_value_length(column), 0)
     fields = [pa.field("key", pa.string()), pa.field("value", pa.binary())]
     items = pa.StructArray.from_arrays([column.values.field(0), column.values.field(1)], fields=fields)
-    offsets = column.offsets
-    kind = pa.list_(pa.field("element", pa.struct(fields)))
-    return pa.ListArray.from_arrays(offsets, items, type=kind, mask=is_empty)
+    return pa.ListArray.from_arrays(
+        # Of a slice, the offsets of all of it would not fit the mask.
+        pa.concat_arrays([column.offsets]),
+        items,
+        type=pa.list_(pa.field("element", pa.struct(fields))),
+        mask=pc.equal(pc.list_value_length(column), 0),
+    )

@@ -20,6 +20,13 @@ async def latest(
     return await _look_up(client, dict.fromkeys(partitions, LATEST), read_committed=read_committed)
 
 
+async def by_time(
+    client: Client, partitions: Collection[TopicPartition], time_ms: int, *, read_committed: bool
+) -> dict[TopicPartition, int]:
+    """The first record of that time or later; -1: there is none."""
+    return await _look_up(client, dict.fromkeys(partitions, time_ms), read_committed=read_committed)
+
+
 async def resolve(
     client: Client, option: OffsetsOption, partitions: list[TopicPartition], *, read_committed: bool
 ) -> dict[TopicPartition, int]:

@@ -69,14 +69,26 @@ class RangeFetcher:
         self._limits = limits
         self._losses = losses
         self._next: asyncio.Task[Fetched | None] | None = None
+        self._arrived: Fetched | None = None
         # A follower nearby, if the leader has named one (KIP-392).
         self._replica: int | None = None
 
-    async def next(self) -> Fetched | None:
-        """None at the end. Raises a `ClientError`, or a `SparkError`."""
+    async def advance(self) -> bool:
+        """Whether there is something to `take`; False at the end. Raises a `ClientError`, or a `SparkError`.
+
+        What came is not returned: a task that another thread waits for is freed late, and megabytes with it.
+        """
         task = self._next if self._next is not None else self._start()
-        fetched = await task
-        self._next = self._start() if fetched is not None and self._position < self._end else None
+        self._next = None
+        self._arrived = await task
+        if self._arrived is not None and self._position < self._end:
+            self._next = self._start()
+        return self._arrived is not None
+
+    def take(self) -> Fetched:
+        """Once after each `advance`."""
+        fetched, self._arrived = self._arrived, None
+        assert fetched is not None
         return fetched
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A task's work: a range of offsets becomes Arrow's RecordBatches, as Spark takes them."""
+"""A task's work: a range of offsets becomes Arrow's arrays of records, some ten thousand at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import Any
 
 from cordwood.client.consumer.aborted import Aborted
 from cordwood.spark.errors import CannotRead
-from cordwood.spark.source.columns import RecordColumns
 from cordwood.spark.source.link import link_to
 from cordwood.spark.source.loss import LossReport
 from cordwood.spark.source.options import SourceOptions
@@ -17,28 +16,32 @@ from cordwood.wire.record import CorruptBatch, InvalidRecord
 from cordwood.wire.records import batch_headers
 
 _MAX_ROWS = 50_000
-"""Of a RecordBatch: about 5 MB of records of 100 bytes."""
+_EXPANSION = 4
+"""What compressed records are expected to grow to."""
 
 
-def read_range(options: SourceOptions, wanted: OffsetRange, schema: Any) -> Iterator[Any]:
-    """`schema` is Arrow's, of the table."""
-    import pyarrow as pa  # type: ignore[import-untyped]
+@dataclass(frozen=True, slots=True)
+class Records:
+    columns: Any
+    """A RecordBatch of pyarrow: offset, timestamp in ms, key, value, perhaps headers."""
+    timestamp_type: int
+    """0: the time that the producer gave; 1: when the broker appended it."""
 
+
+def read_range(options: SourceOptions, wanted: OffsetRange, *, headers: bool) -> Iterator[Records]:
+    """All of it, in the order of offsets. Raises a `ClientError`, or a `SparkError`."""
     link = link_to(options.client)
     limits = FetchLimits(
         options.max_bytes_per_batch, options.read_committed, options.poll_timeout_ms, link.settings.client_rack
     )
     losses = LossReport(fails=options.fail_on_data_loss)
     fetcher = RangeFetcher(link.client, wanted.partition, wanted.start, wanted.end, limits, losses)
-    columns = RecordColumns(wanted.topic, wanted.number)
-    names = schema.names
     try:
-        while (fetched := link.run(fetcher.next())) is not None:
-            for piece in _pieces(fetched, options):
-                records = _records(piece, wanted, headers="headers" in names)
+        while link.run(fetcher.advance()):
+            for piece in _pieces(fetcher.take(), options):
+                records = _decode(piece, wanted, headers)
                 if records.num_rows:
-                    arrays = [columns.column(name, records, piece.timestamp_type) for name in names]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                    yield Records(records, piece.timestamp_type)
     finally:
         link.run(fetcher.close())
 
@@ -49,41 +52,36 @@ class _Piece:
 
     content: memoryview
     position: int
+    """What comes before has been read."""
     skipped: frozenset[int]
     """Base offsets of batches that were aborted."""
     timestamp_type: int
-    """0: the time that the producer gave; 1: when the broker appended it."""
 
 
 def _pieces(fetched: Fetched, options: SourceOptions) -> Iterator[_Piece]:
-    """So many batches at a time that they neither are too many rows nor, decompressed, too many bytes."""
+    """So many batches at a time that they are neither too many rows nor, decompressed, too many bytes."""
     content = memoryview(fetched.content)
     aborted = Aborted(fetched.aborted) if options.read_committed else None
-    begin = end = rows = size = 0
-    kind = 0
+    begin = end = rows = size = timestamp_type = 0
     skipped: set[int] = set()
     for place, header in batch_headers(content):
         batch_rows = max(header.count, 0)
         batch_size = header.size * (_EXPANSION if header.is_compressed else 1)
-        is_other = header.is_log_append_time != bool(kind)
-        is_full = rows + batch_rows > _MAX_ROWS or size + batch_size > options.max_bytes_per_batch * _EXPANSION
+        is_other = header.is_log_append_time != bool(timestamp_type)
+        is_full = rows + batch_rows > _MAX_ROWS or size + batch_size > options.max_bytes_per_batch
         if end > begin and (is_other or is_full):
-            yield _Piece(content[begin:end], fetched.position, frozenset(skipped), kind)
+            yield _Piece(content[begin:end], fetched.position, frozenset(skipped), timestamp_type)
             begin, rows, size, skipped = place, 0, 0, set()
-        kind = int(header.is_log_append_time)
+        timestamp_type = int(header.is_log_append_time)
         if aborted is not None and aborted.covers(header, content, place):
             skipped.add(header.base_offset)
         end, rows, size = place + header.size, rows + batch_rows, size + batch_size
     if end > begin:
-        yield _Piece(content[begin:end], fetched.position, frozenset(skipped), kind)
+        yield _Piece(content[begin:end], fetched.position, frozenset(skipped), timestamp_type)
 
 
-_EXPANSION = 4
-"""What compressed records are expected to grow to."""
-
-
-def _records(piece: _Piece, wanted: OffsetRange, *, headers: bool) -> Any:
-    """Those of the range: batches may begin before it and end after it."""
+def _decode(piece: _Piece, wanted: OffsetRange, headers: bool) -> Any:
+    """The records of the range: batches may begin before it and end after it."""
     try:
         records = to_arrow(
             piece.content, start_offset=piece.position, headers=headers, check_crcs=True, skipped=piece.skipped
