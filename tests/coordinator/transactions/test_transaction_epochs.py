@@ -123,6 +123,18 @@ def test_a_retry_of_an_end_is_known_after_a_failover() -> None:
     assert concurrent.value.error is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
+def test_who_was_fenced_is_not_taken_for_a_retry_of_what_an_older_client_ended_since() -> None:
+    desk = Desk()
+    producer = desk.begin().producer_id
+    assert desk.begin().producer_epoch == 1
+    desk.add(producer, 1, client_version=0)
+    desk.end(producer, 1, commit=False, bumps_epoch=False)
+    desk.complete()
+    with pytest.raises(Refusal) as fenced:
+        desk.end(producer, 0, commit=False)
+    assert fenced.value.error is ErrorCode.PRODUCER_FENCED
+
+
 def test_who_has_the_next_epoch_already_waits_for_the_end_before_and_is_not_fenced() -> None:
     desk = Desk()
     producer = desk.begin().producer_id

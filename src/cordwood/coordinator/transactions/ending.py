@@ -57,7 +57,10 @@ def _end_with_new_epoch(
         raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
     if request.producer_id != producer_id and not is_of_last_epoch:
         raise _unmapped(transaction, request)
-    if _is_ended(status) and (is_of_last_epoch or request.producer_epoch == epoch - 1):
+    is_of_epoch_before = is_of_last_epoch or request.producer_epoch == epoch - 1
+    # An end that gave no new epoch has no such retry: the epoch before is that of an owner who was fenced. Kafka would
+    # give such a one the epoch that another has, whose records would then be taken for repetitions of its own.
+    if _is_ended(status) and is_of_epoch_before and transaction.client_version >= EPOCH_BUMPS_SINCE:
         _check_outcome(transaction, request)
         return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
     if request.producer_epoch != epoch or epoch > LAST_EPOCH or status in PREPARED:
