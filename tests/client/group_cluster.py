@@ -11,17 +11,18 @@ play(scene)
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.topics import NewTopic, create_topics
-from cordwood.client.batch_producer import BatchProducer, ProduceOptions
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import CannotReachCluster
+from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.settings import Settings
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, CannotConnect, Connection, Listener, Network, SocketOptions
@@ -31,6 +32,8 @@ from cordwood.runtime.tls import ClientTls
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT, Machine
 from cordwood.sim.world import World
+
+T = TypeVar("T")
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
 PARTITIONS = 4
@@ -63,17 +66,18 @@ class GroupCluster:
         return {TopicPartition(self.topic, index) for index in range(PARTITIONS)}
 
     async def connect(self) -> None:
-        while True:
-            try:
-                self.client = await Client.connect(
-                    self._bootstrap, Settings(), network=self._network("admin"), random=SeededRandom(1)
-                )
-                break
-            except CannotReachCluster:
-                # At the start a client does not insist.
-                await asyncio.sleep(_LOOK_S)
+        self.client = await _insisting(
+            lambda: Client.connect(self._bootstrap, Settings(), network=self._network("admin"), random=SeededRandom(1))
+        )
         await self.create(self.topic, PARTITIONS)
-        self._producer = await BatchProducer.start(self.client, self.topic, ProduceOptions(), self._clock)
+        self._producer = Producer(
+            ProducerSettings(),
+            self._bootstrap,
+            network=self._network("producer"),
+            clock=self._clock,
+            random=SeededRandom(2),
+        )
+        await _insisting(self._producer.start)
 
     async def close(self) -> None:
         for reader in self.readers:
@@ -90,10 +94,9 @@ class GroupCluster:
 
     async def produce(self, count: int) -> None:
         """Keys spread them over the partitions."""
-        for number in range(self.produced, self.produced + count):
-            self._producer.add(b"%d" % number, b"%d" % number)
+        numbers = range(self.produced, self.produced + count)
         self.produced += count
-        await self._producer.flush()
+        await (await self._producer.send_many((self.topic, b"%d" % number, b"%d" % number) for number in numbers))
 
     async def reader(
         self,
@@ -248,3 +251,12 @@ async def _play(scene: Callable[[GroupCluster], Awaitable[None]], cluster: Group
     await cluster.connect()
     await scene(cluster)
     await cluster.close()
+
+
+async def _insisting(connect: Callable[[], Awaitable[T]]) -> T:
+    """At the start a client does not insist."""
+    while True:
+        try:
+            return await connect()
+        except CannotReachCluster:
+            await asyncio.sleep(_LOOK_S)

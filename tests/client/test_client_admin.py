@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 import cordwood.testing
+from cordwood import aio
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.acls import Acl, AclFilter, AclOperation, AclResourceType
 from cordwood.client.admin.admin import Admin
@@ -29,13 +30,11 @@ from cordwood.client.admin.quotas import QuotaEntity, QuotaName
 from cordwood.client.admin.results import failures_of, settled
 from cordwood.client.admin.scram import ScramCredential, ScramDeletion, ScramMechanism, ScramUpsertion
 from cordwood.client.admin.topics import CreatedTopic, NewPartitions, NewTopic
-from cordwood.client.batch_producer import BatchProducer, ProduceOptions
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BrokerError, ClientError, Closed, TopicNotFound, UnsupportedByBroker
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.offsets import OffsetSpec
 from cordwood.client.settings import AdminSettings
-from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.errors import ErrorCode
 
@@ -91,11 +90,10 @@ async def make(admin: Admin, topic: str, partitions: int = 1) -> None:
 
 async def fill(admin: Admin, topic: str, timestamps: list[int], partition: int = 0) -> None:
     """A batch a record."""
-    for timestamp in timestamps:
-        producer = await BatchProducer.start(admin.client, topic, ProduceOptions(), SystemClock())
-        producer.add(b"key", b"value", [], timestamp=timestamp, partition=partition)
-        await producer.flush()
-        await producer.close()
+    bootstrap = [str(address) for address in admin.client.settings.bootstrap_servers]
+    async with aio.Producer(bootstrap_servers=bootstrap, linger_ms=0) as producer:
+        for timestamp in timestamps:
+            await producer.send_and_wait(topic, b"value", b"key", partition=partition, timestamp_ms=timestamp)
 
 
 async def becomes(ask: Callable[[], Coroutine[Any, Any, object]], expected: object) -> None:

@@ -4,21 +4,18 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from reading import consumer
 
 import cordwood.testing
 from cordwood.client.addresses import parse_bootstrap
-from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BrokerError, RecordTooLarge
-from cordwood.client.fetch_plan import FetchPlan
-from cordwood.client.fetcher import Fetcher
-from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.testing.process import ProcessNode
 from cordwood.testing.pytest_plugin import Cordwood
-from cordwood.wire.record import Record
+from cordwood.wire.record import ConsumerRecord
 
 PARTITIONS = 3
 
@@ -27,20 +24,16 @@ def producer_of(bootstrap: str, settings: ProducerSettings | None = None) -> Pro
     return Producer(settings or ProducerSettings(), parse_bootstrap(bootstrap), network=SocketNetwork())
 
 
-async def read_all(bootstrap: str, topic: str) -> list[list[Record]]:
+async def read_all(bootstrap: str, topic: str) -> list[list[ConsumerRecord]]:
     """Of each partition."""
-    async with await Client.connect(parse_bootstrap(bootstrap), network=SocketNetwork()) as client:
-        found = (await client.topics([topic]))[topic]
-        partitions = [TopicPartition(topic, partition.index) for partition in found.partitions]
-        starts = await list_offsets(client, dict.fromkeys(partitions, EARLIEST))
-        ends = await list_offsets(client, dict.fromkeys(partitions, LATEST))
-        plan = FetchPlan(
-            {partition: starts[partition].offset for partition in partitions},
-            {partition: ends[partition].offset for partition in partitions},
-        )
-        records: dict[TopicPartition, list[Record]] = {partition: [] for partition in partitions}
-        async for fetched in Fetcher(client, plan, lambda *moved: None).read():
-            records[fetched.partition] += fetched.records
+    async with consumer(bootstrap) as reader:
+        partitions = [TopicPartition(topic, number) for number in sorted(await reader.partitions_for(topic))]
+        reader.assign(partitions)
+        ends = await reader.end_offsets(partitions)
+        records: dict[TopicPartition, list[ConsumerRecord]] = {partition: [] for partition in partitions}
+        while any([await reader.position(partition) < end for partition, end in ends.items()]):
+            for partition, found in (await reader.poll(100)).items():
+                records[partition] += found
         return list(records.values())
 
 
@@ -122,7 +115,7 @@ def test_each_kind_of_acknowledgement(cordwood: Cordwood, acks: int) -> None:
             deliveries = [await producer.send(topic, b"%d" % number) for number in range(100)]
             offsets = [(await delivery).offset for delivery in deliveries]
         assert offsets == ([-1] * 100 if acks == 0 else list(range(100)))
-        records: list[Record] = []
+        records: list[ConsumerRecord] = []
         # With acks=0 nobody says when they are written.
         while len(records) < 100:
             (records,) = await read_all(cordwood.bootstrap, topic)

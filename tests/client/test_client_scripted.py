@@ -6,26 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scripted_broker import IMPATIENT, Cut, ScriptedBroker, client_of, scripted_brokers
+from scripted_broker import IMPATIENT, Cut, client_of, scripted_brokers
 
 from cordwood.client.admin.topics import NewTopic, create_topics
-from cordwood.client.batch_producer import BatchProducer, ProduceOptions
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import BadSetting, BrokerError, CannotReachCluster, GaveUp, NetworkFailed
-from cordwood.client.fetch_plan import FetchPlan
-from cordwood.client.fetcher import Fetcher, watch_for_partitions
+from cordwood.client.errors import BrokerError, CannotReachCluster, GaveUp
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo
-from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from cordwood.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -33,14 +26,6 @@ from cordwood.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from cordwood.wire.messages.metadata import MetadataRequest
-from cordwood.wire.messages.produce import (
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
-)
-from cordwood.wire.record import Record
-from cordwood.wire.records import decode_batch, encode_batch, read_header
 
 P0 = TopicPartition("t", 0)
 NOBODY = Address("127.0.0.1", 1)
@@ -57,13 +42,6 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 def offsets_answer(error: int = ErrorCode.NONE, offset: int = 42) -> ListOffsetsResponse:
     partition = ListOffsetsPartitionResponse(partition_index=0, error_code=error, offset=offset)
     return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
-
-
-def fetch_answer(
-    topic_id: bytes, records: bytes | bytearray = b"", error: int = ErrorCode.NONE, end: int = 2
-) -> FetchResponse:
-    data = PartitionData(partition_index=0, error_code=error, high_watermark=end, records=records)
-    return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=topic_id, partitions=[data])])
 
 
 # ---- connecting
@@ -256,207 +234,6 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_it() -> None:
             with pytest.raises(BrokerError, match="topic nope: there is no such topic"):
                 await client.topics(["nope"])
             assert not any(request.allow_auto_topic_creation for request in broker.seen_of(MetadataRequest))
-
-    run(main())
-
-
-# ---- producing
-
-
-class ProduceScript:
-    """Answers Produce with what the test says for each request in turn, and then with success."""
-
-    def __init__(self, broker: ScriptedBroker, *errors: int | type[Cut]) -> None:
-        self.batches: list[bytearray] = []
-        self._errors = list(errors)
-        broker.answers[ProduceRequest.api_key] = self._answer
-        broker.answers[InitProducerIdRequest.api_key] = lambda request, version: InitProducerIdResponse(
-            producer_id=77, producer_epoch=0
-        )
-
-    def _answer(self, request: ProduceRequest, version: int) -> ProduceResponse | None:
-        topic = request.topic_data[0]
-        records = topic.partition_data[0].records
-        assert isinstance(records, bytes | bytearray | memoryview)
-        self.batches.append(bytearray(records))
-        error = self._errors.pop(0) if self._errors else ErrorCode.NONE
-        if error is Cut:
-            raise Cut
-        assert isinstance(error, int)
-        if request.acks == 0:
-            return None
-        partition = PartitionProduceResponse(index=0, error_code=error)
-        return ProduceResponse(
-            responses=[TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition])]
-        )
-
-    @property
-    def values(self) -> list[list[bytes | None]]:
-        return [[record.value for record in decode_batch(batch)] for batch in self.batches]
-
-
-async def produce(broker: ScriptedBroker, count: int, options: ProduceOptions | None = None) -> int:
-    async with await client_of(broker.address) as client:
-        producer = await BatchProducer.start(
-            client, "t", options if options is not None else ProduceOptions(), SystemClock()
-        )
-        try:
-            for number in range(count):
-                producer.add(None, b"%d" % number)
-            await producer.room()
-            await producer.flush()
-        finally:
-            await producer.close()
-        return producer.delivered
-
-
-def test_a_batch_whose_answer_was_lost_comes_again_with_the_same_sequence() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            script = ProduceScript(broker, Cut, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            assert await produce(broker, 3) == 3
-            headers = [read_header(batch) for batch in script.batches]
-            assert [(header.producer_id, header.base_sequence) for header in headers] == [(77, 0)] * 3
-
-    run(main())
-
-
-def test_a_batch_that_the_broker_has_already_is_delivered() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            ProduceScript(broker, Cut, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-            assert await produce(broker, 3) == 3
-
-    run(main())
-
-
-def test_a_batch_that_is_too_large_is_split() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            script = ProduceScript(broker, ErrorCode.MESSAGE_TOO_LARGE)
-            assert await produce(broker, 4) == 4
-            assert script.values == [[b"0", b"1", b"2", b"3"], [b"0", b"1"], [b"2", b"3"]]
-
-    run(main())
-
-
-def test_a_record_that_is_refused_ends_the_producer_with_the_reason() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            ProduceScript(broker, ErrorCode.MESSAGE_TOO_LARGE)
-            with pytest.raises(BrokerError, match=r"t-0: larger than max\.message\.bytes"):
-                await produce(broker, 1)
-
-    run(main())
-
-
-def test_without_acknowledgements_flush_returns_once_the_broker_has_read_all() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            script = ProduceScript(broker)
-            assert await produce(broker, 5, ProduceOptions(acks=0, codec=Codec.LZ4)) == 5
-            assert script.values == [[b"0", b"1", b"2", b"3", b"4"]]
-            assert not broker.seen_of(InitProducerIdRequest)
-
-    run(main())
-
-
-def test_without_acknowledgements_a_broker_that_hangs_up_is_noticed() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            ProduceScript(broker, Cut)
-            with pytest.raises(NetworkFailed):
-                await produce(broker, 5, ProduceOptions(acks=0))
-
-    run(main())
-
-
-def test_a_partition_that_is_not_there_is_told_with_those_that_are() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            ProduceScript(broker)
-            async with await client_of(broker.address) as client:
-                producer = await BatchProducer.start(client, "t", ProduceOptions(), SystemClock())
-                with pytest.raises(BadSetting, match="no partition 3; it has 0 to 0"):
-                    producer.add(None, b"", partition=3)
-
-    run(main())
-
-
-# ---- fetching
-
-
-async def read_all(broker: ScriptedBroker, plan: FetchPlan, moves: list[tuple[TopicPartition, int, int]]) -> list[int]:
-    async with await client_of(broker.address) as client:
-        await client.topics(["t"])
-        fetcher = Fetcher(client, plan, lambda *move: moves.append(move))
-        return [record.offset async for fetched in fetcher.read() for record in fetched.records]
-
-
-def test_reading_goes_on_after_errors_that_pass() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            left: list[Any] = [ErrorCode.NOT_LEADER_OR_FOLLOWER, Cut, ErrorCode.LEADER_NOT_AVAILABLE]
-
-            def answer(request: FetchRequest, version: int) -> FetchResponse:
-                step = left.pop(0) if left else ErrorCode.NONE
-                if step is Cut:
-                    raise Cut
-                records = encode_batch([Record(n, 0, None, b"") for n in (0, 1)]) if step == ErrorCode.NONE else b""
-                return fetch_answer(request.topics[0].topic_id, records, step)
-
-            broker.answers[FetchRequest.api_key] = answer
-            assert await read_all(broker, FetchPlan({P0: 0}, {P0: 2}), []) == [0, 1]
-
-    run(main())
-
-
-def test_records_that_were_deleted_before_they_were_read_are_told() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-
-            def answer(request: FetchRequest, version: int) -> FetchResponse:
-                topic = request.topics[0]
-                if topic.partitions[0].fetch_offset < 8:
-                    return fetch_answer(topic.topic_id, error=ErrorCode.OFFSET_OUT_OF_RANGE)
-                return fetch_answer(topic.topic_id, encode_batch([Record(8, 0, None, b"")]), end=9)
-
-            broker.answers[FetchRequest.api_key] = answer
-            broker.answers[ListOffsetsRequest.api_key] = lambda request, version: offsets_answer(offset=8)
-            moves: list[tuple[TopicPartition, int, int]] = []
-            assert await read_all(broker, FetchPlan({P0: 3}, {P0: 9}), moves) == [8]
-            assert moves == [(P0, 3, 8)]
-
-    run(main())
-
-
-def test_an_offset_past_the_end_is_an_error() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            code = ErrorCode.OFFSET_OUT_OF_RANGE
-            broker.answers[FetchRequest.api_key] = lambda request, version: fetch_answer(
-                request.topics[0].topic_id, error=code
-            )
-            broker.answers[ListOffsetsRequest.api_key] = lambda request, version: offsets_answer(offset=0)
-            with pytest.raises(BrokerError, match="OFFSET_OUT_OF_RANGE"):
-                await read_all(broker, FetchPlan({P0: 30}), [])
-
-    run(main())
-
-
-def test_a_partition_that_a_topic_gets_later_is_read_from_its_start() -> None:
-    async def main() -> None:
-        async with scripted_brokers() as [broker]:
-            settings = replace(IMPATIENT, metadata_max_age_ms=5)
-            async with await client_of(broker.address, settings=settings) as client:
-                await client.topics(["t"])
-                plan = FetchPlan({P0: 7})
-                watcher = asyncio.create_task(watch_for_partitions(client, "t", plan))
-                broker.leaders = [1, 1]
-                while len(plan.left) < 2:
-                    await asyncio.sleep(0.001)
-                watcher.cancel()
-                assert plan.positions == {P0: 7, TopicPartition("t", 1): 0}
 
     run(main())
 
