@@ -24,7 +24,9 @@ def wide(librdkafka: LibrdkafkaClient, topic: str) -> str:
 
 
 def cordwood_consumer(address: Address) -> cordwood.Consumer:
-    return cordwood.Consumer(consumer_settings("read_uncommitted"), **connection_settings(address))
+    # A topic that is deleted is not to be made anew by asking for it.
+    settings = connection_settings(address) | {"allow_auto_create_topics": False}
+    return cordwood.Consumer(consumer_settings("read_uncommitted"), **settings)
 
 
 CONSUMERS: dict[str, Callable[[Address], Any]] = {"kafka-python": consumer_client, "cordwood": cordwood_consumer}
