@@ -1,0 +1,128 @@
+"""The sink's protocol: exactly once, whoever is killed at whichever step, with zombies and two drivers about."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sink_model import Broker, World
+
+from cordwood.client.producer.transactions.prepared import LeftTransaction
+from cordwood.spark.sink.effects import Decide, End, ListOpen, OwnLedger, ReadLedger
+from cordwood.spark.sink.ledger_entry import LedgerEntry
+from cordwood.spark.sink.protocol import Outcome, Steps, abort_batch, abort_job, commit_batch, commit_job
+from cordwood.spark.sink.transactions import NamePool, Scope
+
+SCOPE = Scope("q", "r")
+A, B, C = (LeftTransaction(f"cordwood-spark/q/r/p/{number}", number, 4, True) for number in range(3))
+
+chances = st.integers(0, 1 << 32).map(Random)
+
+
+@settings(max_examples=500, deadline=None)
+@given(chances, st.booleans())
+def test_every_row_is_visible_once_after_any_history(chance: Random, bumps: bool) -> None:
+    world = World(bumps=bumps)
+    world.play(chance, steps=200)
+    world.finish(chance, batches=2)
+    world.check_all_visible()
+
+
+@settings(max_examples=100, deadline=None)
+@given(chances)
+def test_nothing_stays_open_once_a_batch_is_decided_after_all_attempts_are_over(chance: Random) -> None:
+    world = World(bumps=True)
+    world.play(chance, steps=100)
+    world.finish(chance, batches=1)
+    assert world.broker.open("cordwood-spark/") == ()
+
+
+def run(steps: Steps[object], *answers: object) -> list[object]:
+    """The effects, each answered by the next of the answers."""
+    effects = [next(steps)]
+    given_answers = iter(answers)
+    try:
+        while True:
+            effects.append(steps.send(next(given_answers, None)))
+    except StopIteration as stop:
+        return [*effects, stop.value]
+
+
+def test_a_batch_is_decided_before_any_of_its_transactions_is_ended() -> None:
+    assert run(commit_batch(SCOPE, 7, [A, B], at_once=1), None, None, ()) == [
+        OwnLedger("q"),
+        ReadLedger("q"),
+        ListOpen("cordwood-spark/q/"),
+        Decide("q", LedgerEntry(7, "r", (A, B))),
+        End((A,), commit=True),
+        End((B,), commit=True),
+        Outcome.DECIDED,
+    ]
+
+
+def test_what_was_open_before_the_decision_and_is_not_named_by_it_is_aborted() -> None:
+    assert run(commit_batch(SCOPE, 7, [A]), None, None, (A, C))[-2:] == [End((C,), commit=False), Outcome.DECIDED]
+
+
+def test_a_batch_that_a_former_life_decided_is_completed_and_ours_are_aborted() -> None:
+    assert run(commit_batch(SCOPE, 7, [A]), None, LedgerEntry(7, "before", (B, C))) == [
+        OwnLedger("q"),
+        ReadLedger("q"),
+        End((B, C), commit=True),
+        End((A,), commit=False),
+        Outcome.DECIDED_BEFORE,
+    ]
+
+
+def test_of_a_batch_older_than_the_ledger_ours_are_aborted() -> None:
+    assert run(commit_batch(SCOPE, 7, [A]), None, LedgerEntry(8, "r", (B,)))[2:] == [
+        End((A,), commit=False),
+        Outcome.DECIDED_BEFORE,
+    ]
+
+
+def test_an_abort_after_a_failed_commit_leaves_what_is_decided() -> None:
+    assert run(abort_batch(SCOPE, 7, [A, B]), None, LedgerEntry(7, "r", (A,)))[2:] == [End((B,), commit=False), None]
+
+
+def test_a_batch_without_rows_is_decided_too() -> None:
+    assert run(commit_batch(SCOPE, 7, []), None, None, ())[3:] == [
+        Decide("q", LedgerEntry(7, "r", ())),
+        Outcome.DECIDED,
+    ]
+
+
+def test_a_jobs_lost_attempts_are_aborted_with_its_commit() -> None:
+    assert run(commit_job(SCOPE, [A]), None, (B,)) == [
+        End((A,), commit=True),
+        ListOpen("cordwood-spark/q/r/"),
+        End((B,), commit=False),
+        None,
+    ]
+
+
+def test_a_failed_jobs_attempts_are_all_aborted() -> None:
+    effects = run(abort_job(SCOPE, [A]), (A, B))
+    assert effects[0] == ListOpen("cordwood-spark/q/r/")
+    assert isinstance(effects[1], End)
+    assert (set(effects[1].transactions), effects[1].commit) == ({A, B}, False)
+
+
+def test_a_name_is_used_again_only_in_a_later_batch() -> None:
+    pool = NamePool("x/", "p")
+    assert [pool.take(batch) for batch in (0, 0, 1, 1, 1)] == ["x/p/0", "x/p/1", "x/p/0", "x/p/1", "x/p/2"]
+
+
+def test_an_entry_is_read_as_it_was_written() -> None:
+    for transactions in ((), (A,), (A, B, C)):
+        entry = LedgerEntry(7, "r", transactions)
+        assert LedgerEntry.decode(entry.encode()) == entry
+
+
+def test_the_model_has_what_is_written_visible_after_its_commit_alone() -> None:
+    broker = Broker(bumps=True)
+    left = broker.init("x")
+    broker.write(left, (0, 0, 0))
+    assert not broker.visible
+    broker.end(left, commit=True)
+    broker.end(left, commit=True)
+    assert broker.visible == {(0, 0, 0): 1}
