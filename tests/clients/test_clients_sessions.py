@@ -25,8 +25,8 @@ def wide(librdkafka: LibrdkafkaClient, topic: str) -> str:
 
 def cordwood_consumer(address: Address) -> cordwood.Consumer:
     # A topic that is deleted is not to be made anew by asking for it.
-    settings = connection_settings(address) | {"allow_auto_create_topics": False}
-    return cordwood.Consumer(consumer_settings("read_uncommitted"), **settings)
+    settings = consumer_settings("read_uncommitted") | {"allow.auto.create.topics": False}
+    return cordwood.Consumer(settings, **connection_settings(address))
 
 
 CONSUMERS: dict[str, Callable[[Address], Any]] = {"kafka-python": consumer_client, "cordwood": cordwood_consumer}
