@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -12,20 +13,31 @@ from simulated import SimulatedNode, simulate
 from cordwood.broker.dispatch import Dispatch
 from cordwood.broker.registry import Call
 from cordwood.log.log import Log
+from cordwood.net.channel import Channel
 from cordwood.net.serving import Reply
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.frames import decode_response, encode_request
+from cordwood.wire.frames import decode_request, decode_response, encode_request
+from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from cordwood.wire.messages.end_txn import EndTxnRequest
+from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
+from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.produce import ProduceRequest, ProduceResponse
 from data_answers.batches import batch
 from data_answers.requests import produce, produce_all
 
-Sent = tuple[ProduceRequest, int, str | None]
+Sent = tuple[ProduceRequest | AddPartitionsToTxnRequest | EndTxnRequest, int, str | None]
+TRANSACTIONAL_ID = "tx"
 FLUSHED = {"flush.messages": "1"}
 
 
 def numbered(sequence: int) -> bytearray:
     return batch("a", "b", producer_id=7, epoch=0, sequence=sequence)
+
+
+def of_transaction(sequence: int) -> bytearray:
+    """Of the producer that has the transactional id."""
+    return batch("t", producer_id=0, epoch=0, sequence=sequence, transactional=True)
 
 
 def damaged() -> bytearray:
@@ -41,7 +53,9 @@ BATCHES: dict[str, Callable[[], bytearray | None]] = {
     "first of a producer": lambda: numbered(0),
     "second of a producer": lambda: numbered(2),
     "out of order": lambda: numbered(50),
-    "of a transaction": lambda: batch("t", producer_id=9, epoch=0, sequence=0, transactional=True),
+    "of an unknown transaction": lambda: batch("t", producer_id=9, epoch=0, sequence=0, transactional=True),
+    "first of a transaction": lambda: of_transaction(0),
+    "second of a transaction": lambda: of_transaction(1),
     "damaged": damaged,
     "two batches": lambda: batch("a") + batch("b"),
     "too short": lambda: bytearray(b"short"),
@@ -58,11 +72,33 @@ def requests(draw: st.DrawFn) -> Sent:
     request = produce(topic, records, partition=index, acks=acks, timeout_ms=draw(st.sampled_from([1000, 0])))
     if draw(st.integers(0, 9)) == 0:
         request = produce_all({("t", 0): batch("a"), ("t", 1): batch("b")}, acks=acks)
+    request.transactional_id = draw(st.sampled_from([None, TRANSACTIONAL_ID, "nobody's"]))
     return request, draw(st.sampled_from([8, 9, 10, 12])), draw(st.sampled_from(["test", None, "", "c" * 300]))
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(requests(), min_size=2, max_size=20))
+def adding() -> AddPartitionsToTxnRequest:
+    """Of two of the three partitions that batches go to, so that one is not part of the transaction."""
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=TRANSACTIONAL_ID,
+        v3_and_below_producer_id=0,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=[
+            AddPartitionsToTxnTopic(name="t", partitions=[0]),
+            AddPartitionsToTxnTopic(name="flushed", partitions=[0]),
+        ],
+    )
+
+
+def ending() -> EndTxnRequest:
+    return EndTxnRequest(transactional_id=TRANSACTIONAL_ID, producer_id=0, producer_epoch=0, committed=True)
+
+
+BEGIN: Sent = (adding(), 3, "test")
+END: Sent = (ending(), 3, "test")
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(requests() | st.sampled_from([BEGIN, END]), min_size=2, max_size=20))
 def test_answers_and_logs_are_those_of_the_general_way(sent: list[Sent]) -> None:
     # Each once more, so that what was learned from it is used.
     sent = [*sent, *sent]
@@ -83,6 +119,7 @@ def answers_to(sent: list[Sent], *, short_way: bool) -> tuple[list[bytes], list[
         await node.create("a-longer-name", 1)
         await node.create("flushed", 1, FLUSHED)
         channel = await node.connect()
+        await begin(channel)
         for number, (request, version, client_id) in enumerate(sent):
             frame = encode_request(request, version, number, client_id)
             answers.append(bytes(await channel.exchange([frame], number)))
@@ -90,6 +127,17 @@ def answers_to(sent: list[Sent], *, short_way: bool) -> tuple[list[bytes], list[
 
     simulate(test)
     return answers, logs
+
+
+async def begin(channel: Channel) -> None:
+    """Somebody has the transactional id, and a transaction."""
+    await channel.request(FindCoordinatorRequest(key=TRANSACTIONAL_ID, key_type=1), 3)
+    init = InitProducerIdRequest(transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=60_000)
+    while (response := await channel.request(init, 4)).error_code:
+        assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await asyncio.sleep(0.1)
+    assert (response.producer_id, response.producer_epoch) == (0, 0)
+    await channel.request(adding(), 3)
 
 
 def content(log: Log | None) -> bytes:
@@ -127,6 +175,29 @@ def test_a_request_like_one_before_it_goes_the_short_way() -> None:
         assert isinstance(encoded, bytes)
         correlation_id, response = decode_response(ProduceResponse, 9, encoded[4:])
         assert (correlation_id, response.responses[0].partition_responses[0].base_offset) == (5, 1)
+
+    simulate(test)
+
+
+def test_a_batch_of_a_transaction_that_is_known_here_goes_the_short_way() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t")
+        await node.create("flushed")
+        channel = await node.connect()
+        await begin(channel)
+        shortcut = dispatch_of(node)._produce
+
+        def frame(sequence: int) -> bytearray:
+            request = produce("t", of_transaction(sequence), acks=-1, transactional_id=TRANSACTIONAL_ID)
+            return bytearray(encode_request(request, 10, 5, "test")[4:])
+
+        info = next(iter(node.node.server)).info
+        assert shortcut.answer(frame(0), info) is None
+        shortcut.learn(frame(0), decode_request(frame(0))[1], 10)
+        for sequence in range(2):
+            assert isinstance(shortcut.answer(frame(sequence), info), list)
+        await channel.request(ending(), 3)
+        assert shortcut.answer(frame(2), info) is None
 
     simulate(test)
 

@@ -4,7 +4,7 @@ Requests of a producer differ in their correlation id and their batch; client id
 stay. What the general way has found out of those bytes is kept under them, with the answer but for its numbers, so that
 such a request is neither decoded nor its answer encoded: 12 µs of CPU for a request of one record, against 31.
 
-Whatever is not plain (unknown bytes, an error) goes the general way.
+Whatever is not plain (unknown bytes, an error, a transaction that nobody here knows) goes the general way.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from .topic_view import INTERNAL_TOPICS
 VERSIONS = range(9, 13)
 # So many beginnings are kept: partitions, times kinds of producers.
 _MOST = 50_000
-# What stands between the correlation id and the topic's name: client id and its length, no tags; no transactional id,
+# What stands between the correlation id and the topic's name: client id and its length, no tags; transactional id,
 # acks, timeout, one topic. And behind the records: no tags of the partition, the topic, the request.
 _CLIENT_ID_LENGTH = 9
-_BEFORE_NAME = 10 + 1 + 1 + 2 + 4 + 1
+_BEFORE_TRANSACTIONAL_ID = 10 + 1
+_BEFORE_NAME = 1 + 2 + 4 + 1
 _BEHIND_NAME = 1 + 4
 _END = b"\0\0\0"
 
@@ -55,6 +56,7 @@ _MARKS = (-0x7A6B_5C4D_3E2F_1001, -0x7A6B_5C4D_3E2F_1002, -0x7A6B_5C4D_3E2F_1003
 class _Known(NamedTuple):
     topic: str
     partition: int
+    transactional_id: str | None
     acks: int
     timeout_ms: int
     # The answer's pieces around its correlation id and its numbers, and what packs them together.
@@ -68,6 +70,7 @@ class ProduceShortcut:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._partition = broker.replicas.get
+        self._verified = broker.transactional_produce.is_verified
         self._now_ms = broker.clock.now_ms
         self._timeouts = Timeouts()
         # By version.
@@ -86,17 +89,23 @@ class ProduceShortcut:
             if length > 127:
                 length, begin = continue_uvarint(frame, begin, length)
             end = begin + length - 1
-            plain = length > BATCH_HEADER_SIZE and not frame[begin + ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT
+            is_transactional = frame[begin + ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT
         except (IndexError, ValueError):
             # Cut short, or lengths that are none: the general way has words for it.
             return None
-        if not plain or frame[end:] != _END:
+        if length <= BATCH_HEADER_SIZE or frame[end:] != _END:
             return None
-        topic, index, acks, timeout_ms, answer, size, middle, rest = known
+        topic, index, transactional_id, acks, timeout_ms, answer, size, middle, rest = known
         partition = self._partition(topic, index)
         if partition is None:
             return None
-        outcome = try_append(partition, memoryview(frame)[begin:end], acks, self._now_ms())
+        records = memoryview(frame)[begin:end]
+        if transactional_id is None:
+            if is_transactional:
+                return None
+        elif not is_transactional or not self._verified(transactional_id, partition, records, frame[3]):
+            return None
+        outcome = try_append(partition, records, acks, self._now_ms())
         log = partition.log
         if not isinstance(outcome, Appended) or log is None:
             return self._refuse(frame, connection, partition, outcome)
@@ -123,7 +132,7 @@ class ProduceShortcut:
     def learn(self, frame: bytearray, request: Request[Any], version: int) -> None:
         """Keeps how a request began that goes the general way, if others like it can go this one."""
         assert isinstance(request, ProduceRequest)
-        if version not in VERSIONS or request.acks not in (1, ACKS_ALL) or request.transactional_id is not None:
+        if version not in VERSIONS or request.acks not in (1, ACKS_ALL):
             return
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             return
@@ -188,7 +197,10 @@ class _Waiting:
 
 def _start_ends(frame: bytearray) -> int:
     """Where the length of the records stands, if the request is made as described above."""
-    name_length = _BEFORE_NAME + frame[_CLIENT_ID_LENGTH]
+    transactional_id = _BEFORE_TRANSACTIONAL_ID + frame[_CLIENT_ID_LENGTH]
+    # As all names here one more than it has bytes, and none for none.
+    length = frame[transactional_id]
+    name_length = transactional_id + (length - 1 if length else 0) + _BEFORE_NAME
     return name_length + frame[name_length] + _BEHIND_NAME
 
 
@@ -202,7 +214,9 @@ def _known(topic: str, index: int, request: ProduceRequest, version: int) -> _Kn
     whole = encode_response(response, version, 0)
     middle, _, rest = whole[8:].partition(_NUMBERS.pack(*_MARKS))
     packed = _packing(len(middle), len(rest))
-    return _Known(topic, index, request.acks, request.timeout_ms, packed, whole[:4], middle, rest)
+    return _Known(
+        topic, index, request.transactional_id, request.acks, request.timeout_ms, packed, whole[:4], middle, rest
+    )
 
 
 @cache

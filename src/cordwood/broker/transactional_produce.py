@@ -23,6 +23,7 @@ from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
 from cordwood.log.log import Log
 from cordwood.log.refusal import Refusal
+from cordwood.replica.partition import Partition
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import ProduceRequest
@@ -113,6 +114,25 @@ class TransactionalProduce:
             return dict.fromkeys(batches, refusal)
         assert request.transactional_id is not None
         return self._check(request.transactional_id, producers.pop(), batches, _Generation.of_produce(version))
+
+    def is_verified(self, transactional_id: str, partition: Partition, records: memoryview, version: int) -> bool:
+        """Whether a transactional batch may be written as far as can be told without a question that takes time; where
+        that is not known, `check` has to be asked."""
+        log = partition.log
+        if log is None:
+            return False
+        producer_id, epoch, _ = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
+        producer = ProducerIdAndEpoch(producer_id, epoch)
+        if _is_open(log, producer):
+            return True
+        place = (partition.topic, partition.index)
+        if _Generation.of_produce(version) is _Generation.ADDING or (*place, producer_id) in self._guards:
+            return False
+        try:
+            state = self._broker.transactions.shard(transactional_id).settled_state
+        except Refusal:
+            return False
+        return state is not None and is_added(state, transactional_id, producer, place)
 
     def check_offsets(self, request: TxnOffsetCommitRequest, index: int, version: int) -> Refusals | Later[Refusals]:
         """The same of offsets, which lie in this partition of the group coordinator's topic."""

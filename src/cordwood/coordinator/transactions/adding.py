@@ -60,6 +60,16 @@ def verify_partitions(
     )
 
 
+def is_added(
+    state: TransactionState, transactional_id: str, producer: ProducerIdAndEpoch, partition: TopicPartition
+) -> bool:
+    """As `verify_partitions`, of one, without a reason why not."""
+    try:
+        return partition in _transaction_of(state, transactional_id, producer).partitions
+    except Refusal:
+        return False
+
+
 def _transaction_of(state: TransactionState, transactional_id: str, producer: ProducerIdAndEpoch) -> Transaction:
     """The transaction of whoever has the id now, unless it is being completed."""
     transaction = state.transaction(transactional_id)
