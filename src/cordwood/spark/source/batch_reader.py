@@ -50,10 +50,12 @@ class _Pushdown:
     depends on it: all filters are given back, so Spark looks at each row again.
     """
 
-    __func__ = getattr(DataSourceReader, "pushFilters", None)
-
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
+
+    @property
+    def __func__(self) -> Any:
+        return getattr(DataSourceReader, "pushFilters", None)
 
     def __call__(self, filters: list[Any]) -> Iterable[Any]:
         self._reader.narrow(filters)

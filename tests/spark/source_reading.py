@@ -1,0 +1,37 @@
+"""Reading as Spark's workers do, without Spark: the readers are called as they are in the driver and in a task."""
+
+import pickle
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql.types import StructType
+
+from cordwood.spark.source.batch_reader import BatchReader
+from cordwood.spark.source.options import batch_options
+from cordwood.spark.source.ranges import OffsetRange
+from cordwood.spark.source.table import default_schema
+
+
+def batch_reader(bootstrap: str, topic: str | None, schema: StructType | None = None, /, **options: str) -> BatchReader:
+    """Options whose names are no words of Python have `__` for a dot."""
+    given = {"kafka.bootstrap.servers": bootstrap} | ({} if topic is None else {"subscribe": topic})
+    given |= {name.replace("__", "."): value for name, value in options.items()}
+    read = batch_options(given)
+    if schema is None:
+        made = default_schema(read)
+        assert isinstance(made, StructType)
+        schema = made
+    return BatchReader(read, schema)
+
+
+def rows(reader: Any, ranges: list[OffsetRange] | None = None) -> list[dict[str, Any]]:
+    """All that the tasks yield. They get the reader by pickle."""
+    there = pickle.loads(pickle.dumps(reader))
+    found = reader.partitions() if ranges is None else ranges
+    batches = [batch for wanted in found for batch in there.read(wanted)]
+    table: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist() if batches else []
+    return table
+
+
+def values(reader: Any, ranges: list[OffsetRange] | None = None) -> list[bytes | None]:
+    return [row["value"] for row in rows(reader, ranges)]
