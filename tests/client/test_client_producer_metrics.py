@@ -2,7 +2,8 @@
 
 from math import isnan
 
-from cordwood.client.producer.metrics import Distribution, Meter, ProducerMetrics
+from cordwood.client.meters import Distribution, Meter
+from cordwood.client.producer.metrics import ProducerMetrics
 
 
 def test_a_rate_is_by_the_time_since_the_start_at_first() -> None:

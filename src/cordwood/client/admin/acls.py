@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from typing import TypeVar
 
+from cordwood.client.admin.broker_enum import BrokerEnum
 from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
@@ -12,13 +13,16 @@ from cordwood.wire.messages.create_acls import AclCreation, CreateAclsRequest, C
 from cordwood.wire.messages.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from cordwood.wire.messages.describe_acls import DescribeAclsRequest
+from cordwood.wire.messages.describe_acls import AclDescription, DescribeAclsRequest, DescribeAclsResource
+
+Asking = TypeVar("Asking", DescribeAclsRequest, DeleteAclsFilter)
 
 
-class AclResourceType(IntEnum):
+class AclResourceType(BrokerEnum):
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -28,13 +32,8 @@ class AclResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def of(cls, number: int) -> "AclResourceType":
-        """UNKNOWN for one that a newer broker made up."""
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
-
-class PatternType(IntEnum):
+class PatternType(BrokerEnum):
     UNKNOWN = 0
     ANY = 1
     MATCH = 2
@@ -42,12 +41,8 @@ class PatternType(IntEnum):
     LITERAL = 3
     PREFIXED = 4
 
-    @classmethod
-    def of(cls, number: int) -> "PatternType":
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
-
-class AclOperation(IntEnum):
+class AclOperation(BrokerEnum):
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -65,20 +60,12 @@ class AclOperation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
-    @classmethod
-    def of(cls, number: int) -> "AclOperation":
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
-
-class AclPermission(IntEnum):
+class AclPermission(BrokerEnum):
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-    @classmethod
-    def of(cls, number: int) -> "AclPermission":
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,32 +95,10 @@ class AclFilter:
 
 async def describe_acls(client: Client, wanted: AclFilter) -> list[Acl]:
     """SECURITY_DISABLED where brokers have no authorizer."""
-    response = await client.ask_any(
-        DescribeAclsRequest(
-            resource_type_filter=wanted.resource_type,
-            resource_name_filter=wanted.resource_name,
-            pattern_type_filter=wanted.pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission,
-        )
-    )
+    response = await client.ask_any(_asking(DescribeAclsRequest, wanted))
     if response.error_code != ErrorCode.NONE:
         raise BrokerError(response.error_code, response.error_message)
-    return [
-        Acl(
-            AclResourceType.of(resource.resource_type),
-            resource.resource_name,
-            acl.principal,
-            AclOperation.of(acl.operation),
-            AclPermission.of(acl.permission_type),
-            acl.host,
-            PatternType.of(resource.pattern_type),
-        )
-        for resource in response.resources
-        for acl in resource.acls
-    ]
+    return [_acl(resource, told) for resource in response.resources for told in resource.acls]
 
 
 async def create_acls(client: Client, acls: Sequence[Acl]) -> dict[Acl, BrokerError | None]:
@@ -165,20 +130,7 @@ async def create_acls(client: Client, acls: Sequence[Acl]) -> dict[Acl, BrokerEr
 
 async def delete_acls(client: Client, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl] | BrokerError]:
     """What was deleted by each."""
-    request = DeleteAclsRequest(
-        filters=[
-            DeleteAclsFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission,
-            )
-            for wanted in filters
-        ]
-    )
+    request = DeleteAclsRequest(filters=[_asking(DeleteAclsFilter, wanted) for wanted in filters])
 
     def errors(response: DeleteAclsResponse) -> Collection[int]:
         return [told.error_code for told in response.filter_results]
@@ -191,15 +143,28 @@ def _deleted(told: DeleteAclsFilterResult) -> list[Acl] | BrokerError:
     refused = failure(told.error_code, told.error_message)
     for one in told.matching_acls:
         refused = refused or failure(one.error_code, one.error_message, one.resource_name)
-    return refused or [
-        Acl(
-            AclResourceType.of(one.resource_type),
-            one.resource_name,
-            one.principal,
-            AclOperation.of(one.operation),
-            AclPermission.of(one.permission_type),
-            one.host,
-            PatternType.of(one.pattern_type),
-        )
-        for one in told.matching_acls
-    ]
+    return refused or [_acl(one, one) for one in told.matching_acls]
+
+
+def _asking(kind: type[Asking], wanted: AclFilter) -> Asking:
+    return kind(
+        resource_type_filter=wanted.resource_type,
+        resource_name_filter=wanted.resource_name,
+        pattern_type_filter=wanted.pattern_type,
+        principal_filter=wanted.principal,
+        host_filter=wanted.host,
+        operation=wanted.operation,
+        permission_type=wanted.permission,
+    )
+
+
+def _acl(resource: DescribeAclsResource | DeleteAclsMatchingAcl, told: AclDescription | DeleteAclsMatchingAcl) -> Acl:
+    return Acl(
+        AclResourceType.of(resource.resource_type),
+        resource.resource_name,
+        told.principal,
+        AclOperation.of(told.operation),
+        AclPermission.of(told.permission_type),
+        told.host,
+        PatternType.of(resource.pattern_type),
+    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
+from cordwood.client.admin.broker_enum import BrokerEnum
 from cordwood.client.admin.results import failure
 from cordwood.client.arguments import ConfigValue, config_text
 from cordwood.client.client import Client
@@ -48,7 +49,7 @@ class ConfigResource:
         return f"{kind} {self.name}" if self.name else f"{kind} default"
 
 
-class ConfigSource(IntEnum):
+class ConfigSource(BrokerEnum):
     """Where a value comes from, as DescribeConfigs numbers it."""
 
     UNKNOWN = 0
@@ -61,13 +62,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
-    @classmethod
-    def of(cls, number: int) -> "ConfigSource":
-        """UNKNOWN for one that a newer broker made up."""
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
-
-class ConfigType(IntEnum):
+class ConfigType(BrokerEnum):
     UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
@@ -78,10 +74,6 @@ class ConfigType(IntEnum):
     LIST = 7
     CLASS = 8
     PASSWORD = 9
-
-    @classmethod
-    def of(cls, number: int) -> "ConfigType":
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
 
 class AlterOperation(IntEnum):

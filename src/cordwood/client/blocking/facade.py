@@ -2,6 +2,7 @@
 
 import warnings
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,7 +17,7 @@ T = TypeVar("T")
 EXIT_TIMEOUT_S = 10.0
 
 
-class Facade:
+class Facade(ABC):
     """Closed by `close`, at the end of `with`, or when the interpreter ends. One that is forgotten without that does
     its last work in the background, with a ResourceWarning."""
 
@@ -55,9 +56,9 @@ class Facade:
         finally:
             self._portal.close()
 
+    @abstractmethod
     def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
         """What `close` does, within so many seconds."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

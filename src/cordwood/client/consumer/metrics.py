@@ -1,7 +1,7 @@
 """What a consumer counts, by the names of Kafka's `consumer-fetch-manager-metrics`; sans-IO."""
 
 from cordwood.client.consumer.subscription import Subscription
-from cordwood.client.producer.metrics import Distribution, Meter
+from cordwood.client.meters import Distribution, Meter
 
 
 class ConsumerMetrics:

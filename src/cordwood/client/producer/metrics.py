@@ -1,85 +1,9 @@
 """What a producer counts, by the names of Kafka's `producer-metrics`; sans-IO."""
 
 from collections.abc import Iterable, Sequence
-from math import inf, nan
 
+from cordwood.client.meters import Distribution, Meter
 from cordwood.client.producer.batch import ProducerBatch
-
-# As metrics.sample.window.ms and metrics.num.samples have it: rates and averages are those of the last half to whole
-# minute.
-_WINDOW_S = 30.0
-
-
-class Meter:
-    """A sum since the start, and how fast it grows. `add` is called for each event, so it is kept short."""
-
-    __slots__ = ("_before", "_now", "_started_s", "total")
-
-    def __init__(self, now_s: float) -> None:
-        self.total = 0.0
-        self._started_s = now_s
-        self._now = 0.0
-        self._before: float | None = None
-
-    def add(self, amount: float, now_s: float) -> None:
-        if now_s - self._started_s >= _WINDOW_S:
-            self._turn(now_s)
-        self.total += amount
-        self._now += amount
-
-    def rate(self, now_s: float) -> float:
-        if now_s - self._started_s >= _WINDOW_S:
-            self._turn(now_s)
-        elapsed_s = now_s - self._started_s
-        if self._before is None:
-            return self._now / elapsed_s if elapsed_s > 0 else 0.0
-        return (self._before + self._now) / (_WINDOW_S + elapsed_s)
-
-    def _turn(self, now_s: float) -> None:
-        windows = int((now_s - self._started_s) / _WINDOW_S)
-        self._before = self._now if windows == 1 else 0.0
-        self._now = 0.0
-        self._started_s += windows * _WINDOW_S
-
-
-class Distribution:
-    """The average and the greatest of the last values; NaN while there is none, as in Kafka."""
-
-    __slots__ = ("_before", "_count", "_greatest", "_started_s", "_sum")
-
-    def __init__(self, now_s: float) -> None:
-        self._started_s = now_s
-        self._count = 0
-        self._sum = 0.0
-        self._greatest = -inf
-        # Count, sum, greatest.
-        self._before = (0, 0.0, -inf)
-
-    def add(self, value: float, now_s: float) -> None:
-        if now_s - self._started_s >= _WINDOW_S:
-            self._turn(now_s)
-        self._count += 1
-        self._sum += value
-        if value > self._greatest:
-            self._greatest = value
-
-    def average(self, now_s: float) -> float:
-        if now_s - self._started_s >= _WINDOW_S:
-            self._turn(now_s)
-        count = self._before[0] + self._count
-        return (self._before[1] + self._sum) / count if count else nan
-
-    def greatest(self, now_s: float) -> float:
-        if now_s - self._started_s >= _WINDOW_S:
-            self._turn(now_s)
-        return max(self._before[2], self._greatest) if self._before[0] + self._count else nan
-
-    def _turn(self, now_s: float) -> None:
-        windows = int((now_s - self._started_s) / _WINDOW_S)
-        self._before = (self._count, self._sum, self._greatest) if windows == 1 else (0, 0.0, -inf)
-        self._count, self._sum, self._greatest = 0, 0.0, -inf
-        self._started_s += windows * _WINDOW_S
-
 
 _METERS = (
     "record-send",
