@@ -6,9 +6,11 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.types import StructType
 
+from cordwood import Admin, NewTopic, Producer
 from cordwood.spark.source.batch_reader import BatchReader
-from cordwood.spark.source.options import batch_options
+from cordwood.spark.source.options import batch_options, stream_options
 from cordwood.spark.source.ranges import OffsetRange
+from cordwood.spark.source.stream_reader import stream_reader as stream_reader_of
 from cordwood.spark.source.table import default_schema
 
 
@@ -24,6 +26,14 @@ def batch_reader(bootstrap: str, topic: str | None, schema: StructType | None = 
     return BatchReader(read, schema)
 
 
+def stream_reader(bootstrap: str, topic: str | None, /, **options: str) -> Any:
+    given = {"kafka.bootstrap.servers": bootstrap} | ({} if topic is None else {"subscribe": topic}) | options
+    read = stream_options(given)
+    schema = default_schema(read)
+    assert isinstance(schema, StructType)
+    return stream_reader_of(read, schema)
+
+
 def rows(reader: Any, ranges: list[OffsetRange] | None = None) -> list[dict[str, Any]]:
     """All that the tasks yield. They get the reader by pickle."""
     there = pickle.loads(pickle.dumps(reader))
@@ -31,6 +41,24 @@ def rows(reader: Any, ranges: list[OffsetRange] | None = None) -> list[dict[str,
     batches = [batch for wanted in found for batch in there.read(wanted)]
     table: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist() if batches else []
     return table
+
+
+def create(admin: Admin, topic: str, partitions: int = 1, **configs: str) -> None:
+    """Settings of the topic have `_` for a dot."""
+    dotted = {name.replace("_", "."): value for name, value in configs.items()}
+    admin.create_topics([NewTopic(topic, partitions=partitions, configs=dotted)])
+    admin.until_topics_led([topic], partitions)
+
+
+def fill(producer: Producer, topic: str, count: int, partition: int = 0, first: int = 0) -> None:
+    for number in range(first, first + count):
+        producer.send(topic, b"v%d" % number, partition=partition)
+    producer.flush()
+
+
+def numbered(count: int, first: int = 0) -> list[bytes]:
+    """What `fill` has put there."""
+    return [b"v%d" % number for number in range(first, first + count)]
 
 
 def values(reader: Any, ranges: list[OffsetRange] | None = None) -> list[bytes | None]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cordwood import Admin, Producer
+
 # The node as the tests with other clients have it.
 sys.path.append(str(Path(__file__).parent.parent / "clients"))
 
@@ -54,6 +56,18 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     said = process.stderr()
     process.kill()
     assert "Traceback" not in said, said
+
+
+@pytest.fixture(scope="session")
+def admin(node: NodeProcess) -> Iterator[Admin]:
+    with Admin(bootstrap_servers=node.bootstrap) as admin:
+        yield admin
+
+
+@pytest.fixture(scope="session")
+def producer(node: NodeProcess) -> Iterator[Producer]:
+    with Producer(bootstrap_servers=node.bootstrap) as producer:
+        yield producer
 
 
 @pytest.fixture

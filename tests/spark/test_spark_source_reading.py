@@ -1,7 +1,6 @@
 """Ranges read as tasks read them, from a real node."""
 
 import weakref
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -10,9 +9,9 @@ from node_process import NodeProcess
 from pyspark.sql.datasource import DataSourceReader, Filter, GreaterThanOrEqual, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, MapType, StringType, StructType
-from source_reading import batch_reader, rows, values
+from source_reading import batch_reader, create, fill, numbered, rows, values
 
-from cordwood import Admin, NewTopic, Producer, TopicPartition
+from cordwood import Admin, Producer, TopicPartition
 from cordwood.spark.errors import BadOption, CannotRead, DataLoss
 from cordwood.spark.source import reading
 from cordwood.spark.source.options import batch_options
@@ -20,34 +19,6 @@ from cordwood.spark.source.ranges import OffsetRange
 from cordwood.spark.source.table import default_schema
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
-
-
-@pytest.fixture(scope="module")
-def admin(node: NodeProcess) -> Iterator[Admin]:
-    with Admin(bootstrap_servers=node.bootstrap) as admin:
-        yield admin
-
-
-@pytest.fixture(scope="module")
-def producer(node: NodeProcess) -> Iterator[Producer]:
-    with Producer(bootstrap_servers=node.bootstrap) as producer:
-        yield producer
-
-
-def create(admin: Admin, topic: str, partitions: int = 1, **configs: str) -> None:
-    dotted = {name.replace("_", "."): value for name, value in configs.items()}
-    admin.create_topics([NewTopic(topic, partitions=partitions, configs=dotted)])
-    admin.until_topics_led([topic], partitions)
-
-
-def fill(producer: Producer, topic: str, count: int, partition: int = 0, first: int = 0) -> None:
-    for number in range(first, first + count):
-        producer.send(topic, b"v%d" % number, partition=partition)
-    producer.flush()
-
-
-def numbered(count: int, first: int = 0) -> list[bytes]:
-    return [b"v%d" % number for number in range(first, first + count)]
 
 
 def test_a_record_has_the_connectors_columns(node: NodeProcess, admin: Admin, producer: Producer, topic: str) -> None:

@@ -55,21 +55,19 @@ class StreamProgress:
 
     def latest(self, start: Offsets | None, *, is_limited: bool) -> dict[TopicPartition, int]:
         """Where the next batch ends. All before `start` has been processed; None: that is not known."""
-        if start is not None:
-            self._commit_soon(start)
         found = self.known_latest = self._link.run(self._latest())
-        if self._fixed_end is not None:
-            found = {
-                partition: min(offset, found.get(partition, offset)) for partition, offset in self._fixed_end.items()
-            }
         if start is None:
             return found
+        self._commit_soon(start)
         if self._first_batch_is_open and self._options.starting.may_be_latest:
             # The first batch is empty, and its end goes into the checkpoint: a query that is killed in its first batch
             # would look up another `latest` when it comes back, and pass over what came meanwhile.
             self._first_batch_is_open = False
             return dict(start)
         begins = self._begins(start, found)
+        if self._fixed_end is not None:
+            found = _up_to(self._fixed_end, start, found)
+            begins = {partition: begins[partition] for partition in found}
         if not is_limited:
             return found
         if self._fixed_end is None and not self._delay.is_over(begins, found, self._clock.now_ms()):
@@ -161,3 +159,12 @@ class StreamProgress:
                 await self._committing
 
         self._link.run(finish())
+
+
+def _up_to(fixed_end: Offsets, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
+    """What was there when the end was fixed; a query that has come further stays where it is."""
+    return {
+        partition: min(max(fixed_end.get(partition, 0), start.get(partition, 0)), end)
+        for partition, end in latest.items()
+        if partition in fixed_end or partition in start
+    }
