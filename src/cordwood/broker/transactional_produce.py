@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
 from cordwood.coordinator.later import Later
-from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
+from cordwood.coordinator.transactions.adding import add_partitions, is_added, verify_partitions
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
 from cordwood.log.log import Log
