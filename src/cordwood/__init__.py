@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         TransactionAbortable,
         TransactionAborted,
         UnsupportedByBroker,
+        WakeupError,
     )
     from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
     from cordwood.client.offsets import ListedOffset, OffsetSpec
@@ -177,6 +178,7 @@ _HOMES = {
         "TransactionAbortable",
         "TransactionAborted",
         "UnsupportedByBroker",
+        "WakeupError",
     ),
     "cordwood.client.offset_types": ("OffsetAndMetadata", "OffsetAndTimestamp"),
     "cordwood.client.offsets": ("ListedOffset", "OffsetSpec"),
@@ -288,6 +290,7 @@ __all__ = [
     "TransactionListing",
     "UnsupportedByBroker",
     "UpgradeType",
+    "WakeupError",
 ]
 
 

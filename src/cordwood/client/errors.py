@@ -18,6 +18,7 @@ ClientError
 │       └── LogTruncation
 ├── CommitFailed             the group has given the partitions to others
 ├── RetriableCommitFailed    a commit that is not retried by itself
+├── WakeupError              wakeup() was called while, or before, the consumer read
 ├── TransactionAborted       records that were not sent when their transaction was aborted
 └── BrokerError              with Kafka's code; these by their codes:
     ├── AuthenticationFailed, AuthorizationFailed
@@ -219,6 +220,12 @@ class RetriableCommitFailed(ClientError):
 
     retriable = True
     what_to_do = "commit again, unless a later commit has been done"
+
+
+class WakeupError(ClientError):
+    """Somebody has called `wakeup()`: no record is lost, and the next call reads on."""
+
+    what_to_do = "end the loop that reads, or read on"
 
 
 class TransactionAborted(ClientError):

@@ -125,6 +125,14 @@ class Consumer(Facade):
         with self._only:
             return self._take_held(most) or self._take_next(most, timeout_ms)
 
+    def wakeup(self) -> None:
+        """From any thread: ends the wait of the one that reads, with a `WakeupError`; where none reads, the next call
+        that does gets it. Once: who reads again after it goes on where it was.
+
+        >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
+        """
+        self._core.wake_reader()
+
     def getmany(
         self, *partitions: TopicPartition, timeout_ms: float | None = 0, max_records: int | None = None
     ) -> Records:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from operator import length_hint
 from typing import Any, Self
@@ -74,6 +75,18 @@ class ThreadedCore(Consumer):
             return await self._shown(found)
         running.hand_out()
         return found
+
+    # ---- on any thread
+
+    def wake_reader(self) -> None:
+        self._is_woken = True
+        running = self._running
+        if running is not None:
+            # At once for a thread that has been handed records; the loop's thread may just be handing some out.
+            running.is_due = True
+            # It is closed: nobody reads. Without the portal's lock, which a signal may find taken by its own thread.
+            with suppress(RuntimeError):
+                running.loop.call_soon_threadsafe(running.wake)
 
     # ---- on the application's
 

@@ -37,7 +37,7 @@ from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetS
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener
-from cordwood.client.errors import BadSetting, Closed, IllegalState
+from cordwood.client.errors import BadSetting, Closed, IllegalState, WakeupError
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.runtime.clock import Clock, SystemClock
@@ -80,6 +80,7 @@ class Consumer:
         self._is_closing = False
         self._is_closed = False
         self._is_reading = False
+        self._is_woken = False
         self._handed: tuple[PartitionState, Iterator[ConsumerRecord]] | None = None
         # Of the record that was given last, if it was given alone: it is worked on.
         self._in_hand: PartitionState | None = None
@@ -225,6 +226,13 @@ class Consumer:
     ) -> Records:
         """As `poll`; of these partitions only, if any are named. None waits as long as it takes."""
         return await self._take(partitions, timeout_ms, max_records)
+
+    def wakeup(self) -> None:
+        """Ends the wait of the task that reads, with a `WakeupError`; where none reads, the next one gets it. Once: who
+        reads again after it goes on where it was, and an iteration is begun anew."""
+        self._is_woken = True
+        if self._running is not None:
+            self._running.wake()
 
     async def _take(
         self,
@@ -382,6 +390,9 @@ class Consumer:
     def _check_reading(self) -> None:
         if self._is_closing:
             raise Closed("the consumer was closed")
+        if self._is_woken:
+            self._is_woken = False
+            raise WakeupError("wakeup() was called")
         if not self._subscription.states and not self._subscription.is_group_managed:
             raise IllegalState("there is nothing to read: subscribe to topics, or assign partitions")
 

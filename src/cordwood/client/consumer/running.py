@@ -148,6 +148,11 @@ class Running:
     def _come_due(self) -> None:
         self.is_due = True
 
+    def wake(self) -> None:
+        """Who waits for records, or goes through them, is to look up."""
+        self.is_due = True
+        self.reader.news.set()
+
     def polling(self) -> AbstractContextManager[None]:
         """The application waits for records, and is alive."""
         self.metrics.polled(self.loop.time())
