@@ -14,6 +14,7 @@ from cordwood.client.producer.accumulator import BATCH_OVERHEAD_BYTES, Accumulat
 from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.wire.batch_builder import BatchBuilder
 from cordwood.wire.records import decode_batch
 
 A, B, C = (TopicPartition("orders", index) for index in range(3))
@@ -290,6 +291,41 @@ def test_an_abort_takes_out_what_is_not_in_flight() -> None:
         batch.fail(NetworkFailed("aborted"))
         gathering.release(batch)
     assert gathering.pool.free_bytes == gathering.pool.total_bytes
+
+
+def shut(gathering: Accumulator, partition: TopicPartition, what_happens: Callable[[], object]) -> bool:
+    """Whether the batch that was open takes nothing more after it."""
+    batch = gathering.open_batch(partition)
+    assert batch is not None
+    assert batch.append(1, None, b"before", ()) is not None
+    what_happens()
+    return batch.append(1, None, b"after", ()) is None
+
+
+def test_a_batch_that_leaves_its_queue_takes_nothing_more() -> None:
+    gathering = accumulator()
+    put(gathering, A)
+    assert shut(gathering, A, lambda: drain(gathering))
+    put(gathering, A)
+    assert shut(gathering, A, lambda: gathering.expire(20.0))
+    put(gathering, A)
+    assert shut(gathering, A, gathering.abort)
+
+
+def test_a_batch_that_another_follows_takes_nothing_more_though_it_has_room() -> None:
+    gathering = accumulator()
+    put(gathering, A)
+    assert shut(gathering, A, lambda: put(gathering, A, b"x" * 950))
+    builder = BatchBuilder(1000)
+    builder.append(1, None, b"ready made", ())
+    put(gathering, B)
+    assert shut(gathering, B, lambda: gathering.append_batch(B, builder.seal(), 0.0))
+
+
+def test_a_producer_that_closes_takes_nothing_more_into_what_is_open() -> None:
+    gathering = accumulator()
+    put(gathering, A)
+    assert shut(gathering, A, gathering.close)
 
 
 def test_nothing_is_released_twice() -> None:

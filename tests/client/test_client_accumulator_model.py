@@ -15,6 +15,7 @@ from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.client.producer.shortcut import OpenBatch
 from cordwood.wire.batch_builder import BatchBuilder
 from cordwood.wire.compression import Codec
 from cordwood.wire.records import decode_batch
@@ -59,6 +60,7 @@ class Producing(RuleBasedStateMachine):
         self.in_flight: list[ProducerBatch] = []
         self.first_record: dict[tuple[int, ...], int] = {}
         self.passed_over: Counter[TopicPartition] = Counter()
+        self.known_open: dict[TopicPartition, OpenBatch] = {}
 
     @rule(records=st.lists(st.tuples(st.sampled_from(PARTITIONS), st.integers(0, 1500)), min_size=1, max_size=10))
     def send(self, records: list[tuple[TopicPartition, int]]) -> None:
@@ -104,7 +106,20 @@ class Producing(RuleBasedStateMachine):
         self.waiters.remove(waiter)
         waiter.reservation.cancel()
 
+    @rule(partition=st.sampled_from(PARTITIONS), size=st.integers(0, 500))
+    def send_by_the_shortcut(self, partition: TopicPartition, size: int) -> None:
+        """Into the batch that was open when a record last went the long way, whatever became of it since."""
+        batch = self.known_open.get(partition)
+        value = b"%d " % self.next_number + b"x" * size
+        delivery = batch.append(1, None, value, ()) if batch is not None else None
+        if delivery is not None:
+            self.taken(partition, value, delivery)
+            self.next_number += 1
+
     def taken(self, partition: TopicPartition, value: bytes, delivery: Delivery) -> None:
+        batch = self.gathering.open_batch(partition)
+        assert batch is not None
+        self.known_open[partition] = batch
         number = int(value.split()[0])
         self.sent[partition].append(number)
         self.deliveries[number] = delivery

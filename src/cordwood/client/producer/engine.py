@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from typing import Any
 
 from cordwood.client.backoff import Backoff
@@ -25,6 +24,7 @@ from cordwood.client.producer.transactions.driver import TransactionDriver
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
+from cordwood.runtime.threads import Lock
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Engine:
         client: Client,
         accumulator: Accumulator,
         *,
-        lock: AbstractContextManager[Any],
+        lock: Lock,
         is_threaded: bool,
         clock: Clock,
         random: Random,

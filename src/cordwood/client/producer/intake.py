@@ -7,7 +7,7 @@ What it cannot do at once, because the topic is not known yet or memory is short
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import inf
 from operator import index
@@ -37,6 +37,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.shortcut import Shortcut
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.runtime.clock import Clock
+from cordwood.runtime.threads import Lock
 
 _Target = tuple[Cluster, Topic, list[TopicPartition]]
 
@@ -74,7 +75,7 @@ class Intake:
         partitioner: Partitioner,
         *,
         transactions: Transactions | None,
-        lock: AbstractContextManager[Any],
+        lock: Lock,
         clock: Clock,
         metrics: ProducerMetrics,
         wake_transactions: Callable[[], object],

@@ -8,7 +8,7 @@ async with Producer(ProducerSettings(), parse_bootstrap("localhost:9092"), netwo
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
 
@@ -54,7 +54,7 @@ class Producer:
         network: Network,
         clock: Clock | None = None,
         random: Random | None = None,
-        lock: AbstractContextManager[Any] | None = None,
+        lock: "Lock | None" = None,
         new_event: NewEvent | None = None,
     ) -> None:
         self._settings = settings

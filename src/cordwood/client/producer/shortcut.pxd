@@ -41,6 +41,8 @@ cdef class OpenTopic:
 cdef class Shortcut:
     cdef object _client
     cdef object _lock
+    cdef object _acquire
+    cdef object _release
     cdef object _now_ms
     cdef object _long_way
     cdef bint _serializes_keys
@@ -53,10 +55,8 @@ cdef class Shortcut:
     cpdef object send(self, topic, value, key, partition, timestamp_ms, headers)
     @cython.locals(known=OpenTopic)
     cpdef Delivery append(self, topic, bytes key, bytes value, partition, int64_t timestamp_ms, headers)
-    @cython.locals(batch=OpenBatch)
-    cdef Delivery _append_to(self, OpenTopic known, partition, int64_t timestamp_ms, bytes key, bytes value, headers)
-    @cython.locals(sticky=Sticky, batch=OpenBatch, delivery=Delivery, size_bytes=int64_t)
-    cdef Delivery _append_sticky(self, OpenTopic known, int64_t timestamp_ms, bytes key, bytes value, headers)
+    @cython.locals(sticky=Sticky, batch=OpenBatch, delivery=Delivery, given_bytes=int64_t)
+    cdef Delivery _put(self, OpenTopic known, bytes key, bytes value, partition, int64_t timestamp_ms, headers)
     @cython.locals(known=OpenTopic)
     cpdef object opened(self, cluster, topic, Sticky sticky, int64_t partition, OpenBatch batch)
 

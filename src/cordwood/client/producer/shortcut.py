@@ -8,8 +8,9 @@ the same file runs uncompiled. Whatever it does not know how to do at once it le
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
+
+import cython  # type: ignore[import-untyped]
 
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.wire.batch_builder import BatchBuilder
@@ -18,6 +19,7 @@ from cordwood.wire.hashing import partition_for_key
 if TYPE_CHECKING:
     from cordwood.client.cluster import Cluster, Topic
     from cordwood.client.producer.deliveries import Outcome
+    from cordwood.runtime.threads import Lock
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -98,7 +100,7 @@ class Shortcut:
     def __init__(
         self,
         client: KnowsCluster,
-        lock: AbstractContextManager[Any],
+        lock: Lock,
         now_ms: Callable[[], int],
         long_way: Callable[..., Any],
         *,
@@ -109,6 +111,8 @@ class Shortcut:
         """`long_way` is called with all that `send` was. `knows_keys`: a key alone decides where its record goes."""
         self._client = client
         self._lock = lock
+        self._acquire = lock.acquire
+        self._release = lock.release
         self._now_ms = now_ms
         self._long_way = long_way
         self._serializes_keys = serializes_keys
@@ -145,44 +149,47 @@ class Shortcut:
         known = self._topics.get(topic)
         if known is None or self._cluster is not self._client.cluster:
             return None
-        if partition is not None:
-            return self._append_to(known, partition, timestamp_ms, key, value, headers)
-        if key is not None and self._knows_keys:
-            there = partition_for_key(key, known.partition_count)
-            return self._append_to(known, there, timestamp_ms, key, value, headers)
-        return self._append_sticky(known, timestamp_ms, key, value, headers)
+        if partition is None and key is not None and self._knows_keys:
+            partition = partition_for_key(key, known.partition_count)
+        elif partition is not None and type(partition) is not int:
+            return None
+        if cython.compiled:
+            # As `with` does it, in half of the time. Nothing interrupts compiled code between the two lines.
+            self._acquire()
+            try:
+                return self._put(known, key, value, partition, timestamp_ms, headers)
+            finally:
+                self._release()
+        else:
+            with self._lock:
+                return self._put(known, key, value, partition, timestamp_ms, headers)
 
-    def _append_to(
+    def _put(
         self,
         known: OpenTopic,
-        partition: Any,
-        timestamp_ms: int,
         key: bytes | None,
         value: bytes | None,
+        partition: int | None,
+        timestamp_ms: int,
         headers: Headers,
     ) -> Delivery | None:
-        if type(partition) is not int:
-            return None
-        with self._lock:
+        """Without a partition, to where the partitioner has such records go for now, if it need not be asked."""
+        if partition is not None:
             batch = known.batches.get(partition)
             return None if batch is None else batch.append(timestamp_ms, key, value, headers)
-
-    def _append_sticky(
-        self, known: OpenTopic, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Delivery | None:
-        """To where the partitioner has the topic's records without a key go for now, as far as it need not be asked."""
-        size_bytes = size_to_stick(key, value)
-        with self._lock:
-            sticky = known.sticky
-            if sticky is None or sticky.given_bytes + size_bytes > sticky.stay_bytes:
-                return None
-            batch = known.batches.get(sticky.partition)
-            if batch is None:
-                return None
-            delivery = batch.append(timestamp_ms, key, value, headers)
-            if delivery is not None:
-                sticky.given_bytes += size_bytes
-            return delivery
+        sticky = known.sticky
+        if sticky is None:
+            return None
+        given_bytes = sticky.given_bytes + size_to_stick(key, value)
+        if given_bytes > sticky.stay_bytes:
+            return None
+        batch = known.batches.get(sticky.partition)
+        if batch is None:
+            return None
+        delivery = batch.append(timestamp_ms, key, value, headers)
+        if delivery is not None:
+            sticky.given_bytes = given_bytes
+        return delivery
 
     def opened(
         self, cluster: Cluster, topic: Topic, sticky: Sticky | None, partition: int, batch: OpenBatch | None
