@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
 from typing import TypeVar
 
+from cordwood.client.admin.open_questions import OpenQuestions
 from cordwood.client.client import Client
 from cordwood.client.connection import BrokerConnection
-from cordwood.client.errors import BrokerError, ClientError
+from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from cordwood.wire.schema import Request, ResponseT
@@ -106,42 +107,20 @@ async def ask_every_broker(
 async def _ask_for_some(
     client: Client, kind: CoordinatorKind, questions: Mapping[str, Q], ask: Ask[Q, A]
 ) -> dict[str, A | BrokerError]:
-    answers: dict[str, A | BrokerError] = {}
-    left = dict(questions)
-
-    def settle(results: Mapping[str, A | BrokerError]) -> ClientError | None:
-        """The first that may pass."""
-        again: ClientError | None = None
-        for key, answer in results.items():
-            if isinstance(answer, BrokerError) and answer.retriable:
-                again = again or answer
-            else:
-                answers[key] = answer
-                del left[key]
-        return again
+    open_questions: OpenQuestions[str, Q, A] = OpenQuestions(questions)
+    left = open_questions.left
 
     async def attempt() -> None:
         found = await find_coordinators(client, kind, left)
-        failures = [settle({key: error for key, error in found.items() if isinstance(error, BrokerError)})]
+        lost = open_questions.settle({key: error for key, error in found.items() if isinstance(error, BrokerError)})
         rounds = [
             _ask_one(client, broker, {key: left[key] for key in left if found[key] == broker}, ask)
             for broker in sorted({broker for broker in found.values() if isinstance(broker, int)})
         ]
-        for results in await asyncio.gather(*rounds, return_exceptions=True):
-            if isinstance(results, ClientError):
-                failures.append(results)
-            elif isinstance(results, BaseException):
-                raise results
-            else:
-                failures.append(settle(results))
-        # One that will not pass ends it; the others are tried again.
-        for failure in sorted(
-            (failure for failure in failures if failure is not None), key=lambda error: error.retriable
-        ):
-            raise failure
+        await open_questions.gather(rounds, [lost])
 
     await client.retrying(attempt)
-    return {key: answers[key] for key in questions}
+    return open_questions.answers
 
 
 def _coordinator(told: Coordinator) -> int | BrokerError:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
+from cordwood.client.admin.open_questions import OpenQuestions
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BrokerError, ClientError
@@ -21,51 +22,30 @@ async def ask_each_leader(
 
     Fetches the metadata it needs. Raises `GaveUp` when the time is over.
     """
-    answers: dict[TopicPartition, A | BrokerError] = {}
+    open_questions: OpenQuestions[TopicPartition, Q, A] = OpenQuestions(questions)
     missing = await _missing_topics(client, {partition.topic for partition in questions})
     for partition in questions:
         if partition.topic in missing:
-            answers[partition] = missing[partition.topic]
+            open_questions.answer(partition, missing[partition.topic])
         elif not 0 <= partition.partition < len(client.cluster.topics[partition.topic].partitions):
-            answers[partition] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
-    left = {partition: question for partition, question in questions.items() if partition not in answers}
-
-    def settle(results: Mapping[TopicPartition, A | BrokerError]) -> ClientError | None:
-        """The first that may pass."""
-        again: ClientError | None = None
-        for partition, answer in results.items():
-            if isinstance(answer, BrokerError) and answer.retriable:
-                again = again or answer
-            else:
-                answers[partition] = answer
-                del left[partition]
-        return again
+            unknown = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
+            open_questions.answer(partition, unknown)
 
     async def ask_one(leader: int, asked: Mapping[TopicPartition, Q]) -> Mapping[TopicPartition, A | BrokerError]:
         return await ask(await client.broker(leader), asked)
 
     async def attempt() -> None:
         grouped: dict[int, dict[TopicPartition, Q]] = {}
-        failures: list[ClientError | None] = []
-        for partition, question in left.items():
+        failures: list[ClientError] = []
+        for partition, question in open_questions.left.items():
             try:
                 grouped.setdefault(client.cluster.leader(partition), {})[partition] = question
             except BrokerError as error:
                 failures.append(error)
-        rounds = [ask_one(leader, asked) for leader, asked in grouped.items()]
-        for results in await asyncio.gather(*rounds, return_exceptions=True):
-            if isinstance(results, ClientError):
-                failures.append(results)
-            elif isinstance(results, BaseException):
-                raise results
-            else:
-                failures.append(settle(results))
-        # One that will not pass ends it; the others are tried again.
-        for failed in sorted((failed for failed in failures if failed is not None), key=lambda error: error.retriable):
-            raise failed
+        await open_questions.gather([ask_one(leader, asked) for leader, asked in grouped.items()], failures)
 
     await client.retrying(attempt)
-    return {partition: answers[partition] for partition in questions}
+    return open_questions.answers
 
 
 async def _missing_topics(client: Client, names: Collection[str]) -> dict[str, BrokerError]:

@@ -29,6 +29,7 @@ from cordwood.client.arguments import (
 )
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer import lookups
 from cordwood.client.consumer.commits import CommitCallback
 from cordwood.client.consumer.interceptors import Interceptors
 from cordwood.client.consumer.membership.events import GroupMetadata
@@ -36,10 +37,10 @@ from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener
+from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener, pattern_of
 from cordwood.client.errors import BadSetting, Closed, IllegalState, WakeupError
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
-from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
+from cordwood.client.offsets import EARLIEST, LATEST
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
@@ -171,14 +172,8 @@ class Consumer:
         if pattern is None:
             self._subscription.subscribe(topics, listener)
         else:
-            if isinstance(pattern, SubscriptionPattern) and self.settings.group_protocol != "consumer":
-                raise BadSetting("a SubscriptionPattern is matched by brokers, with group_protocol=consumer only")
-            if isinstance(pattern, str) and not isinstance(pattern, SubscriptionPattern):
-                is_remote = self.settings.group_protocol == "consumer"
-                pattern = SubscriptionPattern(pattern) if is_remote else _compiled(pattern)
-            if not isinstance(pattern, SubscriptionPattern) and not _is_pattern_of_text(pattern):
-                raise BadSetting(f"the pattern is {pattern!r}; expected a text or re.compile(...) of one")
-            self._subscription.subscribe_pattern(pattern, listener)
+            is_remote = self.settings.group_protocol == "consumer"
+            self._subscription.subscribe_pattern(pattern_of(pattern, is_remote=is_remote), listener)
         self._subscribed()
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
@@ -501,44 +496,27 @@ class Consumer:
     # ---- what there is
 
     async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return await self._listed(partitions_of(partitions), EARLIEST)
+        return await self._listed(partitions, EARLIEST)
 
     async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Of the next record; with read_committed, of the first that is still undecided."""
-        return await self._listed(partitions_of(partitions), LATEST)
+        return await self._listed(partitions, LATEST)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, Time]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time, in ms since 1970 or as a datetime; None where there is none."""
         times = by_partition(timestamps, time_of, "timestamps", "a time")
-        client = await self._knowing(times)
-        found = await list_offsets(client, times, read_committed=self._is_read_committed)
-        return {
-            partition: OffsetAndTimestamp(
-                listed.offset, listed.timestamp, listed.leader_epoch if listed.leader_epoch >= 0 else None
-            )
-            if listed.offset >= 0
-            else None
-            for partition, listed in found.items()
-        }
+        client = self._ready().client
+        return await lookups.offsets_for_times(client, times, read_committed=self._is_read_committed)
 
     async def partitions_for(self, topic: str) -> set[int]:
         """The numbers of its partitions; none where there is no such topic."""
-        name_of(topic, "topic")
-        client = self._ready().client
-        errors = await client.retrying(lambda: client.ask_for_topics([topic], create=False))
-        known = client.cluster.topics.get(topic)
-        if known is None and topic in errors and not errors[topic].retriable:
-            raise errors[topic]
-        return set() if known is None else {partition.index for partition in known.partitions}
+        return await lookups.partitions_for(self._ready().client, name_of(topic, "topic"))
 
     async def topics(self) -> set[str]:
         """Of all that this consumer may see."""
-        known = await self._ready().client.all_topics()
-        return {
-            name for name, topic in known.items() if not (topic.is_internal and self.settings.exclude_internal_topics)
-        }
+        return await lookups.topic_names(self._ready().client, exclude_internal=self.settings.exclude_internal_topics)
 
     def metrics(self) -> dict[str, float]:
         """By the names of Kafka's consumer metrics."""
@@ -546,15 +524,8 @@ class Consumer:
         return running.metrics.read(self._subscription, running.loop.time(), read_committed=self._is_read_committed)
 
     async def _listed(self, partitions: Collection[TopicPartition], spec: int) -> dict[TopicPartition, int]:
-        client = await self._knowing(partitions)
-        found = await list_offsets(client, dict.fromkeys(partitions, spec), read_committed=self._is_read_committed)
-        return {partition: listed.offset for partition, listed in found.items()}
-
-    async def _knowing(self, partitions: Collection[TopicPartition]) -> Client:
-        """Once the topics' leaders are known."""
-        client = self._ready().client
-        await client.topics({partition.topic for partition in partitions} - client.cluster.topics.keys())
-        return client
+        chosen, client = partitions_of(partitions), self._ready().client
+        return await lookups.listed_offsets(client, chosen, spec, read_committed=self._is_read_committed)
 
     @property
     def _is_read_committed(self) -> bool:
@@ -584,14 +555,3 @@ class Consumer:
 def _seconds(timeout_ms: float | None) -> float | None:
     timeout_ms = timeout_of(timeout_ms)
     return None if timeout_ms is None else timeout_ms / 1000
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise BadSetting(f"the pattern {pattern!r} is no regular expression: {error}") from error
-
-
-def _is_pattern_of_text(pattern: object) -> bool:
-    return isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str)

@@ -148,3 +148,25 @@ class Subscription:
         dropped = [partition for partition in self.states if partition not in kept]
         self.states = kept
         return dropped
+
+
+def pattern_of(
+    given: str | re.Pattern[str] | SubscriptionPattern, *, is_remote: bool
+) -> re.Pattern[str] | SubscriptionPattern:
+    """`is_remote`: brokers match texts. Raises `BadSetting`."""
+    if isinstance(given, SubscriptionPattern):
+        if not is_remote:
+            raise BadSetting("a SubscriptionPattern is matched by brokers, with group_protocol=consumer only")
+        return given
+    if isinstance(given, str):
+        return SubscriptionPattern(given) if is_remote else _compiled(given)
+    if not isinstance(given, re.Pattern) or not isinstance(given.pattern, str):
+        raise BadSetting(f"the pattern is {given!r}; expected a text or re.compile(...) of one")
+    return given
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise BadSetting(f"the pattern {pattern!r} is no regular expression: {error}") from error

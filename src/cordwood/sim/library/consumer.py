@@ -3,7 +3,6 @@
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import ClientError
 from cordwood.sim.client import Client, Run
 from cordwood.sim.history import Partition, Promise, Read, Seen
 
@@ -29,7 +28,7 @@ class LibraryConsumer(LibraryClient):
 
     async def live(self) -> None:
         is_committed = bool(self.source.randrange(2)) if self._is_committed is None else self._is_committed
-        consumer = await self._started(is_committed)
+        consumer = await self._begun(is_committed)
         consumer.assign([TopicPartition(*partition) for partition in self._partitions])
         self._positions = dict.fromkeys(self._partitions, 0)
         while not self.run.is_over:
@@ -44,7 +43,7 @@ class LibraryConsumer(LibraryClient):
                 return
             await self.pause(_MAX_PAUSE_S)
 
-    async def _started(self, is_committed: bool) -> Consumer:
+    async def _begun(self, is_committed: bool) -> Consumer:
         source = self.source
         settings = ConsumerSettings(
             **self.network_settings(),
@@ -56,19 +55,7 @@ class LibraryConsumer(LibraryClient):
             fetch_max_bytes=source.choice((1, 1_000, 1 << 20)),
             max_partition_fetch_bytes=source.choice((1, 1_000, 1 << 20)),
         )
-        while True:
-            consumer = Consumer(
-                settings=settings,
-                network=self._tap,
-                bootstrap=self.bootstrap,
-                clock=self.run.world.clock,
-                random=self.random(),
-            )
-            try:
-                await consumer.start()
-                return consumer
-            except ClientError as error:
-                await self.try_later(error)
+        return await self.started_consumer(settings, self._tap)
 
     def _wander(self, consumer: Consumer) -> None:
         partition = self.source.choice(self._partitions)

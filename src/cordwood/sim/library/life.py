@@ -2,14 +2,21 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from cordwood.client.errors import CannotReachCluster, ClientError
-from cordwood.runtime.network import Address
+from cordwood.client.consumer.consumer import Consumer
+from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import CannotReachCluster
+from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.client import Client, Run
 from cordwood.sim.machine import PORT
 from cordwood.sim.process import Process
+
+S = TypeVar("S", Consumer, Producer)
 
 _KILLED = 0.4
 _MAX_LIFE_S = 8.0
@@ -92,8 +99,30 @@ class LibraryClient(Client, ABC):
             "metadata_max_age_ms": self.source.choice((1_000, 5_000)),
         }
 
-    async def try_later(self, error: ClientError) -> None:
-        """At the start a client does not insist."""
-        if not isinstance(error, CannotReachCluster):
-            raise error
-        await self.pause(_BACKOFF_S)
+    async def started_consumer(self, settings: ConsumerSettings, network: Network) -> Consumer:
+        return await self._started(
+            lambda: Consumer(
+                settings=settings,
+                network=network,
+                bootstrap=self.bootstrap,
+                clock=self.run.world.clock,
+                random=self.random(),
+            )
+        )
+
+    async def started_producer(self, settings: ProducerSettings, network: Network) -> Producer:
+        return await self._started(
+            lambda: Producer(
+                settings, self.bootstrap, network=network, clock=self.run.world.clock, random=self.random()
+            )
+        )
+
+    async def _started(self, make: Callable[[], S]) -> S:
+        """A client of the library; at its start one does not insist, so it is made again until a node answers."""
+        while True:
+            made = make()
+            try:
+                await made.start()
+                return made
+            except CannotReachCluster:
+                await self.pause(_BACKOFF_S)

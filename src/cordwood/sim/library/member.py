@@ -7,7 +7,6 @@ from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (
     BrokerError,
-    ClientError,
     CommitFailed,
     GroupFenced,
     RebalanceInProgress,
@@ -80,7 +79,7 @@ class LibraryMember(LibraryClient):
         self._watch.begin()
 
     async def live(self) -> None:
-        consumer = self._consumer = await self._started()
+        consumer = self._consumer = await self.started_consumer(self._settings, self._tap)
         if self.chance(_PATTERN):
             consumer.subscribe(pattern=f"^({'|'.join(self.plan.topics)})$", listener=self)
         else:
@@ -131,21 +130,6 @@ class LibraryMember(LibraryClient):
             fetch_max_wait_ms=source.choice((100, 500)),
             max_partition_fetch_bytes=source.choice((1_000, 1 << 20)),
         )
-
-    async def _started(self) -> Consumer:
-        while True:
-            consumer = Consumer(
-                settings=self._settings,
-                network=self._tap,
-                bootstrap=self.bootstrap,
-                clock=self.run.world.clock,
-                random=self.random(),
-            )
-            try:
-                await consumer.start()
-                return consumer
-            except ClientError as error:
-                await self.try_later(error)
 
     async def _poll(self, consumer: Consumer) -> Records:
         self._is_through()

@@ -31,7 +31,7 @@ class LibraryProducer(LibraryClient):
 
     async def live(self) -> None:
         settings = self._settings()
-        producer = await self._started(settings)
+        producer = await self.started_producer(settings, self._tap)
         while not self.run.is_over:
             for _ in range(self.source.randint(1, _MAX_BURST)):
                 await self._send(producer, settings.acks)
@@ -60,17 +60,6 @@ class LibraryProducer(LibraryClient):
             max_block_ms=source.choice((100, 1_500)),
             delivery_timeout_ms=source.choice((2_300, 6_000, 120_000)),
         )
-
-    async def _started(self, settings: ProducerSettings) -> Producer:
-        while True:
-            producer = Producer(
-                settings, self.bootstrap, network=self._tap, clock=self.run.world.clock, random=self.random()
-            )
-            try:
-                await producer.start()
-                return producer
-            except ClientError as error:
-                await self.try_later(error)
 
     async def _send(self, producer: Producer, acks: int) -> None:
         (send,) = self._new_sends(acks)

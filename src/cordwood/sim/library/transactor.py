@@ -8,7 +8,6 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import (
     BrokerError,
-    ClientError,
     CommitFailed,
     FatalTransactionError,
     IllegalState,
@@ -115,15 +114,7 @@ class Transactor:
             delivery_timeout_ms=client.source.choice((2_300, 10_000)),
             **settings,
         )
-        while True:
-            producer = Producer(
-                wanted, client.bootstrap, network=self._tap, clock=self._run.world.clock, random=client.random()
-            )
-            try:
-                await producer.start()
-                return producer
-            except ClientError as error:
-                await client.try_later(error)
+        return await client.started_producer(wanted, self._tap)
 
     async def initialize(self, producer: Producer, *, keep_prepared: bool = False) -> None:
         self.watch.transaction = None
