@@ -19,6 +19,7 @@ class Commands(LazyGroup):
         LazyCommand("txn", "List, describe and abort transactions.", "cordwood.cli.txn", "app"),
         LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
         LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
+        LazyCommand("pipeline", "Run data pipelines on Spark.", "cordwood.cli.pipeline", "app"),
         LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.log", "app"),
     )
 

@@ -1,1 +1,23 @@
-"""Spark: topics as tables and streams of a PySpark job, read in bulk and written exactly once."""
+"""Spark: topics as tables and streams of a PySpark job, read in bulk and written exactly once.
+
+`session` is a Spark session with settings that fit; `run` runs a pipeline. Nothing is imported before it is asked for:
+Spark's workers come through here for each task.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cordwood.spark.pipelines.script import run
+    from cordwood.spark.sessions import session
+
+__all__ = ["run", "session"]
+
+_WHERE = {"run": "cordwood.spark.pipelines.script", "session": "cordwood.spark.sessions"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    return value

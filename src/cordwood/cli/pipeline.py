@@ -1,0 +1,132 @@
+"""`cordwood pipeline`: run, init."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, fail
+from cordwood.cli.assignments import parse_pairs
+from cordwood.cli.output import note
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+FIRST_FILE = Path("first_pipeline.py")
+
+app = typer.Typer(help="Run data pipelines on Spark.", no_args_is_help=True, add_completion=False)
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        metavar="HOST:PORT",
+        envvar="CORDWOOD_BOOTSTRAP",
+        help="Brokers to begin with, with commas between.",
+    ),
+]
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood pipeline run orders.py\n\n"
+    "cordwood pipeline run orders.py --set topic=orders --set window='1 minute'\n\n"
+    "cordwood pipeline run orders.py --master spark://10.0.0.5:7077 --conf spark.executor.memory=4g"
+)
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Python file with a function pipeline(spark).")],
+    master: Annotated[
+        str,
+        typer.Option(
+            metavar="MASTER", help="Where Spark runs: local[4], spark://host:7077, sc://host:15002 (Spark Connect), …"
+        ),
+    ] = "local[*]",
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of pipeline(); may be repeated."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="NAME=VALUE", help="One of Spark's settings; may be repeated."),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    ui: Annotated[bool, typer.Option("--ui", help="Serve Spark's web page.")] = False,
+    log_level: Annotated[
+        str, typer.Option(metavar="LEVEL", help="What Spark logs to the error stream: OFF, ERROR, WARN or INFO.")
+    ] = "OFF",
+) -> None:
+    """Run a pipeline and show what its queries do, until they end or Ctrl-C stops them.
+
+    --bootstrap is given to pipeline() if it has a parameter of that name.
+    """
+    given, conf = parse_pairs(arguments or [], "--set"), parse_pairs(settings or [], "--conf")
+    _check_level(log_level)
+    _need_spark()
+    from cordwood.spark.errors import SparkError
+    from cordwood.spark.pipelines.pipeline_file import BadPipeline
+
+    try:
+        _run(file, given, {"bootstrap": bootstrap}, master, conf, ui, log_level.upper())
+    except BadPipeline as error:
+        fail(str(error), EXIT_BAD_INPUT)
+    except SparkError as error:
+        fail(str(error), EXIT_FAILED)
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _run(
+    file: Path,
+    given: Mapping[str, str],
+    offered: Mapping[str, str],
+    master: str,
+    settings: Mapping[str, str],
+    ui: bool,
+    log_level: str,
+) -> None:
+    from cordwood.spark.pipelines.display import display
+    from cordwood.spark.pipelines.pipeline_file import arguments_of, load_pipeline
+    from cordwood.spark.pipelines.running import run_pipeline
+    from cordwood.spark.sessions import session
+
+    # Before Spark is started, which takes a while.
+    pipeline = load_pipeline(file)
+    arguments = arguments_of(pipeline, given, offered)
+    note(f"starting Spark ({master})")
+    spark = session(file.stem, master=master, settings=settings, ui=ui, log_level=log_level)
+    try:
+        with display() as shown:
+            run_pipeline(pipeline, spark, arguments, shown)
+    finally:
+        spark.stop()
+
+
+@app.command(epilog="Examples:\n\ncordwood pipeline init\n\ncordwood pipeline init orders.py --bootstrap broker1:9092")
+def init(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = FIRST_FILE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Write a first pipeline, which runs as it is."""
+    # Its text needs no Spark.
+    from cordwood.spark.pipelines.first_pipeline import first_pipeline
+
+    try:
+        with file.open("x") as opened:
+            opened.write(first_pipeline(str(file), bootstrap))
+    except FileExistsError:
+        fail(f"{file} is there already; name another", EXIT_BAD_INPUT)
+    except OSError as error:
+        fail(f"{file}: {error.strerror}", EXIT_BAD_INPUT)
+    print(f"{file} is a first pipeline; with a node at {bootstrap} it runs as it is:")
+    print(f"  cordwood pipeline run {file}")
+
+
+def _need_spark() -> None:
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        fail("pipelines run on Spark, which is not installed: pip install 'cordwood[spark]'")
+
+
+def _check_level(level: str) -> None:
+    if level.upper() not in ("OFF", "ERROR", "WARN", "INFO", "DEBUG"):
+        raise typer.BadParameter(f"{level!r} is none of OFF, ERROR, WARN, INFO", param_hint="--log-level")

@@ -1,0 +1,27 @@
+"""What went wrong in a query, in one sentence: without Java's stack, Spark's classes of errors and its plan."""
+
+import re
+
+# Spark puts these around what a user wants to know.
+_FRAME = re.compile(r"^\[[A-Z_.]+\] (Query \[[^]]*\] terminated with exception: )?")
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+_TAILS = ("\n=== Streaming Query ===", "\nJVM stacktrace:", "\nDriver stacktrace:", "\n\tat ")
+_OUR_OWN = re.compile(r"\bcordwood\.[\w.]+: (?P<text>.+)")
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+def sentence(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    for tail in _TAILS:
+        text = text.partition(tail)[0]
+    text = _STATE.sub("", text).strip()
+    own = _OUR_OWN.search(text)
+    if own is not None:
+        return own["text"].strip()
+    if _TRACEBACK in text:
+        # The last line that is not indented is the error itself.
+        lines = [line for line in text.rpartition(_TRACEBACK)[2].splitlines() if line.strip() and line[0] not in " \t"]
+        return " ".join(lines[-1:]) or text.splitlines()[0]
+    while (shorter := _FRAME.sub("", text)) != text:
+        text = shorter
+    return " ".join(text.split("\n\n")[0].split())

@@ -1,0 +1,62 @@
+"""**QueryFigures**: what a query has done in this run, from what Spark tells of each of its batches."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class QueryFigures:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.batches = 0
+        self.rows_in = 0
+        self.rows_out: int | None = None
+        """None where the sink does not count."""
+        self.lag: int | None = None
+        """How many offsets of its topics it was behind at the end of its last batch; None where it reads no topics."""
+        self.batch_ms = 0
+        """How long the last batch took."""
+        self.status = "starting"
+        # When the last batch that is counted began; in ISO 8601, which sorts as time does.
+        self._counted_until = ""
+
+    def is_new(self, timestamp: str) -> bool:
+        return timestamp > self._counted_until
+
+    def add(self, progress: Mapping[str, Any]) -> None:
+        """In Spark's order. What is counted already may be given again: Spark keeps the last hundred.
+
+        While nothing comes in, Spark tells of that, too: of a batch that it waits for, under the same number.
+        """
+        if not self.is_new(progress["timestamp"]):
+            return
+        self._counted_until = progress["timestamp"]
+        lags = [_lag(source) for source in progress["sources"]]
+        known = [lag for lag in lags if lag is not None]
+        self.lag = sum(known) if known else None
+        if "addBatch" not in progress["durationMs"]:
+            return
+        self.batches += 1
+        self.rows_in += progress["numInputRows"]
+        self.batch_ms = progress["durationMs"]["triggerExecution"]
+        written = progress["sink"].get("numOutputRows", -1)
+        if written >= 0:
+            self.rows_out = (self.rows_out or 0) + written
+
+
+def _lag(source: Mapping[str, Any]) -> int | None:
+    """Offsets are {topic: {partition: offset}}; other sources have others."""
+    latest = dict(_partitions(source.get("latestOffset")))
+    read = dict(_partitions(source.get("endOffset")))
+    if not latest:
+        return None
+    return sum(max(end - read.get(partition, end), 0) for partition, end in latest.items())
+
+
+def _partitions(offsets: object) -> Iterator[tuple[tuple[str, str], int]]:
+    if not isinstance(offsets, dict):
+        return
+    for topic, partitions in offsets.items():
+        if isinstance(partitions, dict):
+            for partition, offset in partitions.items():
+                if isinstance(offset, int):
+                    yield (topic, partition), offset

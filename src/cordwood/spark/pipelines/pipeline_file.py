@@ -1,0 +1,81 @@
+"""A pipeline as a file: plain Python with a function `pipeline(spark)`.
+
+    def pipeline(spark, bootstrap="127.0.0.1:9092"):
+        return spark.readStream...start()
+
+Its other parameters can be given values from outside, by their names.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cordwood.spark.errors import SparkError
+
+FUNCTION = "pipeline"
+
+Pipeline = Callable[..., StreamingQuery | Iterable[StreamingQuery] | None]
+"""Called with a session; what it returns is the queries that it has started. One that returns None has none, or has
+done its work when it returns."""
+
+
+class BadPipeline(SparkError):
+    """The file cannot be run; the text says what is missing."""
+
+
+def load_pipeline(path: Path) -> Pipeline:
+    """Raises `BadPipeline`, and whatever the file itself raises."""
+    if not path.is_file():
+        raise BadPipeline(f"there is no file {path}")
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BadPipeline(f"{path} is no Python file; a pipeline is one, whose name ends with .py")
+    module = module_from_spec(spec)
+    # As with `python FILE`: what stands beside it can be imported, also by Spark's workers on this machine.
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, FUNCTION, None)
+    if not callable(found):
+        raise BadPipeline(f"{path} has no function {FUNCTION}(spark), which starts the queries")
+    return found  # type: ignore[no-any-return]
+
+
+def arguments_of(pipeline: Pipeline, given: Mapping[str, str], offered: Mapping[str, str]) -> dict[str, Any]:
+    """What `pipeline` is called with beside the session: what is given, which it has to know, and what is offered, if
+    it has a parameter of that name. Raises `BadPipeline`."""
+    # The first is for the session.
+    own = list(inspect.signature(pipeline).parameters.values())[1:]
+    parameters = {parameter.name: parameter for parameter in own}
+    for name in given:
+        if name not in parameters:
+            raise BadPipeline(_unknown(name, list(parameters)))
+    texts = {name: value for name, value in offered.items() if name in parameters} | dict(given)
+    for parameter in parameters.values():
+        if parameter.default is parameter.empty and parameter.name not in texts:
+            raise BadPipeline(f"{FUNCTION}() needs a value for {parameter.name}: --set {parameter.name}=VALUE")
+    return {name: _value(parameters[name], text) for name, text in texts.items()}
+
+
+def _value(parameter: inspect.Parameter, text: str) -> object:
+    """Of the type that the default has, where that is a number."""
+    kind = type(parameter.default)
+    if kind not in (int, float):
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        raise BadPipeline(f"{parameter.name} is {text!r}; expected a number, such as {parameter.default}") from None
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    nearest = get_close_matches(name, known, n=1)
+    if nearest:
+        return f"{FUNCTION}() has no parameter {name}; is it {nearest[0]}?"
+    return f"{FUNCTION}() has no parameter {name}; it has {', '.join(known) or 'none but the session'}"

@@ -1,0 +1,98 @@
+"""**run_pipeline**: starts a pipeline's queries, shows what they do, and stops them."""
+
+import json
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cordwood.spark.errors import SparkError
+from cordwood.spark.pipelines.display import Display
+from cordwood.spark.pipelines.failure import sentence
+from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.pipeline_file import Pipeline
+
+LOOK_EVERY_S = 0.5
+
+
+class PipelineFailed(SparkError):
+    """A query ended with an error, or could not be started."""
+
+
+def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], display: Display) -> None:
+    """Until all queries have ended, or somebody stops it with Ctrl-C or SIGTERM; then none is left running.
+
+    Raises `PipelineFailed`. A second Ctrl-C, and one before there is a query, is a KeyboardInterrupt.
+    """
+    try:
+        started = pipeline(spark, **arguments)
+    except PySparkException as error:
+        raise PipelineFailed(sentence(error)) from error
+    queries = _queries(started, spark)
+    figures = [QueryFigures(query.name or f"query {index}") for index, query in enumerate(queries, start=1)]
+    with _stop_asked() as stop:
+        try:
+            while any(query.isActive for query in queries) and not stop.is_set():
+                _look(queries, figures, display)
+                failed = _failure(queries)
+                if failed is not None:
+                    raise PipelineFailed(failed)
+                stop.wait(LOOK_EVERY_S)
+        finally:
+            for query in queries:
+                query.stop()
+            _look(queries, figures, display)
+        # What an interrupted process of Spark says on its way out is no failure.
+        failed = None if stop.is_set() else _failure(queries)
+        if failed is not None:
+            raise PipelineFailed(failed)
+
+
+def _queries(started: StreamingQuery | Iterable[StreamingQuery] | None, spark: SparkSession) -> list[StreamingQuery]:
+    """Those that it returned, and others that it has started and that still run."""
+    # Those of Spark Connect are of another class.
+    returned = list(started) if isinstance(started, Iterable) else [started] if started is not None else []
+    known = {query.id for query in returned}
+    return returned + [query for query in spark.streams.active if query.id not in known]
+
+
+def _look(queries: Sequence[StreamingQuery], figures: Sequence[QueryFigures], display: Display) -> None:
+    for query, figure in zip(queries, figures, strict=True):
+        last = query.lastProgress
+        if last is not None and figure.is_new(last.timestamp):
+            for progress in query.recentProgress:
+                figure.add(json.loads(progress.json))
+        figure.status = "running" if query.isActive else "failed" if query.exception() else "ended"
+    display.show(figures)
+
+
+def _failure(queries: Sequence[StreamingQuery]) -> str | None:
+    for query in queries:
+        error = query.exception()
+        if error is not None:
+            return f"{query.name}: {sentence(error)}" if query.name else sentence(error)
+    return None
+
+
+@contextmanager
+def _stop_asked() -> Iterator[threading.Event]:
+    """Set by SIGINT and SIGTERM. Spark's own handler would cancel the jobs of queries, which then fail."""
+    stop = threading.Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

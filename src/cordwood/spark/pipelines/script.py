@@ -1,0 +1,29 @@
+"""A pipeline that is run by its own file: `if __name__ == "__main__": cordwood.spark.run(pipeline)`."""
+
+import os
+import sys
+from typing import Any
+
+from cordwood.spark.errors import SparkError
+from cordwood.spark.pipelines.display import display
+from cordwood.spark.pipelines.pipeline_file import Pipeline, arguments_of
+from cordwood.spark.pipelines.running import run_pipeline
+from cordwood.spark.sessions import LOCAL, session
+
+BOOTSTRAP_VARIABLE = "CORDWOOD_BOOTSTRAP"
+
+
+def run(pipeline: Pipeline, *, master: str = LOCAL, log_level: str = "OFF", **arguments: Any) -> None:
+    """As `cordwood pipeline run` would; `arguments` are the pipeline's. Returns when it has ended or was stopped by
+    Ctrl-C; a failure is one line on the error stream, and ends the process with 1."""
+    offered = {"bootstrap": os.environ[BOOTSTRAP_VARIABLE]} if BOOTSTRAP_VARIABLE in os.environ else {}
+    try:
+        given = {**arguments_of(pipeline, {}, offered), **arguments}
+        spark = session(pipeline.__module__, master=master, log_level=log_level)
+        try:
+            with display() as shown:
+                run_pipeline(pipeline, spark, given, shown)
+        finally:
+            spark.stop()
+    except SparkError as error:
+        sys.exit(str(error))

@@ -1,0 +1,129 @@
+"""A Spark session with settings that fit this machine, or the cluster that it is given.
+
+>>> spark = cordwood.spark.session()
+>>> reading = spark.read.format("cordwood").option("kafka.bootstrap.servers", "localhost:9092")
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from cordwood.spark.java import provide_java
+from cordwood.spark.kept_files import kept_file
+
+LOCAL: Final = "local[*]"
+CONNECT: Final = "sc://"
+
+_LOOPBACK = "127.0.0.1"
+_MB = 1024 * 1024
+_LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
+
+_ALWAYS: Mapping[str, str] = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Filters on offset, partition and timestamp are the source's to look up.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # State in bounded memory; transformWithState has no other.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A query that does not stop is told, instead of waited for without end.
+    "spark.sql.streaming.stopTimeout": "60s",
+}
+
+# Until the session is there and its level is set. Spark says so in two lines if the root's level is another.
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+logger.hadoop.name = org.apache.hadoop.util.NativeCodeLoader
+logger.hadoop.level = error
+"""
+
+
+def session(
+    name: str = "cordwood",
+    *,
+    master: str = LOCAL,
+    settings: Mapping[str, str] | None = None,
+    ui: bool = False,
+    log_level: str = "ERROR",
+) -> SparkSession:
+    """The session there is, or a new one.
+
+    `master` is Spark's: `local[*]` runs on this machine; `spark://host:7077` and the others on a cluster; and
+    `sc://host:15002` on a Spark Connect server. `settings` are Spark's and go before those that are chosen here. `ui`
+    asks for Spark's web page. Where Spark runs here, a Java is looked for (`cordwood.spark.java`). Raises `NoJava`.
+    """
+    if master.startswith(CONNECT):
+        connecting = SparkSession.builder.remote(master).appName(name)
+        for key, value in {**_ALWAYS, **(settings or {})}.items():
+            connecting = connecting.config(key, value)
+        return connecting.getOrCreate()
+    prepare_environment(master)
+    chosen = {**session_settings(master, ui=ui), **(settings or {})}
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    with warnings.catch_warnings():
+        # PySpark warns of pandas 3; what is used of it here is tested with it.
+        warnings.filterwarnings("ignore", ".*pandas", FutureWarning)
+        made = builder.getOrCreate()
+    made.sparkContext.setLogLevel(log_level)
+    return made
+
+
+def prepare_environment(master: str = LOCAL) -> None:
+    """What Spark's own scripts read: which Java, which Python, and for a master on this machine which address."""
+    provide_java()
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if is_local(master):
+        # Workers run with the packages of whoever starts them, wherever the path points.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+
+
+def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]:
+    """Spark's settings, by its names."""
+    log4j = kept_file("log4j2.properties", _LOG4J)
+    chosen = {
+        **_ALWAYS,
+        "spark.ui.enabled": str(ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+    }
+    if is_local(master):
+        chosen |= {
+            "spark.driver.host": _LOOPBACK,
+            "spark.driver.bindAddress": _LOOPBACK,
+            # Spark's 200 are for clusters: each is a task of its own in every batch.
+            "spark.sql.shuffle.partitions": str(_processors()),
+            "spark.driver.memory": f"{driver_memory_mb(_memory_mb())}m",
+        }
+    return chosen
+
+
+def is_local(master: str) -> bool:
+    return master.partition("[")[0] == "local"
+
+
+def driver_memory_mb(memory_mb: int) -> int:
+    """A quarter of the machine: Python's workers have memory of their own, and so have the brokers beside them."""
+    return min(max(memory_mb // 4, _LEAST_MEMORY_MB), _MOST_MEMORY_MB)
+
+
+def _memory_mb() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
