@@ -4,20 +4,22 @@ Written in transactions under the query's own transactional id, so that who take
 before; read by its committed records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from zlib import crc32
 
 from cordwood.client.admin.topics import NewTopic, create_topics, until_led
 from cordwood.client.arguments import ConfigValue
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
+from cordwood.client.consumer.aborted import Aborted
 from cordwood.client.errors import BrokerError
-from cordwood.client.fetch_plan import FetchLimits, FetchPlan
-from cordwood.client.fetcher import Fetcher
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.client.producer.producer import Producer
 from cordwood.spark.sink.ledger_entry import LedgerEntry
+from cordwood.spark.source.loss import LossReport
+from cordwood.spark.source.range_fetcher import Fetched, FetchLimits, RangeFetcher
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.records import Record, batch_headers, check_crc, decode_batch
 
 PARTITIONS = 16
 """A decision that hangs holds up those of its own partition only."""
@@ -30,6 +32,8 @@ _CONFIGS: Mapping[str, ConfigValue] = {
 # A query's last entry is near the end, so that is looked at first.
 _FIRST_LOOK_BACK = 32
 _LOOK_BACK_GROWTH = 16
+# Longer than a decision that hangs can hold others up.
+_LIMITS = FetchLimits(max_bytes=1024 * 1024, read_committed=True, poll_timeout_ms=60_000)
 
 
 class Ledger:
@@ -84,13 +88,15 @@ class Ledger:
         return None
 
     async def _last_in(self, query: str, partition: TopicPartition, start: int, end: int) -> LedgerEntry | None:
-        plan = FetchPlan({partition: start}, {partition: end}, limits=FetchLimits(), read_committed=True)
-        key = query.encode()
+        fetcher = RangeFetcher(self._client, partition, start, end, _LIMITS, LossReport(fails=False))
         found: bytes | None = None
-        async for fetched in Fetcher(self._client, plan, _moved).read():
-            for record in fetched.records:
-                if record.key == key:
-                    found = record.value
+        try:
+            while await fetcher.advance():
+                for record in committed_records(fetcher.take()):
+                    if record.key == query.encode() and start <= record.offset < end:
+                        found = record.value
+        finally:
+            await fetcher.close()
         return None if found is None else LedgerEntry.decode(found)
 
     async def _find_or_create(self) -> Topic:
@@ -107,5 +113,9 @@ class Ledger:
         return self._client.cluster.topics[self._topic]
 
 
-def _moved(partition: TopicPartition, before: int, after: int) -> None:
-    """Compaction has taken what was there; the last entry of a query it leaves."""
+def committed_records(fetched: Fetched) -> Iterator[Record]:
+    aborted = Aborted(fetched.aborted)
+    for place, header in batch_headers(fetched.content):
+        check_crc(fetched.content, header, place)
+        if not aborted.covers(header, fetched.content, place) and not header.is_control:
+            yield from decode_batch(fetched.content, place)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cordwood.client.client import Client
-from cordwood.client.errors import ClientError
+from cordwood.client.errors import ClientError, UnsupportedByBroker
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.clock import Clock
@@ -121,6 +121,11 @@ class Outlet:
         client = await self.client()
 
         async def attempt() -> bool:
-            return (await client.any_broker()).versions.best(InitProducerIdRequest) >= _TWO_PHASES_SINCE
+            versions = (await client.any_broker()).versions
+            try:
+                versions.best(InitProducerIdRequest, at_least=_TWO_PHASES_SINCE)
+            except UnsupportedByBroker:
+                return False
+            return True
 
         return await client.retrying(attempt)

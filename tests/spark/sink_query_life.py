@@ -1,0 +1,50 @@
+"""A driver of its own: one life of a query from a topic to a topic, until all is read or somebody kills it.
+
+python sink_query_life.py '{"bootstrap": ..., "from": ..., "to": ..., "checkpoint": ..., "options": {...}}'
+"""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    told = json.loads(sys.argv[1])
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", told["checkpoint"] + "-warehouse")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    rows = (
+        spark.readStream.format("cordwood")
+        .option("kafka.bootstrap.servers", told["bootstrap"])
+        .option("subscribe", told["from"])
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", told["rows_per_batch"])
+        .load()
+    )
+    query = (
+        rows.select("key", "value")
+        .writeStream.format("cordwood")
+        .option("kafka.bootstrap.servers", told["bootstrap"])
+        .option("topic", told["to"])
+        .option("checkpointLocation", told["checkpoint"])
+        .options(**told["options"])
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
