@@ -44,8 +44,8 @@ def rows(reader: Any, ranges: list[OffsetRange] | None = None) -> list[dict[str,
 
 
 def create(admin: Admin, topic: str, partitions: int = 1, **configs: str) -> None:
-    """Settings of the topic have `_` for a dot."""
-    dotted = {name.replace("_", "."): value for name, value in configs.items()}
+    """Settings of the topic have `_` for a dot. Records stay, of whatever time a test says they are."""
+    dotted = {"retention.ms": "-1"} | {name.replace("_", "."): value for name, value in configs.items()}
     admin.create_topics([NewTopic(topic, partitions=partitions, configs=dotted)])
     admin.until_topics_led([topic], partitions)
 

@@ -51,7 +51,8 @@ def test_ends_stay_between_start_and_latest_within_the_limit(
 
 
 def test_a_batch_waits_for_the_least_or_for_the_delay() -> None:
-    delay = BatchDelay(ReadLimits(min_offsets=10, max_trigger_delay_ms=1_000), now_ms=0)
+    delay = BatchDelay(ReadLimits(min_offsets=10, max_trigger_delay_ms=1_000))
+    assert delay.is_over({A: 0}, {A: 0}, now_ms=0)
     assert not delay.is_over({A: 0}, {A: 9}, now_ms=999)
     assert delay.is_over({A: 0}, {A: 10}, now_ms=999)
     assert not delay.is_over({A: 10}, {A: 11}, now_ms=1_998)

@@ -88,13 +88,15 @@ def test_a_batch_waits_for_the_least_of_offsets(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:
     create(admin, topic)
-    fill(producer, topic, 4)
+    fill(producer, topic, 1)
     reader = stream_reader(node.bootstrap, topic, startingOffsets="earliest", minOffsetsPerTrigger="5")
-    start = reader.initialOffset()
     limit = reader.getDefaultReadLimit()
+    start = reader.latestOffset(reader.initialOffset(), limit)
+    assert start == {topic: {"0": 1}}
+    fill(producer, topic, 4, first=1)
     assert reader.latestOffset(start, limit) == start
-    fill(producer, topic, 1, first=4)
-    assert reader.latestOffset(start, limit) == {topic: {"0": 5}}
+    fill(producer, topic, 1, first=5)
+    assert reader.latestOffset(start, limit) == {topic: {"0": 6}}
 
 
 def test_available_now_ends_where_the_topic_ended_when_it_began(

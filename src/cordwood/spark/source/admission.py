@@ -28,16 +28,16 @@ class ReadLimits:
 
 
 class BatchDelay:
-    """Whether there is enough for a batch yet."""
+    """Whether there is enough for a batch yet. The first one does not wait, as with Spark's connector."""
 
-    def __init__(self, limits: ReadLimits, now_ms: int) -> None:
+    def __init__(self, limits: ReadLimits) -> None:
         self._limits = limits
-        self._last_batch_ms = now_ms
+        self._last_batch_ms: int | None = None
 
     def is_over(self, start: Offsets, latest: Offsets, now_ms: int) -> bool:
         """Counts from the last time that it said so."""
         waiting = sum(latest[partition] - start.get(partition, 0) for partition in latest)
-        is_late = now_ms - self._last_batch_ms >= self._limits.max_trigger_delay_ms
+        is_late = self._last_batch_ms is None or now_ms - self._last_batch_ms >= self._limits.max_trigger_delay_ms
         if self._limits.min_offsets is not None and waiting < self._limits.min_offsets and not is_late:
             return False
         self._last_batch_ms = now_ms

@@ -30,7 +30,7 @@ class StreamProgress:
         self._link = link
         self._options = options
         self._clock = clock if clock is not None else SystemClock()
-        self._delay = BatchDelay(options.limits, self._clock.now_ms())
+        self._delay = BatchDelay(options.limits)
         self._losses = LossReport(fails=options.fail_on_data_loss)
         self._fixed_end: dict[TopicPartition, int] | None = None
         # Where partitions begin that have come since the query's last batch.
