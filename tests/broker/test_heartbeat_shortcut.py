@@ -184,7 +184,7 @@ def test_a_heartbeat_like_the_one_before_goes_the_short_way_and_keeps_the_member
         (connection,) = node.node.server
         shortcut = dispatch_of(node)._heartbeats
         (frame,) = (
-            bytearray(key[:4] + b"\0\0\0\x2a" + key[4:])
+            bytearray(known.beginning + b"\0\0\0\x2a" + key)
             for key, known in shortcut._known.items()
             if known.request.group_id == protocol
         )

@@ -31,13 +31,19 @@ from .broker import Broker
 BEGINNINGS = tuple(request.api_key.to_bytes(2, "big") for request in (HeartbeatRequest, ConsumerGroupHeartbeatRequest))
 # So many are kept; a member has a new one in each generation.
 _MOST = 50_000
+# Behind the correlation id.
+_KEY = slice(8, None)
 _CORRELATION_ID = slice(4, 8)
 
 
 class _Known(NamedTuple):
+    # API and version.
+    beginning: bytes
     request: HeartbeatRequest | ConsumerGroupHeartbeatRequest
     shard_index: int
     client_id: str
+    # As addresses spell it, and as groups do.
+    peer_host: str
     client_host: str
     # The answer around its correlation id; as it was when the group's members beat at this interval.
     size: bytes
@@ -55,23 +61,23 @@ class HeartbeatShortcut:
 
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | None:
         """None if it has to go the general way."""
-        known = self._known.get(_key(frame))
-        if known is None or known.client_host != connection.peer.host:
+        known = self._known.get(bytes(frame[_KEY]))
+        if known is None:
             return None
-        request = known.request
+        beginning, request, shard_index, client_id, peer_host, client_host, size, rest, interval_ms = known
+        if peer_host != connection.peer.host or not frame.startswith(beginning):
+            return None
         try:
-            shard = self._broker.groups.shard_at(known.shard_index)
+            state = self._broker.groups.shard_at(shard_index).settled_state
         except Refusal:
             return None
-        state = shard.settled_state
         if state is None:
             return None
         if isinstance(request, HeartbeatRequest):
             is_same = classic_beat(state, request)
         else:
-            host = f"/{known.client_host}"
-            is_same = self._is_enabled() and consumer_beat(state, request, known.client_id, host) == known.interval_ms
-        return [known.size + frame[_CORRELATION_ID] + known.rest] if is_same else None
+            is_same = self._is_enabled() and consumer_beat(state, request, client_id, client_host) == interval_ms
+        return [size + frame[_CORRELATION_ID] + rest] if is_same else None
 
     def _is_enabled(self) -> bool:
         config, image = self._broker.config, self._broker.image
@@ -103,16 +109,14 @@ class HeartbeatShortcut:
         if len(self._known) >= _MOST:
             self._known.clear()
         whole = b"".join(parts)  # type: ignore[arg-type]  # of a response without file ranges
-        self._known[_key(frame)] = _Known(
+        self._known[bytes(frame[_KEY])] = _Known(
+            bytes(frame[:4]),
             request,
             self._broker.groups.index_of(request.group_id),
             header.client_id or "",
             connection.peer.host,
+            f"/{connection.peer.host}",
             whole[:4],
             whole[8:],
             interval_ms,
         )
-
-
-def _key(frame: bytearray) -> bytes:
-    return bytes(frame[:4] + frame[8:])

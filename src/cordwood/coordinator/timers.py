@@ -14,43 +14,61 @@ from .decision import Decision
 Alarm = Callable[[Any], Decision[Any]]
 
 
+class _Timer:
+    __slots__ = ("alarm", "at", "looked_at")
+
+    def __init__(self) -> None:
+        # None: it is not set.
+        self.alarm: Alarm | None = None
+        self.at = 0.0
+        # When its place in the queue comes up: not later than the alarm.
+        self.looked_at = float("inf")
+
+
 class Timers:
     """Keyed, so that setting one again moves it. Moving one later, as each heartbeat does, costs no more than a
     look-up: its place in the queue is put right when its old time comes."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._alarms: dict[Hashable, tuple[float, Alarm]] = {}
-        # (when it is looked at, a number that keeps the order of equal times, key); at least one entry per alarm, not
-        # later than the alarm.
+        self._monotonic = clock.monotonic
+        # Those that have a place in the queue.
+        self._timers: dict[Hashable, _Timer] = {}
+        # (when it is looked at, a number that keeps the order of equal times, key); at least one entry per timer.
         self._queue: list[tuple[float, int, Hashable]] = []
-        self._looked_at: dict[Hashable, float] = {}
         self._count = 0
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._alarms
+        timer = self._timers.get(key)
+        return timer is not None and timer.alarm is not None
 
     def __len__(self) -> int:
-        return len(self._alarms)
+        return sum(timer.alarm is not None for timer in self._timers.values())
 
     def after(self, key: Hashable, delay_ms: float, alarm: Alarm) -> None:
         """The alarm is raised so much later, in place of the one that the key had."""
-        at = self._clock.monotonic() + delay_ms / 1000
-        self._alarms[key] = (at, alarm)
-        queued = self._looked_at.get(key)
-        if queued is None or at < queued:
-            self._enqueue(key, at)
+        at = self._monotonic() + delay_ms / 1000
+        timer = self._timers.get(key)
+        if timer is None:
+            timer = self._timers[key] = _Timer()
+        timer.alarm = alarm
+        timer.at = at
+        if at < timer.looked_at:
+            self._enqueue(key, timer)
 
     def postpone(self, key: Hashable, delay_ms: float) -> bool:
         """Moves the alarm of a key to so much from now. False if it has none."""
-        entry = self._alarms.get(key)
-        if entry is None:
+        timer = self._timers.get(key)
+        if timer is None or timer.alarm is None:
             return False
-        self.after(key, delay_ms, entry[1])
+        timer.at = at = self._monotonic() + delay_ms / 1000
+        if at < timer.looked_at:
+            self._enqueue(key, timer)
         return True
 
     def clear(self, key: Hashable) -> None:
-        self._alarms.pop(key, None)
+        timer = self._timers.get(key)
+        if timer is not None:
+            timer.alarm = None
 
     @property
     def next_at(self) -> float | None:
@@ -65,27 +83,25 @@ class Timers:
     def take_due(self, queued_by: int | None = None) -> tuple[Hashable, Alarm] | None:
         """The next alarm whose time has come; it is not set any more. None also where the next one was not among the
         first `queued_by` in the queue: what an alarm sets for at once has to wait its turn."""
-        now = self._clock.monotonic()
+        now = self._monotonic()
         while self._queue and self._queue[0][0] <= now:
             if queued_by is not None and self._queue[0][1] > queued_by:
                 return None
             looked_at, _, key = heappop(self._queue)
-            if self._looked_at.get(key) != looked_at:
+            timer = self._timers.get(key)
+            if timer is None or timer.looked_at != looked_at:
                 # Moved forward since: it stands further up as well.
                 continue
-            del self._looked_at[key]
-            entry = self._alarms.get(key)
-            if entry is None:
+            alarm = timer.alarm
+            if alarm is not None and timer.at > now:
+                self._enqueue(key, timer)
                 continue
-            at, alarm = entry
-            if at > now:
-                self._enqueue(key, at)
-                continue
-            del self._alarms[key]
-            return key, alarm
+            del self._timers[key]
+            if alarm is not None:
+                return key, alarm
         return None
 
-    def _enqueue(self, key: Hashable, at: float) -> None:
+    def _enqueue(self, key: Hashable, timer: _Timer) -> None:
         self._count += 1
-        self._looked_at[key] = at
-        heappush(self._queue, (at, self._count, key))
+        timer.looked_at = timer.at
+        heappush(self._queue, (timer.at, self._count, key))

@@ -122,14 +122,15 @@ class FrameReader:
                 break
             frames.append(data[position + 4 : frame_end])
             position = frame_end
-        self._keep(position, end, size)
+        if position == end:
+            self._tail = b""
+        else:
+            self._keep(position, end, size)
         return frames
 
     def _keep(self, position: int, end: int, size: int) -> None:
         """What is left over in the scratch, which is the next reader's."""
-        if position == end:
-            self._tail = b""
-        elif end - position < 4 or size <= _SMALL_BYTES:
+        if end - position < 4 or size <= _SMALL_BYTES:
             self._tail = bytes(self._scratch.view[position:end])
         else:
             self._tail = b""

@@ -229,8 +229,12 @@ class ServedConnection:
 
     def received(self, count: int) -> None:
         self.active_at = self._loop.time()
-        self._backlog += self._reader.received(count)
-        self._advance()
+        frames = self._reader.received(count)
+        if len(frames) == 1 and not (self._backlog or self._replies or self._full or self._stopping):
+            self._serve_alone(frames[0])
+        else:
+            self._backlog += frames
+            self._advance()
 
     def sent(self) -> None:
         self.active_at = self._loop.time()
@@ -247,6 +251,33 @@ class ServedConnection:
         self._ended(self)
 
     # ---- requests
+
+    def _serve_alone(self, frame: bytearray) -> None:
+        """What `_advance` would do, for one request on a connection where nothing else is under way, as nearly all are
+        of clients that wait for their answers: what is looked at on the way takes half as long."""
+        if len(frame) >= LARGE_BYTES:
+            self._backlog.append(frame)
+            self._advance()
+            return
+        self._serving = True
+        try:
+            answer = self._handler(frame, self.info)
+        except Exception as error:  # noqa: BLE001  # logged with its request
+            self._failed(error, frame, len(frame))
+            return
+        finally:
+            self._serving = False
+        if isinstance(answer, list):
+            try:
+                self._connection.send(answer)
+            except Exception as error:  # noqa: BLE001  # logged
+                self._unsendable(error)
+                return
+            if not (self._connection.unsent_bytes or self._reader.bad or self._stopping):
+                return
+        elif answer is not None:
+            self._await_turn(answer, frame)
+        self._advance()
 
     def _advance(self) -> None:
         """Does all that can be done now: begins requests while there is room, sends what is ready, reads or does not.
@@ -266,10 +297,7 @@ class ServedConnection:
                 if self._full or not self._backlog:
                     break
         except Exception as error:  # noqa: BLE001  # logged
-            # What a handler answered with cannot be sent.
-            self._counts.handler_failures += 1
-            _log.error("%s: connection closed: a response is not made of parts", self.info, exc_info=error)
-            self._connection.abort()
+            self._unsendable(error)
         finally:
             self._serving = False
         self._settle()
@@ -387,6 +415,12 @@ class ServedConnection:
         """After the requests before it have been begun."""
         self._counts.bad_frames += 1
         _log.warning("%s: connection closed: %s", self.info, bad)
+        self._connection.abort()
+
+    def _unsendable(self, error: Exception) -> None:
+        """What a handler answered with cannot be sent."""
+        self._counts.handler_failures += 1
+        _log.error("%s: connection closed: a response is not made of parts", self.info, exc_info=error)
         self._connection.abort()
 
     def _failed(self, error: BaseException, head: bytes | bytearray, size: int) -> None:

@@ -205,10 +205,12 @@ class SocketConnection:
         "_closed",
         "_closing",
         "_fd",
+        "_has_sent",
         "_loop",
         "_reading",
         "_receiver",
         "_recv_into",
+        "_send",
         "_sock",
         "_unsent",
         "_writing",
@@ -226,11 +228,14 @@ class SocketConnection:
         self._loop = loop
         self._sock = sock
         self._recv_into = sock.recv_into
+        self._send = sock.send
         self._fd = sock.fileno()
         self._unsent: deque[Part] = deque()
         self._receiver: Receiver | None = None
         self._reading = False
         self._writing = False
+        # Since bytes were last received.
+        self._has_sent = False
         self._closing = False
         self._closed = False
 
@@ -264,13 +269,14 @@ class SocketConnection:
             try:
                 data = _joined(parts, size)
                 if data is not None:
-                    sent = self._sock.send(data)
+                    sent = self._send(data)
             except (BlockingIOError, InterruptedError):
                 pass
             except (OSError, DiskError) as error:
                 self._fail_soon(error)
                 return
             if sent == size:
+                self._has_sent = True
                 return
             if data is not None:
                 parts = (memoryview(data)[sent:],)
@@ -302,10 +308,13 @@ class SocketConnection:
         if not count:
             self._end(None)
             return
+        self._has_sent = False
         receiver.received(count)
         # uvloop calls but once for a socket with an error, even if there are bytes to read before it: nobody would tell
-        # us of the error, then. Asking takes about a microsecond.
-        if not self._closed and (number := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+        # us of the error, then. Asking takes about a microsecond, and sending would have told it.
+        if not (self._has_sent or self._closed) and (
+            number := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        ):
             self._read_rest(receiver)
             self._end(OSError(number, os.strerror(number)))
 
@@ -414,6 +423,8 @@ class SocketConnection:
 
 def _joined(parts: Sequence[Any], size: int) -> Any:
     """Small parts as one buffer; None if there are ranges among them that are better not read."""
+    if len(parts) == 1 and parts[0].__class__ is bytes:
+        return parts[0]
     if FileRange not in map(type, parts):
         return parts[0] if len(parts) == 1 else b"".join(parts)
     if size > _READ_BYTES:
