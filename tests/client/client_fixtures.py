@@ -1,15 +1,52 @@
-"""The node of the fixture `cordwood`; where CORDWOOD_TEST_KAFKA=host:port names a Kafka, that takes its place."""
+"""What tests of clients work on; where CORDWOOD_TEST_KAFKA=host:port names a Kafka, that takes the place of nodes."""
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pytest
-from any_cluster import KAFKA
+from administering import Administer, administer_at
+from any_cluster import KAFKA, AnyCluster, any_cluster
 
-from cordwood import Admin, NewTopic
+from cordwood import Admin, NewTopic, Producer
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[AnyCluster]:
+    with any_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def bootstrap(node: AnyCluster) -> str:
+    return node.bootstrap
+
+
+@pytest.fixture
+def topic() -> str:
+    """The name of one that is not there yet."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def group() -> str:
+    """The name of one that is not there yet."""
+    return f"g-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def administer(bootstrap: str) -> Administer:
+    return partial(administer_at, bootstrap)
+
+
+@pytest.fixture
+def producer(node: AnyCluster) -> Iterator[Producer]:
+    with Producer(bootstrap_servers=node.bootstrap, linger_ms=0) as producer:
+        yield producer
 
 
 class KafkaInstead:
-    """What the fixture asks of a node."""
+    """What the fixture `cordwood` asks of a node."""
 
     log = ""
 

@@ -1,8 +1,9 @@
 """Members of one group on a real node, all on virtual time; the applications do nothing but poll.
 
 async def scene(group: Group) -> None:
-    first = await group.member("first", "consumer")
-    await group.until_shared(first)
+    first = await group.alone("consumer")
+    second = await group.member("second", "consumer")
+    await group.until_shared(first, second)
 
 play(scene)
 """
@@ -54,6 +55,19 @@ class Group:
         await member.start()
         self.members.append(member)
         return member
+
+    async def alone(self, protocol: str, **settings: Any) -> "Member":
+        """One that has all."""
+        first = await self.member("first", protocol, **settings)
+        await self.until_shared(first)
+        return first
+
+    async def pair(self, protocol: str, **settings: Any) -> "tuple[Member, Member]":
+        """Two that share all; the settings are those of the first."""
+        first = await self.member("first", protocol, **settings)
+        second = await self.member("second", protocol)
+        await self.until_shared(first, second)
+        return first, second
 
     async def until_shared(self, *members: "Member", partitions: frozenset[TopicPartition] = ALL) -> None:
         """All of it is read, each by one of these, and none of them has nothing."""

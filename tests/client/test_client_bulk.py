@@ -6,19 +6,13 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from any_cluster import AnyCluster, any_cluster
+from any_cluster import AnyCluster
 
 from cordwood import BadSetting, Consumer, Producer, RecordTooLarge, TopicPartition
 from cordwood.client.producer.interceptors import ProducerRecord
 from cordwood.wire.hashing import partition_for_key
 
 Rows = dict[int, list[tuple[bytes | None, bytes | None]]]
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[AnyCluster]:
-    with any_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -26,8 +26,7 @@ ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 def test_members_share_the_partitions_and_take_over_from_who_leaves_or_dies(assignor: str) -> None:
     async def scene(group: Group) -> None:
         settings: dict[str, Any] = {"partition_assignment_strategy": [assignor], "session_timeout_ms": 10_000}
-        first = await group.member("first", "classic", **settings)
-        await group.until_shared(first)
+        first = await group.alone("classic", **settings)
         second = await group.member("second", "classic", **settings)
         third = await group.member("third", "classic", **settings)
         await group.until_shared(first, second, third)
@@ -42,8 +41,7 @@ def test_members_share_the_partitions_and_take_over_from_who_leaves_or_dies(assi
 
 def test_cooperative_members_let_go_only_of_what_is_taken() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "classic", **COOPERATIVE)
-        await group.until_shared(first)
+        first = await group.alone("classic", **COOPERATIVE)
         second = await group.member("second", "classic", **COOPERATIVE)
         await group.until_shared(first, second)
         revoked = [step.partitions for step in first.log if isinstance(step, Revoke)]
@@ -55,8 +53,7 @@ def test_cooperative_members_let_go_only_of_what_is_taken() -> None:
 
 def test_eager_members_let_go_of_all_before_they_join_again() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "classic", **EAGER)
-        await group.until_shared(first)
+        first = await group.alone("classic", **EAGER)
         second = await group.member("second", "classic", **EAGER)
         await group.until_shared(first, second)
         assert [step for step in first.log if not isinstance(step, Assign)] == [Revoke(ALL)]
@@ -66,8 +63,7 @@ def test_eager_members_let_go_of_all_before_they_join_again() -> None:
 
 def test_members_with_several_assignors_agree_on_one_that_all_have() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "classic", partition_assignment_strategy=["range", "roundrobin"])
-        await group.until_shared(first)
+        first = await group.alone("classic", partition_assignment_strategy=["range", "roundrobin"])
         assert await assignor_of(group) == "range"
         second = await group.member("second", "classic", partition_assignment_strategy=["sticky", "roundrobin"])
         await group.until_shared(first, second)
@@ -78,8 +74,7 @@ def test_members_with_several_assignors_agree_on_one_that_all_have() -> None:
 
 def test_a_member_without_a_common_assignor_is_told_so() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "classic", partition_assignment_strategy=["range"])
-        await group.until_shared(first)
+        first = await group.alone("classic", partition_assignment_strategy=["range"])
         second = await group.member("second", "classic", partition_assignment_strategy=["sticky"])
         await group.until(lambda: second.error is not None)
         assert second.error is not None
@@ -165,8 +160,7 @@ def test_who_does_not_poll_loses_its_partitions_and_comes_back_with_the_next_pol
 
 def test_an_application_that_waits_in_poll_is_alive_however_long() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "classic", kind=Patient, max_poll_interval_ms=5_000, **EAGER)
-        await group.until_shared(first)
+        first = await group.alone("classic", kind=Patient, max_poll_interval_ms=5_000, **EAGER)
         await asyncio.sleep(60)
         assert [type(step) for step in first.log] == [Assign]
         assert first.driver.metadata.generation_id == 1
@@ -203,8 +197,7 @@ def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_hears_
 
 def test_of_two_with_the_same_instance_id_the_first_is_fenced() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "classic", group_instance_id="one", **EAGER)
-        await group.until_shared(first)
+        first = await group.alone("classic", group_instance_id="one", **EAGER)
         group.overlaps = True
         second = await group.member("second", "classic", group_instance_id="one", **EAGER)
         await group.until(lambda: first.error is not None)
@@ -234,8 +227,7 @@ def test_the_leader_notices_that_a_topic_has_grown() -> None:
 def test_the_leader_assigns_topics_that_only_others_read() -> None:
     async def scene(group: Group) -> None:
         await create_topics(group.client, [NewTopic("u", 2)])
-        first = await group.member("first", "classic", **EAGER)
-        await group.until_shared(first)
+        first = await group.alone("classic", **EAGER)
         second = await group.member("second", "classic", **EAGER)
         await second.subscribe("u")
         others = frozenset(TopicPartition("u", index) for index in range(2))

@@ -384,7 +384,7 @@ def test_one_task_reads_at_a_time_and_who_waits_hears_of_the_end(cordwood: Cordw
         async with consumer(cordwood.bootstrap) as source:
             source.assign([TopicPartition(topic, 0)])
             waiting = asyncio.create_task(source.getone())
-            while not source._is_reading:
+            while not source._turns.is_taken:
                 await asyncio.sleep(0)
             with pytest.raises(IllegalState, match="another task"):
                 await source.poll(1000)

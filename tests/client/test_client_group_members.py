@@ -18,8 +18,7 @@ PROTOCOLS = ["consumer", "classic"]
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_members_share_the_partitions_and_no_two_have_the_same_at_any_time(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol)
-        await group.until_shared(first)
+        first = await group.alone(protocol)
         second = await group.member("second", protocol)
         third = await group.member("third", protocol)
         await group.until_shared(first, second, third)
@@ -29,8 +28,7 @@ def test_members_share_the_partitions_and_no_two_have_the_same_at_any_time(proto
 
 def test_what_goes_to_another_is_revoked_before_the_other_has_it() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "consumer")
-        await group.until_shared(first)
+        first = await group.alone("consumer")
         second = await group.member("second", "consumer")
         await group.until_shared(first, second)
         revoked = [step.partitions for step in first.log if isinstance(step, Revoke)]
@@ -43,9 +41,7 @@ def test_what_goes_to_another_is_revoked_before_the_other_has_it() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_leaves_in_order_is_replaced_at_once(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol)
-        second = await group.member("second", protocol)
-        await group.until_shared(first, second)
+        first, second = await group.pair(protocol)
         await first.stop()
         assert first.assignment == frozenset()
         await group.until_shared(second)
@@ -56,9 +52,7 @@ def test_who_leaves_in_order_is_replaced_at_once(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_dies_is_replaced_when_its_session_ends(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol)
-        second = await group.member("second", protocol)
-        await group.until_shared(first, second)
+        first, second = await group.pair(protocol)
         await first.kill()
         await group.until_shared(second)
 
@@ -68,9 +62,7 @@ def test_who_dies_is_replaced_when_its_session_ends(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_hangs_is_replaced_and_loses_what_it_had_when_it_goes_on(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol, max_poll_interval_ms=20_000)
-        second = await group.member("second", protocol)
-        await group.until_shared(first, second)
+        first, second = await group.pair(protocol, max_poll_interval_ms=20_000)
         await first.stall()
         await group.until_shared(second)
         had, first.log = first.assignment, []
@@ -99,8 +91,7 @@ def test_a_static_member_that_restarts_has_its_partitions_again_and_others_notic
 
 def test_a_static_member_cannot_take_the_place_of_one_that_is_still_there() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "consumer", group_instance_id="1")
-        await group.until_shared(first)
+        first = await group.alone("consumer", group_instance_id="1")
         other = await group.member("other", "consumer", group_instance_id="1")
         await group.until(lambda: other.error is not None)
         assert isinstance(other.error, BrokerError)
@@ -156,8 +147,7 @@ def test_an_assignor_that_the_broker_does_not_have_is_raised() -> None:
 
 def test_a_group_that_is_full_says_so() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "consumer")
-        await group.until_shared(first)
+        await group.alone("consumer")
         other = await group.member("other", "consumer")
         await group.until(lambda: other.error is not None)
         assert isinstance(other.error, BrokerError)
@@ -169,9 +159,7 @@ def test_a_group_that_is_full_says_so() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_members_keep_what_they_have_when_the_node_is_restarted(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol)
-        second = await group.member("second", protocol)
-        await group.until_shared(first, second)
+        first, second = await group.pair(protocol)
         had = (first.assignment, second.assignment)
         first.log, second.log = [], []
         group.node.kill()
@@ -224,8 +212,7 @@ def test_members_move_to_the_other_protocol_one_by_one(old: str, new: str) -> No
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_takes_over_begins_where_the_other_has_committed(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol)
-        await group.until_shared(first)
+        first = await group.alone(protocol)
         first.position = {part: OffsetAndMetadata(10 + part.partition, "so far", 0) for part in ALL}
         second = await group.member("second", protocol)
         await group.until_shared(first, second)
@@ -240,9 +227,7 @@ def test_who_takes_over_begins_where_the_other_has_committed(protocol: str) -> N
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_hung_cannot_commit_what_others_have_now(protocol: str) -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", protocol, max_poll_interval_ms=20_000)
-        second = await group.member("second", protocol)
-        await group.until_shared(first, second)
+        first, second = await group.pair(protocol, max_poll_interval_ms=20_000)
         await first.stall()
         await group.until_shared(second)
         with pytest.raises(CommitFailed, match="max_poll_interval_ms"):
@@ -253,8 +238,7 @@ def test_who_hung_cannot_commit_what_others_have_now(protocol: str) -> None:
 
 def test_a_member_commits_while_its_epoch_grows() -> None:
     async def scene(group: Group) -> None:
-        first = await group.member("first", "consumer")
-        await group.until_shared(first)
+        first = await group.alone("consumer")
         part = min(first.assignment)
 
         async def commit_on() -> None:

@@ -1,21 +1,15 @@
 """Control-C while records are on their way to the application's thread: what it has not got is neither skipped nor
 committed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from any_cluster import AnyCluster, any_cluster
+from any_cluster import AnyCluster
 
 from cordwood import Closed, Consumer, ConsumerRecord, Producer, TopicPartition
 
 COUNT = 20
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[AnyCluster]:
-    with any_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -5,18 +5,12 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
-from any_cluster import AnyCluster, any_cluster
+from any_cluster import AnyCluster
 
 from cordwood import IllegalState
 from cordwood.aio import Admin, Consumer, Producer
 
 RULE = "belongs to the event loop in which it was started"
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[AnyCluster]:
-    with any_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

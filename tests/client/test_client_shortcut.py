@@ -59,7 +59,7 @@ class Stage:
         self.room = room
         self.cluster = self.newer_cluster()
         self.lock = threading.Lock()
-        self.sticky = room.Sticky(self.topic, 2, 1000)
+        self.sticky = room.Sticky(self.topic, 2, 500, 1000)
         self.long_ways: list[tuple[Any, ...]] = []
         self.builders: dict[int, BatchBuilder] = {}
         self.shortcut = self.made()
@@ -176,7 +176,7 @@ def test_keys_of_a_partitioner_that_has_to_be_asked_go_the_long_way(stage: Stage
     assert stage.send(b"value") == LONG_WAY
 
 
-def test_records_without_a_key_stay_as_long_as_the_partitioner_need_not_be_asked(stage: Stage) -> None:
+def test_records_without_a_key_stay_with_the_batch_that_was_begun_up_to_a_bound(stage: Stage) -> None:
     stage.open(2)
     stage.sticky.given_bytes = 1000 - 2 * (12 + 100)
     assert stage.send(b"v" * 100).index == 0

@@ -3,19 +3,12 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from any_cluster import AnyCluster, any_cluster
+from any_cluster import AnyCluster
 
 from cordwood import Consumer, Producer, TopicPartition, WakeupError, aio
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[AnyCluster]:
-    with any_cluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

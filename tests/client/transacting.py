@@ -1,15 +1,18 @@
 """Transactional producers on a real node, and what readers of committed records see; all on virtual time.
 
-async def scene(stage: Stage) -> None:
+@BOTH
+async def test_something(stage: Stage) -> None:
     producer = await stage.producer("id")
     ...
     assert await stage.committed() == [...]
-
-play(scene)
 """
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
+
+import pytest
 
 from cordwood.client.admin.cluster import FeatureUpdate, UpgradeType, update_features
 from cordwood.client.admin.topics import NewTopic, create_topics
@@ -76,6 +79,17 @@ class Stage:
         await producer.init_transactions(keep_prepared=keep_prepared)
         return producer
 
+    async def writer(self, value: bytes = b"x", **settings: Any) -> Producer:
+        """A producer of the id "id" that has begun, and written this into each partition."""
+        producer = await self.producer("id", **settings)
+        await producer.begin_transaction()
+        await write(producer, value)
+        return producer
+
+    async def restart_node(self) -> None:
+        self.node.kill()
+        assert await self.node.start()
+
     def consumer(self, **settings: Any) -> Consumer:
         return Consumer(
             settings=ConsumerSettings(
@@ -112,6 +126,27 @@ class Stage:
 Scene = Callable[[Stage], Awaitable[None]]
 
 
+def on_stage(*versions: int) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Makes a scene a test, for each `transaction.version` of a cluster. What else it takes is parametrized."""
+
+    def made_test(scene: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        def test(version: int, **parameters: Any) -> None:
+            play(partial(scene, **parameters), version=version)
+
+        stage, *others = inspect.signature(scene).parameters.values()
+        assert stage.name == "stage"
+        version = inspect.Parameter("version", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        test.__signature__ = inspect.Signature([version, *others])  # type: ignore[attr-defined]
+        test.__name__, test.__doc__ = scene.__name__, scene.__doc__
+        marked: Callable[..., None] = pytest.mark.parametrize("version", versions)(test)
+        return marked
+
+    return made_test
+
+
+BOTH = on_stage(1, 2)
+
+
 def play(scene: Scene, *, version: int = 2, seed: int = 1, odds: NetworkOdds | None = None) -> None:
     """`version` is the cluster's `transaction.version`."""
     world = World(seed, odds=odds, limit_s=3_600)
@@ -144,3 +179,8 @@ async def transact(producer: Producer, value: bytes, *, commit: bool = True) -> 
     await producer.begin_transaction()
     await write(producer, value)
     await (producer.commit_transaction() if commit else producer.abort_transaction())
+
+
+def each(*values: bytes) -> list[list[bytes]]:
+    """The same in every partition."""
+    return [list(values)] * PARTITIONS
