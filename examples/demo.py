@@ -1,150 +1,131 @@
-"""200,000 orders through a node, with librdkafka (confluent-kafka) on both sides. `make demo` runs it.
+"""`make demo`: 200,000 orders, counted exactly once by a pipeline on Spark that is killed in the middle.
 
-Nothing here is special to Cordwood but the lines that start and stop the node: any Kafka client would do.
+The pipeline is examples/spark/order_windows.py; `cordwood pipeline run` runs it, as you would.
 """
 
-import itertools
+import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from rich.console import Console
+from rich.table import Table
 
 import cordwood.testing
+from cordwood import Consumer, Producer, TopicPartition
 
-TOPIC, PARTITIONS = "orders", 3
-RECORDS, PINGS = 200_000, 1_000
-PATIENCE_S = 60.0
+ORDERS, PARTITIONS, ORDERS_PER_BATCH = 200_000, 3, 20_000
+KILLED_AFTER_BATCHES = 3
+BEGIN, APART = datetime(2026, 1, 1, tzinfo=UTC), timedelta(milliseconds=100)
+PATIENCE_S = 600.0
+
+PIPELINE = Path(__file__).parent / "spark" / "order_windows.py"
+ITEMS = ("candles", "matches", "logs", "axes")
 
 
 def main() -> None:
-    data = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="cordwood-demo-"))
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="cordwood-demo-"))
+    with cordwood.testing.node(subprocess=True, data=folder / "data") as node:
+        say(f"A node is ready at {node.bootstrap}.")
+        source, target = node.topic("orders", partitions=PARTITIONS), node.topic("order-totals", partitions=PARTITIONS)
+        placed = produce(node.bootstrap, source)
 
-    heading("A node")
+        say("A pipeline on Spark counts them in windows of an hour, and is killed (SIGKILL) in the middle.")
+        run_pipeline(node.bootstrap, folder, killed_after=KILLED_AFTER_BATCHES)
+        say("It is started again.")
+        run_pipeline(node.bootstrap, folder)
+        show(placed, list(read(node.bootstrap, target)))
+    say(f"Look around:  cordwood up --data {folder / 'data'}   and   cordwood consume order-totals")
+
+
+def produce(bootstrap: str, topic: str) -> Counter[datetime]:
+    """Returns how many orders were placed in each hour."""
+    placed: Counter[datetime] = Counter()
     started = time.perf_counter()
-    with cordwood.testing.node(subprocess=True, data=data) as node:
-        print(f"ready after {time.perf_counter() - started:.2f} s at {node.bootstrap}, with its data in {data}")
-        node.topic(TOPIC, partitions=PARTITIONS)
-
-        heading(f"{RECORDS:,} records in, {RECORDS:,} out")
-        produce(node.bootstrap)
-        consume(node.bootstrap)
-
-        heading("One record at a time")
-        measure_latency(node.bootstrap, node.topic("pings"))
-
-    heading("What is on disk now: Kafka's own files")
-    show_files(data)
-    show_batches(data / f"{TOPIC}-0")
-
-    heading("How to go on")
-    print(
-        ".venv/bin/cordwood up                 a node at 127.0.0.1:9092, until Ctrl-C\n"
-        ".venv/bin/cordwood --help             topics, records, groups, transactions, from the command line\n"
-        "README.md                             a first produce and consume; cordwood.testing for your tests\n"
-        f"\nThe data of this demo can be served again: .venv/bin/cordwood up --data {data}"
-    )
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for number in range(ORDERS):
+            placed_at = BEGIN + number * APART
+            producer.send(topic, order(number, placed_at), key=f"customer-{number % 1_000}")
+            placed[placed_at.replace(minute=0, second=0, microsecond=0)] += 1
+        producer.flush()
+        # The last window is over when somebody orders after it.
+        producer.send(topic, order(ORDERS, BEGIN + ORDERS * APART + timedelta(hours=2)))
+    seconds = time.perf_counter() - started
+    say(f"{ORDERS:,} orders are placed, {ORDERS / seconds:,.0f} a second.")
+    return placed
 
 
-def produce(bootstrap: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "queue.buffering.max.messages": RECORDS})
-    failures: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            failures.append(error)
-
-    started = time.perf_counter()
-    sent_bytes = 0
-    for number in range(RECORDS):
-        key, value = f"customer-{number % 1_000}".encode(), order(number)
-        sent_bytes += len(key) + len(value)
-        producer.produce(TOPIC, value, key, on_delivery=delivered)
-    if producer.flush(PATIENCE_S) or failures:
-        raise SystemExit(f"{len(producer)} records were not acknowledged, {len(failures)} were refused: {failures[:1]}")
-    report("produced and acknowledged", RECORDS, sent_bytes, time.perf_counter() - started)
+def order(number: int, placed_at: datetime) -> bytes:
+    fields = {
+        "order": number,
+        "item": ITEMS[number % len(ITEMS)],
+        "amount": 10 + number % 90,
+        "placed_at": placed_at.isoformat(),
+    }
+    return json.dumps(fields).encode()
 
 
-def consume(bootstrap: str) -> None:
-    consumer = new_consumer(bootstrap, [TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
-    started = time.perf_counter()
-    seen: set[int] = set()
-    received_bytes = 0
-    while len(seen) < RECORDS:
-        messages = consumer.consume(10_000, timeout=PATIENCE_S)
-        if not messages:
-            raise SystemExit(f"no more records came; {len(seen):,} of {RECORDS:,} were there")
-        for message in messages:
-            key, value = checked(message)
-            received_bytes += len(key) + len(value)
-            seen.add(int(value[6:16]))
-    report("consumed, each of them once", RECORDS, received_bytes, time.perf_counter() - started)
-    consumer.close()
+def run_pipeline(bootstrap: str, folder: Path, *, killed_after: int | None = None) -> None:
+    """Until all orders are counted, or until it is killed after so many batches."""
+    command = [sys.executable, "-m", "cordwood", "pipeline", "run", str(PIPELINE)]
+    command += ["--bootstrap", bootstrap, "--set", f"checkpoint={folder / 'checkpoint'}"]
+    command += ["--set", f"orders_per_batch={ORDERS_PER_BATCH}", "--set", "available_now=true"]
+    said = []
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("order windows: "):
+                print(f"  {line.removeprefix('order windows: ')}", end="", flush=True)
+            if killed_after is not None and f" {killed_after} batches" in line:
+                # With Java, which it has started.
+                os.killpg(process.pid, signal.SIGKILL)
+                print("  killed", flush=True)
+    if process.returncode != (0 if killed_after is None else -signal.SIGKILL):
+        sys.exit(f"the pipeline ended with {process.returncode}:\n{''.join(said)}")
 
 
-def measure_latency(bootstrap: str, topic: str) -> None:
-    """From produce() until the consumer has it, with nothing else under way."""
-    consumer = new_consumer(bootstrap, [TopicPartition(topic, 0, 0)])
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
-    seconds = []
-    # The first ones open connections and compile codecs.
-    for number in itertools.chain(range(-100, 0), range(PINGS)):
-        sent = time.perf_counter()
-        producer.produce(topic, b"ping")
-        producer.poll(0)
-        message = consumer.poll(PATIENCE_S)
-        if message is None:
-            raise SystemExit("a record did not arrive")
-        checked(message)
-        if number >= 0:
-            seconds.append(time.perf_counter() - sent)
-    producer.flush(PATIENCE_S)
-    consumer.close()
-    seconds.sort()
-    print(
-        f"from producer to consumer, {PINGS:,} times: half of them within {seconds[PINGS // 2] * 1000:.2f} ms, "
-        f"99 % within {seconds[PINGS * 99 // 100] * 1000:.2f} ms"
-    )
+def read(bootstrap: str, topic: str) -> Iterator[dict[str, object]]:
+    """The totals that are committed."""
+    partitions = [TopicPartition(topic, index) for index in range(PARTITIONS)]
+    with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed", enable_auto_commit=False) as consumer:
+        consumer.assign(partitions)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(partitions)
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
+            for records in consumer.poll(timeout_ms=1_000).values():
+                yield from (json.loads(record.value or b"") for record in records)
 
 
-def show_files(data: Path) -> None:
-    for path in sorted(data.rglob("*")):
-        if path.is_file() and (path.parent == data or path.parent.name == f"{TOPIC}-0"):
-            print(f"{path.stat().st_size:>12,}  {path.relative_to(data)}")
+def show(placed: Counter[datetime], totals: list[dict[str, object]]) -> None:
+    counted: Counter[datetime] = Counter()
+    times: Counter[tuple[object, object]] = Counter()
+    for total in totals:
+        counted[datetime.fromisoformat(str(total["start"]))] += int(str(total["orders"]))
+        times[total["start"], total["item"]] += 1
+    table = Table(title="Orders in each hour", title_justify="left")
+    for column in ("hour", "placed", "counted", "windows written twice"):
+        table.add_column(column, justify="right")
+    for hour in sorted(placed | counted):
+        twice = sum(count > 1 for (start, _), count in times.items() if datetime.fromisoformat(str(start)) == hour)
+        table.add_row(f"{hour:%H:%M}", f"{placed[hour]:,}", f"{counted[hour]:,}", str(twice))
+    table.add_section()
+    table.add_row("all", f"{placed.total():,}", f"{counted.total():,}", str(sum(n > 1 for n in times.values())))
+    Console().print(table)
+    if placed != counted or any(count > 1 for count in times.values()):
+        sys.exit("Some orders were not counted once.")
+    say("Every order was counted once.")
 
 
-def show_batches(partition: Path) -> None:
-    command = ["log", "dump", str(partition), "--no-records", "--limit", "2"]
-    print(f"\n$ cordwood {' '.join(command)}", flush=True)
-    subprocess.run([sys.executable, "-m", "cordwood", *command], check=True)
-
-
-def new_consumer(bootstrap: str, partitions: list[TopicPartition]) -> Consumer:
-    """Reads the partitions that it is given, from their beginning: no group has to come together first."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo", "enable.auto.commit": False})
-    consumer.assign(partitions)
-    return consumer
-
-
-def checked(message: Message) -> tuple[bytes, bytes]:
-    error = message.error()
-    if error is not None:
-        raise KafkaException(error)
-    return message.key() or b"", message.value() or b""
-
-
-def order(number: int) -> bytes:
-    return f"order {number:010d}: two candles and a box of matches, for the house at the end of the road".encode()
-
-
-def report(what: str, records: int, size: int, seconds: float) -> None:
-    print(f"{what}: {records / seconds:,.0f} records/s, {size / seconds / 1e6:.0f} MB/s ({seconds:.2f} s)")
-
-
-def heading(text: str) -> None:
-    print(f"\n{text}\n{'-' * len(text)}", flush=True)
+def say(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

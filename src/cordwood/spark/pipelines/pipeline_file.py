@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cordwood.spark.errors import SparkError
 
 FUNCTION = "pipeline"
+_TRUTH = {"true": True, "false": False}
 
 Pipeline = Callable[..., StreamingQuery | Iterable[StreamingQuery] | None]
 """Called with a session; what it returns is the queries that it has started. One that returns None has none, or has
@@ -64,8 +65,12 @@ def arguments_of(pipeline: Pipeline, given: Mapping[str, str], offered: Mapping[
 
 
 def _value(parameter: inspect.Parameter, text: str) -> object:
-    """Of the type that the default has, where that is a number."""
+    """Of the type that the default has, where that is a number or a truth."""
     kind = type(parameter.default)
+    if kind is bool and text in _TRUTH:
+        return _TRUTH[text]
+    if kind is bool:
+        raise BadPipeline(f"{parameter.name} is {text!r}; expected true or false")
     if kind not in (int, float):
         return text
     try:
