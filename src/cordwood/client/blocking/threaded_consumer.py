@@ -79,7 +79,7 @@ class ThreadedCore(Consumer):
     # ---- on any thread
 
     def wake_reader(self) -> None:
-        self._is_woken = True
+        self._turns.is_woken = True
         running = self._running
         if running is not None:
             # At once for a thread that has been handed records; the loop's thread may just be handing some out.

@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -38,7 +37,8 @@ from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetS
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener, pattern_of
-from cordwood.client.errors import BadSetting, Closed, IllegalState, WakeupError
+from cordwood.client.consumer.turns import ReadingTurns
+from cordwood.client.errors import BadSetting, Closed, IllegalState
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
 from cordwood.client.offsets import EARLIEST, LATEST
 from cordwood.runtime.clock import Clock, SystemClock
@@ -78,10 +78,8 @@ class Consumer:
         self._subscription = Subscription()
         self._interceptors = Interceptors(settings.interceptors)
         self._running: Running | None = None
-        self._is_closing = False
+        self._turns = ReadingTurns(self._subscription)
         self._is_closed = False
-        self._is_reading = False
-        self._is_woken = False
         self._handed: tuple[PartitionState, Iterator[ConsumerRecord]] | None = None
         # Of the record that was given last, if it was given alone: it is worked on.
         self._in_hand: PartitionState | None = None
@@ -114,9 +112,9 @@ class Consumer:
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Commits what was read if that goes by itself, leaves the group, and closes; within 30 s unless told."""
-        if self._is_closing:
+        if self._turns.is_over:
             return
-        self._is_closing = True
+        self._turns.is_over = True
         running = self._running
         if running is None:
             self._is_closed = True
@@ -225,7 +223,7 @@ class Consumer:
     def wakeup(self) -> None:
         """Ends the wait of the task that reads, with a `WakeupError`; where none reads, the next one gets it. Once: who
         reads again after it goes on where it was, and an iteration is begun anew."""
-        self._is_woken = True
+        self._turns.is_woken = True
         if self._running is not None:
             self._running.wake()
 
@@ -361,47 +359,10 @@ class Consumer:
             yield placed(batch, partition)
 
     async def _next(self, take: Callable[[], T], timeout_ms: float | None) -> T:
-        """What `take` gives, once that is something; or else when the time is over. In between, what the group and
-        the application have to do with each other is done."""
-        timeout_of(timeout_ms)
+        """What `take` gives, once that is something; or else when the time is over."""
         running = self._ready()
-        loop = running.loop
         self._in_hand = None
-        deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
-        with self._reading(running):
-            # Who always finds something must not keep the loop from what brings more.
-            await asyncio.sleep(0)
-            while True:
-                running.reader.news.clear()
-                self._check_reading()
-                await running.settle()
-                # A listener may have ended it.
-                self._check_reading()
-                found = take()
-                if found or (deadline_s is not None and loop.time() >= deadline_s):
-                    return found
-                await running.wait(deadline_s)
-
-    def _check_reading(self) -> None:
-        if self._is_closing:
-            raise Closed("the consumer was closed")
-        if self._is_woken:
-            self._is_woken = False
-            raise WakeupError("wakeup() was called")
-        if not self._subscription.states and not self._subscription.is_group_managed:
-            raise IllegalState("there is nothing to read: subscribe to topics, or assign partitions")
-
-    @contextmanager
-    def _reading(self, running: Running) -> Iterator[None]:
-        self._check_reading()
-        if self._is_reading:
-            raise IllegalState("another task is reading with this consumer")
-        self._is_reading = True
-        try:
-            with running.polling():
-                yield
-        finally:
-            self._is_reading = False
+        return await self._turns.next(running, take, timeout_ms)
 
     # ---- positions
 
