@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from node_process import NodeProcess
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from sink_topics import committed, create, names, values
@@ -101,7 +102,7 @@ def test_nothing_of_a_job_is_visible_whose_worker_is_killed(
     spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path, point: str
 ) -> None:
     create(node.bootstrap, topic)
-    with pytest.raises(PySparkException):
+    with pytest.raises((PySparkException, Py4JJavaError)):
         writer(numbers(spark, 10), node, topic=topic, **{"testing.at": f"{point}=kill:{tmp_path / 'reached'}"}).save()
     assert (tmp_path / "reached").exists()
     assert values(node.bootstrap, topic) == []
@@ -149,6 +150,7 @@ def wrong_rows() -> Iterator[Any]:
     yield pytest.param(
         "select 'v' as value", {"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1", id="nobody there"
     )
+    yield pytest.param("select 'v' as value", {"topic": "a b"}, "a b", id="no such name")
     yield pytest.param(
         "select 'v' as value, cast(null as string) as topic", {"topic": ""}, "a row has no topic", id="null topic"
     )

@@ -1,6 +1,7 @@
 """Streaming writes: every row once, whoever is killed in one life of the query, after the next."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,13 +35,16 @@ class Query:
     def add_files(self, first: int = 0, count: int = FILES) -> None:
         for number in range(first, first + count):
             rows = range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE)
-            (self.folder / "in" / f"{number}.txt").write_text("".join(f"{row}\n" for row in rows))
+            file = self.folder / "in" / f"{number}.txt"
+            file.write_text("".join(f"{row}\n" for row in rows))
+            # Spark takes the oldest first.
+            os.utime(file, (number, number))
 
     def rows(self) -> DataFrame:
         # Two tasks that both have rows: they are dealt out in turn.
         return self.spark.readStream.option("maxFilesPerTrigger", 1).text(str(self.folder / "in")).repartition(2)
 
-    def run(self, rows: DataFrame | None = None, mode: str = "append", **options: str) -> None:
+    def run(self, rows: DataFrame | None = None, mode: str = "append", at: str | None = None, **options: str) -> None:
         """One life: until all files are read, or something fails."""
         query = (
             (self.rows() if rows is None else rows)
@@ -49,7 +53,7 @@ class Query:
             .option("kafka.bootstrap.servers", self.node.bootstrap)
             .option("topic", self.topic)
             .option("checkpointLocation", str(self.checkpoint))
-            .options(**options)
+            .options(**options, **({} if at is None else {"testing.at": at}))
             .trigger(availableNow=True)
             .start()
         )
@@ -103,9 +107,8 @@ def test_a_query_goes_on_where_it_was(query: Query) -> None:
 @pytest.mark.parametrize("point", [point.value for point in Point])
 def test_a_process_that_is_killed_leaves_every_row_once(query: Query, tmp_path: Path, point: str) -> None:
     query.add_files()
-    killing = f"{point}@1=kill:{tmp_path / 'reached'}"
     with pytest.raises(StreamingQueryException):
-        query.run(**{"testing.at": killing})
+        query.run(at=f"{point}@1=kill:{tmp_path / 'reached'}")
     assert (tmp_path / "reached").exists()
     # Whole batches or nothing of them.
     assert len(query.values()) in (ROWS_PER_FILE, 2 * ROWS_PER_FILE)
@@ -159,9 +162,17 @@ def test_output_mode_complete_appends_all_rows_of_each_batch(query: Query) -> No
     assert query.values() == ["4", "8"]
 
 
+def test_output_mode_update_appends_what_has_changed(query: Query) -> None:
+    query.add_files(0, 2)
+    counts = query.rows().groupBy().count().selectExpr("cast(count as string) as value")
+    query.run(counts, mode="update")
+    assert query.values() == ["4", "8"]
+
+
 def test_an_unknown_option_is_said_in_a_sentence(query: Query) -> None:
     query.add_files(0, 1)
-    with pytest.raises(StreamingQueryException, match="no option ledgerTopik for a streaming write; is it ledgerTopic"):
+    # Spark makes the names of options small.
+    with pytest.raises(StreamingQueryException, match="no option ledgertopik for a streaming write; is it ledgerTopic"):
         query.run(ledgerTopik="x")
 
 

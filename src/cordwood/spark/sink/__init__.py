@@ -33,11 +33,14 @@ def batch_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: 
     from cordwood.spark.sink.batch import BatchWriter
     from cordwood.spark.sink.columns import Columns
     from cordwood.spark.sink.options import read_options
+    from cordwood.spark.sink.process import check_cluster
 
     if overwrite:
         raise BadOption('a topic cannot be overwritten; write with mode("append")')
     chosen = read_options(options, "a batch write")
-    return BatchWriter(chosen, Columns.of(schema, chosen.topic))
+    columns = Columns.of(schema, chosen.topic)
+    check_cluster(chosen)
+    return BatchWriter(chosen, columns)
 
 
 def stream_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: bool) -> "StreamWriter":

@@ -1,23 +1,28 @@
 """**BatchWriter**: `df.write.format("cordwood")`. Made on the driver, sent to each task, and back for the commit."""
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from cordwood.client.errors import ClientError
 from cordwood.client.producer.transactions.prepared import LeftTransaction
-from cordwood.spark.errors import told_plainly
+from cordwood.spark.errors import SparkError, told_plainly
 from cordwood.spark.sink.columns import Columns
 from cordwood.spark.sink.driver import perform
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.points import Point, read_trap
 from cordwood.spark.sink.process import this_process
-from cordwood.spark.sink.protocol import Steps, abort_job, commit_job
+from cordwood.spark.sink.protocol import ENDS_AT_ONCE, Steps, abort_job, commit_job
 from cordwood.spark.sink.task import NO_BATCH, write_task
 from cordwood.spark.sink.transactions import TaskDone, batch_job
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+_log = logging.getLogger(__name__)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -32,23 +37,37 @@ class BatchWriter(DataSourceArrowWriter):
             return write_task(iterator, self._columns, self._options, self._job, NO_BATCH, self._trap)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
-        self._end(commit_job, messages)
+        if self._options.is_exactly_once:
+            with told_plainly():
+                self._perform(commit_job(self._job, left_by(messages), at_once=self._at_once))
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
-        self._end(abort_job, messages)
+        if self._options.is_exactly_once:
+            with as_far_as_possible():
+                self._perform(abort_job(self._job, left_by(messages), at_once=self._at_once))
 
-    def _end(self, protocol: Callable[..., Steps[None]], messages: "list[WriterCommitMessage | None]") -> None:
-        if not self._options.is_exactly_once:
-            return
+    def _perform(self, steps: Steps[None]) -> None:
         process = this_process()
-        outlet = process.outlet(self._options, "decide")
-        at_once = {} if self._trap is None else {"at_once": 1}
-        with told_plainly():
-            process.run(perform(outlet, protocol(self._job, left_by(messages), **at_once), self._reached))
+        process.run(perform(process.outlet(self._options, "decide"), steps, self._reached))
+
+    @property
+    def _at_once(self) -> int:
+        """Who kills between two ends has them one by one."""
+        return ENDS_AT_ONCE if self._trap is None else 1
 
     def _reached(self, point: Point) -> None:
         if self._trap is not None:
             self._trap.reached(point, NO_BATCH)
+
+
+@contextmanager
+def as_far_as_possible() -> Iterator[None]:
+    """Around an abort: Spark has something more important to say than that it failed, and the job's transactions are
+    aborted by the next commit, or by their timeout."""
+    try:
+        yield
+    except (ClientError, SparkError) as error:
+        _log.warning("not all transactions of a write that has failed could be aborted: %s", error)
 
 
 def left_by(messages: "list[WriterCommitMessage | None]") -> list[LeftTransaction]:

@@ -21,6 +21,8 @@ from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 _TWO_PHASES_SINCE = 6
 # Which is how brokers say that they do not allow it, where they know it.
 _NOT_ALLOWED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+# A topic that brokers create is known to all of them soon.
+_TOPIC_WITHIN_S = 5.0
 
 
 class Outlet:
@@ -46,6 +48,21 @@ class Outlet:
                 settings.bootstrap_servers, settings, network=self._network, random=self._random
             )
         return self._client
+
+    async def check(self) -> None:
+        """Whether there is somebody to write to, said before any task begins. Raises a `SparkError`, or what the client
+        says."""
+        client = await self.client()
+        topic = self.options.topic
+        if topic is None:
+            return
+        try:
+            # Brokers that create topics do it now.
+            await client.topics([topic], create=True, timeout_s=_TOPIC_WITHIN_S)
+        except ClientError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise SparkError(f"there is no topic {topic}, and the brokers do not create it") from None
 
     async def ledger(self) -> Ledger:
         if self._ledger is None:

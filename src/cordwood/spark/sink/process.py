@@ -27,7 +27,8 @@ class Process:
 
     def outlet(self, options: SinkOptions, purpose: str) -> Outlet:
         """The same for the same purpose and cluster."""
-        key = purpose, options.ledger_topic, options.wants_two_phases, *sorted(map(str, options.client.items()))
+        settings = sorted((name, str(value)) for name, value in options.client.items())
+        key = purpose, options.is_exactly_once, options.ledger_topic, options.wants_two_phases, *settings
         outlet = self._outlets.get(key)
         if outlet is None:
             outlet = self._outlets[key] = Outlet(options, network=SocketNetwork())
@@ -50,3 +51,16 @@ def this_process() -> Process:
     if _process is None or _process.pid != os.getpid():
         _process = Process()
     return _process
+
+
+def check_cluster(options: SinkOptions) -> None:
+    """Where a write is planned. Raises what `Outlet.check` does."""
+
+    async def check() -> None:
+        outlet = Outlet(options, network=SocketNetwork())
+        try:
+            await outlet.check()
+        finally:
+            await outlet.close()
+
+    this_process().run(check())

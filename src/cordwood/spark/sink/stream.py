@@ -9,13 +9,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from cordwood.spark.errors import SparkError, told_plainly
-from cordwood.spark.sink.batch import left_by
+from cordwood.spark.sink.batch import as_far_as_possible, left_by
 from cordwood.spark.sink.columns import Columns
 from cordwood.spark.sink.driver import perform
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.points import Point, read_trap
 from cordwood.spark.sink.process import this_process
-from cordwood.spark.sink.protocol import LedgerLost, abort_batch, commit_batch
+from cordwood.spark.sink.protocol import ENDS_AT_ONCE, LedgerLost, abort_batch, commit_batch
 from cordwood.spark.sink.task import write_task
 from cordwood.spark.sink.transactions import Scope, TaskDone
 
@@ -46,7 +46,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if not self._options.is_exactly_once or not tasks:
             return
         found_decided = any(task.found_decided for task in tasks)
-        steps = commit_batch(tasks[0].scope, batchId, left_by(messages), found_decided=found_decided, **self._at_once)
+        steps = commit_batch(
+            tasks[0].scope, batchId, left_by(messages), found_decided=found_decided, at_once=self._at_once
+        )
         process = this_process()
         with told_plainly():
             try:
@@ -58,9 +60,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         tasks = _tasks(messages)
         if not self._options.is_exactly_once or not tasks:
             return
-        steps = abort_batch(tasks[0].scope, batchId, left_by(messages), **self._at_once)
+        steps = abort_batch(tasks[0].scope, batchId, left_by(messages), at_once=self._at_once)
         process = this_process()
-        with told_plainly():
+        with as_far_as_possible():
             process.run(perform(process.outlet(self._options, "decide"), steps, _nothing))
 
     def _place(self) -> tuple[Scope, int]:
@@ -72,9 +74,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return Scope(query, task.getLocalProperty(_RUN) or self._else_run), int(batch)
 
     @property
-    def _at_once(self) -> dict[str, int]:
+    def _at_once(self) -> int:
         """Who kills between two ends has them one by one."""
-        return {} if self._trap is None else {"at_once": 1}
+        return ENDS_AT_ONCE if self._trap is None else 1
 
     def _reached(self, batch: int) -> Callable[[Point], None]:
         trap = self._trap
