@@ -35,16 +35,17 @@ class StreamProgress:
         self._fixed_end: dict[TopicPartition, int] | None = None
         # Where partitions begin that have come since the query's last batch.
         self._new: dict[TopicPartition, int] = {}
-        self._first_batch_is_open = False
+        # Where a new query begins; None once its first batch has been planned.
+        self._initial: dict[TopicPartition, int] | None = None
         self._committed: dict[TopicPartition, int] | None = None
         self._committing: asyncio.Task[None] | None = None
 
     def initial(self) -> dict[TopicPartition, int]:
         """Where `startingOffsets` and its like say."""
-        self._first_batch_is_open = True
-        return self._link.run(self._initial())
+        self._initial = self._link.run(self._find_initial())
+        return self._initial
 
-    async def _initial(self) -> dict[TopicPartition, int]:
+    async def _find_initial(self) -> dict[TopicPartition, int]:
         client = self._link.client
         partitions = await self._options.topics.partitions(client)
         return await resolve(client, self._options.starting, partitions, read_committed=self._options.read_committed)
@@ -56,14 +57,14 @@ class StreamProgress:
     def latest(self, start: Offsets | None, *, is_limited: bool) -> dict[TopicPartition, int]:
         """Where the next batch ends. All before `start` has been processed; None: that is not known."""
         found = self.known_latest = self._link.run(self._latest())
+        initial, self._initial = self._initial, None
+        if initial is not None and self._options.starting.may_be_latest:
+            # The first batch is empty, and its end goes into the checkpoint: a query that is killed in its first batch
+            # would look up another `latest` when it comes back, and pass over what came meanwhile.
+            return initial
         if start is None:
             return found
         self._commit_soon(start)
-        if self._first_batch_is_open and self._options.starting.may_be_latest:
-            # The first batch is empty, and its end goes into the checkpoint: a query that is killed in its first batch
-            # would look up another `latest` when it comes back, and pass over what came meanwhile.
-            self._first_batch_is_open = False
-            return dict(start)
         begins = self._begins(start, found)
         if self._fixed_end is not None:
             found = _up_to(self._fixed_end, start, found)
@@ -104,7 +105,7 @@ class StreamProgress:
             self._losses.gone(gone)
         self._find_new(end.keys() - start.keys())
         ranges = list(self._ranges(start, end))
-        self._first_batch_is_open = False
+        self._initial = None
         return ranges
 
     def _ranges(self, start: Offsets, end: Offsets) -> Iterator[OffsetRange]:
@@ -112,7 +113,7 @@ class StreamProgress:
             begin = start.get(partition, self._new.get(partition, 0))
             if begin <= end[partition]:
                 yield OffsetRange(partition, begin, end[partition])
-            elif not self._first_batch_is_open:
+            elif self._initial is None:
                 self._losses.ends_earlier(partition, begin, end[partition])
             # Otherwise the first batch, which was empty, is being done again from a later `latest`.
 
