@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from cli_runner import Cli
 
+from cordwood import Producer
+
 
 def test_lines_go_in_and_come_out(cli: Cli, topic: str) -> None:
     cli("produce", topic, "--create", stdin=b"one\ntwo\n\nthree")
@@ -226,3 +228,13 @@ def test_a_format_with_an_unknown_field_names_those_there_are(cli: Cli, numbers:
 
 def test_two_ways_to_print_are_an_error(cli: Cli, numbers: str) -> None:
     assert "one of --keys, --format and --json" in cli("consume", numbers, "--json", "--keys", fails=2).stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--read-committed"]])
+def test_reading_ends_behind_the_marker_of_a_transaction(cli: Cli, topic: str, options: list[str]) -> None:
+    cli("topic", "create", topic)
+    with Producer(bootstrap_servers=cli.bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send(topic, "in a transaction")
+    assert cli("consume", topic, *options).lines == ["in a transaction"]
