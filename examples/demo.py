@@ -5,6 +5,7 @@ The pipeline is examples/spark/order_windows.py; `cordwood pipeline run` runs it
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,7 +85,8 @@ def run_pipeline(bootstrap: str, folder: Path, *, killed_after: int | None = Non
             said.append(line)
             if line.startswith("order windows: "):
                 print(f"  {line.removeprefix('order windows: ')}", end="", flush=True)
-            if killed_after is not None and f" {killed_after} batches" in line:
+            batches = re.search(r"(\d+) batches", line)
+            if killed_after is not None and batches is not None and int(batches[1]) >= killed_after:
                 # With Java, which it has started.
                 os.killpg(process.pid, signal.SIGKILL)
                 print("  killed", flush=True)

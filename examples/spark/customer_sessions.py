@@ -52,7 +52,7 @@ class Visits(StatefulProcessor):
     def handleExpiredTimer(  # noqa: N802  Spark's name
         self,
         key: Any,
-        timerValues: TimerValues,
+        timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[Row]:
         visit = self._visit.get()

@@ -51,9 +51,9 @@ class Lines:
 
     def show(self, queries: Sequence[QueryFigures]) -> None:
         for query in queries:
-            name, batches, rows_in, rows_out, lag, last, status = _cells(query)
+            name, batches, rows_in, rows_out, lag, took, status = _cells(query)
             line = (
-                f"{name}: {status}, batches {batches}, rows in {rows_in}, out {rows_out}, lag {lag}, last batch {last}"
+                f"{name}: {status}, {batches} batches, {rows_in} rows in, {rows_out} out, lag {lag}, last took {took}"
             )
             if self._shown.get(query.name) != line:
                 self._shown[query.name] = line

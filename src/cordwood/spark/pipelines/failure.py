@@ -4,7 +4,8 @@ import re
 
 # Spark puts these around what a user wants to know.
 _FRAME = re.compile(r"^\[[A-Z_.]+\] (Query \[[^]]*\] terminated with exception: )?")
-_STATE = re.compile(r"\s*SQLSTATE: \w+")
+# A plan follows behind a semicolon.
+_STATE = re.compile(r"\s*SQLSTATE: \w+(;.*)?", re.DOTALL)
 _TAILS = ("\n=== Streaming Query ===", "\nJVM stacktrace:", "\nDriver stacktrace:", "\n\tat ")
 _OUR_OWN = re.compile(r"\bcordwood\.[\w.]+: (?P<text>.+)")
 _TRACEBACK = "Traceback (most recent call last):"

@@ -1,0 +1,156 @@
+"""What a pipeline is loaded from, how its progress is counted and told, and how its failures read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cordwood.spark.pipelines.display import Lines
+from cordwood.spark.pipelines.failure import sentence
+from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline
+from cordwood.spark.sessions import driver_memory_mb, is_local, session_settings
+
+
+def pipeline(spark: object, bootstrap: str = "127.0.0.1:9092", batch: int = 100, fast: bool = False) -> None:
+    return None
+
+
+def progress(
+    second: int,
+    *,
+    rows: int = 0,
+    out: int = -1,
+    end: Mapping[str, Any] | None = None,
+    latest: Mapping[str, Any] | None = None,
+    did_work: bool = True,
+) -> dict[str, Any]:
+    """As Spark tells it."""
+    return {
+        "timestamp": f"2026-01-01T00:00:{second:02d}.000Z",
+        "numInputRows": rows,
+        "durationMs": {"latestOffset": 3, "triggerExecution": 1500, **({"addBatch": 1400} if did_work else {})},
+        "sources": [{"endOffset": end, "latestOffset": latest}],
+        "sink": {"numOutputRows": out},
+    }
+
+
+def test_rows_of_all_batches_are_counted_once() -> None:
+    figures = QueryFigures("q")
+    batches = [progress(1, rows=10, out=3), progress(2, rows=5, out=0)]
+    for told in [*batches, *batches, progress(3, rows=1, out=1)]:
+        figures.add(told)
+    assert (figures.batches, figures.rows_in, figures.rows_out, figures.batch_ms) == (3, 16, 4, 1500)
+
+
+def test_a_batch_that_is_waited_for_is_not_counted() -> None:
+    figures = QueryFigures("q")
+    figures.add(progress(1, rows=10))
+    figures.add(progress(2, did_work=False))
+    assert figures.batches == 1
+
+
+def test_lag_is_what_topics_have_beyond_the_last_batch() -> None:
+    figures = QueryFigures("q")
+    figures.add(progress(1, end={"t": {"0": 5, "1": 7}}, latest={"t": {"0": 9, "1": 7}}))
+    assert figures.lag == 4
+
+
+def test_a_source_without_topics_has_no_lag() -> None:
+    figures = QueryFigures("q")
+    figures.add(progress(1, end={"logOffset": 3}, latest={"logOffset": 4}))
+    assert figures.lag is None
+
+
+def test_a_line_is_printed_when_something_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    figures, lines = QueryFigures("totals"), Lines()
+    figures.status = "running"
+    figures.add(progress(1, rows=20_000, out=7, end={"t": {"0": 5}}, latest={"t": {"0": 9}}))
+    lines.show([figures])
+    lines.show([figures])
+    assert capsys.readouterr().err == "totals: running, 1 batches, 20,000 rows in, 7 out, lag 4, last took 1.5 s\n"
+
+
+def test_values_get_the_type_of_the_default() -> None:
+    given = {"batch": "7", "fast": "true"}
+    assert arguments_of(pipeline, given, {"bootstrap": "b:1", "other": "x"}) == {
+        "bootstrap": "b:1",
+        "batch": 7,
+        "fast": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"bach": "7"}, "pipeline() has no parameter bach; is it batch?"),
+        ({"x": "7"}, "pipeline() has no parameter x; it has bootstrap, batch, fast"),
+        ({"batch": "many"}, "batch is 'many'; expected a number, such as 100"),
+        ({"fast": "1"}, "fast is '1'; expected true or false"),
+    ],
+)
+def test_a_value_that_will_not_do_is_told(given: dict[str, str], said: str) -> None:
+    with pytest.raises(BadPipeline) as failure:
+        arguments_of(pipeline, given, {})
+    assert str(failure.value) == said
+
+
+def test_a_parameter_without_a_default_needs_a_value() -> None:
+    def needy(spark: object, topic: str) -> None:
+        return None
+
+    with pytest.raises(BadPipeline, match="needs a value for topic: --set topic=VALUE"):
+        arguments_of(needy, {}, {})
+
+
+def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "without_function.py"
+    file.write_text("x = 1\n")
+    with pytest.raises(BadPipeline, match=r"has no function pipeline\(spark\)"):
+        load_pipeline(file)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadPipeline, match="there is no file"):
+        load_pipeline(tmp_path / "nowhere.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: "
+            "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform "
+            "initialOffset: cordwood.spark.errors.CannotRead: topic t is not there to be read; create it\n"
+            " SQLSTATE: 38000 SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: [id = 1-2]",
+            "topic t is not there to be read; create it",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: [PYTHON_EXCEPTION] An exception "
+            'was thrown from the Python worker: Traceback (most recent call last):\n  File "a.py", line 2, in bad\n'
+            "ZeroDivisionError: integer division or modulo by zero\n SQLSTATE: 38000 SQLSTATE: XXKST\n"
+            "=== Streaming Query ===\n",
+            "ZeroDivisionError: integer division or modulo by zero",
+        ),
+        (
+            "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `amont` cannot be resolved. Did you mean one of "
+            "the following? [`amount`]. SQLSTATE: 42703;\n'Project ['amont]\n+- Relation",
+            "A column with name `amont` cannot be resolved. Did you mean one of the following? [`amount`].",
+        ),
+    ],
+)
+def test_a_failure_is_one_sentence(text: str, told: str) -> None:
+    assert sentence(Exception(text)) == told
+
+
+@pytest.mark.parametrize(("memory_mb", "taken_mb"), [(2_000, 1_024), (8_192, 2_048), (65_536, 4_096)])
+def test_java_gets_a_quarter_of_a_machine_within_bounds(memory_mb: int, taken_mb: int) -> None:
+    assert driver_memory_mb(memory_mb) == taken_mb
+
+
+def test_only_on_this_machine_spark_is_bound_to_it() -> None:
+    assert is_local("local[2]")
+    assert not is_local("spark://localhost:7077")
+    assert session_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in session_settings("spark://10.0.0.5:7077")
