@@ -77,7 +77,10 @@ class HeartbeatShortcut:
             is_same = classic_beat(state, request)
         else:
             is_same = self._is_enabled() and consumer_beat(state, request, client_id, client_host) == interval_ms
-        return [size + frame[_CORRELATION_ID] + rest] if is_same else None
+        if not is_same:
+            return None
+        connection.could_wait = True
+        return [size + frame[_CORRELATION_ID] + rest]
 
     def _is_enabled(self) -> bool:
         config, image = self._broker.config, self._broker.image

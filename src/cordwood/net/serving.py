@@ -33,6 +33,9 @@ _GATHER_BYTES = 1 << 16
 # How much of a request a log line shows.
 _SHOWN_BYTES = 64
 _START = Struct(">hhi")
+# After so many requests in a row that could have waited, each so long after the one before, the next may wait.
+_CALM_REQUESTS = 3
+_CALM_S = 0.5
 
 
 class BadRequest(Exception):
@@ -68,9 +71,13 @@ class Counts:
 
 
 class ConnectionInfo:
-    """What a handler may know about where a request comes from; it may hang its own state of the connection on it."""
+    """What a handler may know about where a request comes from; it may hang its own state of the connection on it.
 
-    __slots__ = ("_connection", "id", "listener", "local", "peer", "state")
+    A handler that answers what nobody waits for, a heartbeat, sets `could_wait`: where nothing else comes, requests are
+    then read together with those of other such connections, some milliseconds late.
+    """
+
+    __slots__ = ("_connection", "could_wait", "id", "listener", "local", "peer", "state")
 
     def __init__(self, connection: Connection, listener: str, number: int) -> None:
         self._connection = connection
@@ -79,6 +86,7 @@ class ConnectionInfo:
         self.peer: Address = connection.peer
         self.local: Address = connection.local
         self.state: Any = None
+        self.could_wait = False
 
     @property
     def peer_certificate(self) -> Mapping[str, Any] | None:
@@ -137,6 +145,7 @@ class ServedConnection:
     __slots__ = (
         "_advance_is_due",
         "_backlog",
+        "_calm_requests",
         "_connection",
         "_counts",
         "_ended",
@@ -191,6 +200,8 @@ class ServedConnection:
         self._full = False
         self._paused = False
         self._stopping = False
+        # How many in a row could have waited.
+        self._calm_requests = 0
 
     @property
     def in_work(self) -> int:
@@ -228,13 +239,17 @@ class ServedConnection:
         return self._reader.buffer()
 
     def received(self, count: int) -> None:
-        self.active_at = self._loop.time()
+        now = self._loop.time()
+        passed_s = now - self.active_at
+        self.active_at = now
         frames = self._reader.received(count)
         if len(frames) == 1 and not (self._backlog or self._replies or self._full or self._stopping):
             self._serve_alone(frames[0])
         else:
             self._backlog += frames
             self._advance()
+        if self.info.could_wait or self._calm_requests:
+            self._note_calm(is_calm=self.info.could_wait and len(frames) == 1 and passed_s >= _CALM_S)
 
     def sent(self) -> None:
         self.active_at = self._loop.time()
@@ -408,6 +423,14 @@ class ServedConnection:
         if not self._paused:
             self._paused = True
             self._connection.pause_reading()
+
+    def _note_calm(self, *, is_calm: bool) -> None:
+        self.info.could_wait = False
+        was_patient = self._calm_requests >= _CALM_REQUESTS
+        self._calm_requests = self._calm_requests + 1 if is_calm else 0
+        is_patient = self._calm_requests >= _CALM_REQUESTS
+        if is_patient is not was_patient and not self.closed:
+            self._connection.set_patient(is_patient)
 
     # ---- the end
 

@@ -97,6 +97,9 @@ class Connection(Protocol):
     def resume_reading(self) -> None:
         """Delivers again, later in the loop, never within this call."""
 
+    def set_patient(self, is_patient: bool) -> None:
+        """Whether what comes in may be delivered some milliseconds late, if that saves the node work."""
+
     def close(self) -> None:
         """Reads no more, sends what is unsent, then closes."""
 

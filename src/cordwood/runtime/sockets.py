@@ -11,6 +11,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .disk import DiskError, FileRange
@@ -25,6 +26,7 @@ from .network import (
     Receiver,
     SocketOptions,
 )
+from .patient_readers import PatientReaders
 from .tls import ClientTls, ServerTls
 from .tls_connection import TlsConnection
 
@@ -50,6 +52,7 @@ class SocketNetwork:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._given_loop = loop
+        self._patient_readers: PatientReaders | None = None
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -70,7 +73,9 @@ class SocketNetwork:
             sock = await self._bind(host, port, options)
         except OSError as error:
             raise CannotListen(host, port, _reason(error)) from error
-        return SocketListener(self._loop, sock, accept, tls, options)
+        if self._patient_readers is None and PatientReaders.are_there():
+            self._patient_readers = PatientReaders(self._loop)
+        return SocketListener(self._loop, sock, accept, tls, options, self._patient_readers)
 
     async def connect(
         self, host: str, port: int, tls: ClientTls | None = None, options: SocketOptions | None = None
@@ -137,10 +142,12 @@ class SocketListener:
         accept: Callable[[Connection], None],
         tls: ServerTls | None,
         options: SocketOptions,
+        patient_readers: PatientReaders | None = None,
     ) -> None:
         self._loop = loop
         self._sock = sock
         self._accept = accept
+        self._patient_readers = patient_readers
         self._tls = tls
         self._options = options
         self._accepting = False
@@ -187,7 +194,7 @@ class SocketListener:
         sock.setblocking(False)
         try:
             _set_buffers(sock, self._options)
-            connection = SocketConnection(self._loop, sock)
+            connection = SocketConnection(self._loop, sock, self._patient_readers)
         except OSError:
             # It was gone before we looked at it.
             sock.close()
@@ -206,7 +213,9 @@ class SocketConnection:
         "_closing",
         "_fd",
         "_has_sent",
+        "_is_patient",
         "_loop",
+        "_patient_readers",
         "_reading",
         "_receiver",
         "_recv_into",
@@ -219,7 +228,9 @@ class SocketConnection:
         "unsent_bytes",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, patient_readers: PatientReaders | None = None
+    ) -> None:
         self.peer = _address(sock.getpeername())
         self.local = _address(sock.getsockname())
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -231,6 +242,8 @@ class SocketConnection:
         self._send = sock.send
         self._fd = sock.fileno()
         self._unsent: deque[Part] = deque()
+        self._patient_readers = patient_readers
+        self._is_patient = False
         self._receiver: Receiver | None = None
         self._reading = False
         self._writing = False
@@ -250,13 +263,27 @@ class SocketConnection:
     def pause_reading(self) -> None:
         if self._reading:
             self._reading = False
-            self._loop.remove_reader(self._fd)
+            if self._is_patient and self._patient_readers is not None:
+                self._patient_readers.remove(self._fd)
+            else:
+                self._loop.remove_reader(self._fd)
 
     def resume_reading(self) -> None:
         if not (self._reading or self._closing):
             assert self._receiver is not None, "started"
             self._reading = True
-            self._loop.add_reader(self._fd, self._on_readable, self._receiver)
+            if self._is_patient and self._patient_readers is not None:
+                self._patient_readers.add(self._fd, partial(self._on_readable, self._receiver))
+            else:
+                self._loop.add_reader(self._fd, self._on_readable, self._receiver)
+
+    def set_patient(self, is_patient: bool) -> None:
+        if is_patient != self._is_patient and self._patient_readers is not None:
+            was_reading = self._reading
+            self.pause_reading()
+            self._is_patient = is_patient
+            if was_reading:
+                self.resume_reading()
 
     def send(self, parts: Sequence[Part]) -> None:
         if self._closing:

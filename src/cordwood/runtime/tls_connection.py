@@ -102,6 +102,9 @@ class TlsConnection:
         self._paused = True
         self._below.pause_reading()
 
+    def set_patient(self, is_patient: bool) -> None:
+        self._below.set_patient(is_patient)
+
     def resume_reading(self) -> None:
         if self._paused and not self._closing:
             self._paused = False

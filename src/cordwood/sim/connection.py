@@ -110,6 +110,9 @@ class SimConnection:
     def pause_reading(self) -> None:
         self._is_reading = False
 
+    def set_patient(self, is_patient: bool) -> None:
+        """Nothing is saved here by being late."""
+
     def resume_reading(self) -> None:
         if not self._closing:
             assert self._receiver is not None, "started"

@@ -103,6 +103,9 @@ class _TappedConnection:
     def resume_reading(self) -> None:
         self._connection.resume_reading()
 
+    def set_patient(self, is_patient: bool) -> None:
+        self._connection.set_patient(is_patient)
+
     def close(self) -> None:
         self._connection.close()
 
