@@ -127,6 +127,18 @@ def test_rows_without_keys_go_to_all_partitions_in_whole_batches(node: AnyCluste
     assert len([records for records in found.values() if records]) > 1
 
 
+def test_rows_stand_between_what_was_sent_before_and_after_them(node: AnyCluster) -> None:
+    topic = node.topic(partitions=1)
+    with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
+        for value in ("first", "second"):
+            producer.send(topic, value, partition=0)
+        producer.send_arrow(pa.table({"value": ["a row"]}), topic, partition=0)
+        for value in ("third", "fourth"):
+            producer.send(topic, value, partition=0)
+    values = [record.value for record in read(node, topic, 1)[0]]
+    assert values == [b"first", b"second", b"a row", b"third", b"fourth"]
+
+
 def test_rows_with_headers_go_to_one_partition(node: AnyCluster, producer: Producer) -> None:
     topic = node.topic(partitions=2)
     headers = pa.array(

@@ -72,7 +72,7 @@ class Producer(Facade):
         if self._thread.forked:
             self._portal.check_fork()
         outcome = self._core.try_send(topic, value, key, partition, timestamp_ms, headers)
-        return self._send_when_possible(outcome) if isinstance(outcome, Unsent) else outcome
+        return self._send_when_possible(outcome) if type(outcome) is Unsent else outcome
 
     def send_and_wait(
         self,

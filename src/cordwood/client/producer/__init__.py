@@ -4,7 +4,8 @@ A record's way, from the application's call to its metadata:
 
     producer.py        **Producer**: the calls, and what may be called when
     engine.py          what a started producer consists of
-    intake.py          interceptors, serializers, the partition, room in memory: from any thread, without waiting
+    shortcut.py        a record that goes into an open batch: nearly each one. Compiled, as is `deliveries`
+    intake.py          all others: interceptors, serializers, the partition, room in memory; without waiting
     bulk.py            the same for many records at once, and for Arrow columns
     interceptors.py, serialization.py, partitioners.py
     accumulator.py     what waits: a deque of batches for each partition, within `buffer_memory`

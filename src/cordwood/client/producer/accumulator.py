@@ -5,8 +5,8 @@ Callers hold the producer's lock: the application appends from its own thread, t
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import Closed, RecordTooLarge
@@ -29,8 +29,7 @@ _RECORD_OVERHEAD_BYTES = 40
 _HEADER_OVERHEAD_BYTES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(NamedTuple):
     """What the sender asks before it drains."""
 
     leaders: frozenset[int]

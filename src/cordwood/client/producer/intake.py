@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import inf
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import Cluster, Topic, TopicPartition
@@ -44,6 +44,7 @@ _Target = tuple[Cluster, Topic, list[TopicPartition]]
 _TIMES_END_MS = 1 << 63
 
 
+@final
 class Unsent(NamedTuple):
     """A record that is serialized and cannot be appended yet."""
 

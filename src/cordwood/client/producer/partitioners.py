@@ -101,7 +101,8 @@ class DefaultPartitioner:
     def _know(self, topic: Topic, sticky: Sticky | None, now_s: float) -> Sticky:
         """A topic that is new, or of which there is news."""
         if sticky is None or sticky.partition >= len(topic.partitions):
-            sticky = Sticky(topic, self._next(topic, None, now_s), self._stick_bytes - _NEARLY_BYTES)
+            partition = self._next(topic, None, now_s)
+            sticky = Sticky(topic, partition, self._stick_bytes - _NEARLY_BYTES, 2 * self._stick_bytes)
             self._sticky[topic.name] = sticky
         sticky.topic = topic
         sticky.looked_s = None
@@ -112,7 +113,7 @@ class DefaultPartitioner:
         end, because others may append to it as well."""
         if sticky.given_bytes == 0:
             return False
-        if sticky.given_bytes >= 2 * self._stick_bytes:
+        if sticky.given_bytes >= sticky.most_bytes:
             return True
         current = TopicPartition(sticky.topic.name, sticky.partition)
         room_bytes = self._load.room(current)
@@ -121,7 +122,7 @@ class DefaultPartitioner:
             self._load.finish_batch(current)
             return True
         # Not asked again before it is nearly full.
-        sticky.stay_bytes = min(sticky.given_bytes + room_bytes - _NEARLY_BYTES, 2 * self._stick_bytes)
+        sticky.stay_bytes = min(sticky.given_bytes + room_bytes - _NEARLY_BYTES, sticky.most_bytes)
         return False
 
     def _next(self, topic: Topic, sticky: Sticky | None, now_s: float) -> int:

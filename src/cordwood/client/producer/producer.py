@@ -150,7 +150,7 @@ class Producer:
         within `max_block_ms` (`TopicNotCreated` if there is none), `BufferExhausted` when there is no room.
         """
         outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
-        if isinstance(outcome, Unsent):
+        if type(outcome) is Unsent:
             return await self.send_when_possible(outcome)
         if self._should_yield:
             await self._give_turn()

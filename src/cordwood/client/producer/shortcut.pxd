@@ -25,6 +25,7 @@ cdef class Sticky:
     cdef public int64_t partition
     cdef public int64_t given_bytes
     cdef public int64_t stay_bytes
+    cdef public int64_t most_bytes
     cdef public object looked_s
     cdef public object choices
     cdef public object weights

@@ -61,14 +61,16 @@ class OpenBatch:
 class Sticky:
     """Where a topic's records without a key go now; the partitioner's."""
 
-    __slots__ = ("choices", "given_bytes", "looked_s", "partition", "stay_bytes", "topic", "weights")
+    __slots__ = ("choices", "given_bytes", "looked_s", "most_bytes", "partition", "stay_bytes", "topic", "weights")
 
-    def __init__(self, topic: Topic, partition: int, stay_bytes: int) -> None:
+    def __init__(self, topic: Topic, partition: int, stay_bytes: int, most_bytes: int) -> None:
         self.topic = topic
         self.partition = partition
         self.given_bytes = 0
         self.stay_bytes = stay_bytes
-        """Up to which nothing has to be asked."""
+        """Up to which they stay, whatever waits there."""
+        self.most_bytes = most_bytes
+        """Up to which they stay as long as they go into a batch that has been begun."""
         self.looked_s: float | None = None
         self.choices: Sequence[int] = ()
         self.weights: Sequence[int] = ()
@@ -181,7 +183,7 @@ class Shortcut:
         if sticky is None:
             return None
         given_bytes = sticky.given_bytes + size_to_stick(key, value)
-        if given_bytes > sticky.stay_bytes:
+        if given_bytes > sticky.most_bytes:
             return None
         batch = known.batches.get(sticky.partition)
         if batch is None:
