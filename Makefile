@@ -33,7 +33,7 @@ lint: setup
 test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-demo: setup ## start a node, move 200,000 records through it with a real Kafka client, look at its files
+demo: setup ## 200,000 orders through a node and a pipeline on Spark that is killed in the middle: each is counted once
 	rm -rf $(VENV)/demo
 	$(BIN)/python examples/demo.py $(VENV)/demo
 

@@ -1,6 +1,8 @@
 """The examples of pipelines do what they say."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,13 @@ def test_files_become_a_topic(node: NodeProcess, run: Run, topic: str, tmp_path:
         run("files_to_topic.py", folder=str(inbox), target=target)
     records = consumed(node, target)
     assert [(record.key, json.loads(record.value or b"")["order"]) for record in records] == [(b"ann", 1), (b"ann", 2)]
+
+
+def test_the_demo_counts_every_order_once_though_its_pipeline_is_killed(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, EXAMPLES.parent / "demo.py", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  killed\n" in done.stdout
+    assert "Every order was counted once." in done.stdout
 
 
 def order(number: int, at: str, amount: int, *, customer: str = "ann") -> Sent:

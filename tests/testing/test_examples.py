@@ -12,7 +12,6 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("demo.py", "consumed, each of them once"),
         ("exactly_once.py", "committed: 5,000 bills for 5,000 orders"),
         ("log.py", "after a clean stop: 200,000 records"),
     ],

@@ -1,0 +1,157 @@
+"""Pipelines run: their queries are watched, stopped and told of when they fail."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node_process import NodeProcess
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from topic_records import Sent, consumed, produce, topics
+
+from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.running import PipelineFailed, run_pipeline
+
+PATIENCE_S = 300.0
+
+
+class Watcher:
+    """A display that remembers what it was shown last, and may do something when it is shown something."""
+
+    def __init__(self, then: Callable[[Sequence[QueryFigures]], None] = lambda _: None) -> None:
+        self.last: Sequence[QueryFigures] = ()
+        self._then = then
+
+    def show(self, queries: Sequence[QueryFigures]) -> None:
+        self.last = list(queries)
+        self._then(queries)
+
+
+def copying(spark: SparkSession, node: NodeProcess, source: str, target: str, checkpoint: Path) -> Any:
+    return (
+        spark.readStream.format("cordwood")
+        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .load()
+        .select("key", "value")
+        .writeStream.queryName("copy")
+        .format("cordwood")
+        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("topic", target)
+        .option("checkpointLocation", str(checkpoint))
+    )
+
+
+def test_a_pipeline_ends_when_its_queries_have(
+    spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
+) -> None:
+    source, target = topics(node, topic, "from", "to")
+    produce(node, source, [Sent(b"1"), Sent(b"2"), Sent(b"3")])
+
+    def pipeline(spark: SparkSession) -> StreamingQuery:
+        query: StreamingQuery = copying(spark, node, source, target, tmp_path).trigger(availableNow=True).start()
+        return query
+
+    watcher = Watcher()
+    run_pipeline(pipeline, spark, {}, watcher)
+    (figures,) = watcher.last
+    assert (figures.name, figures.status, figures.rows_in, figures.rows_out, figures.lag) == ("copy", "ended", 3, 3, 0)
+    assert [record.value for record in consumed(node, target)] == [b"1", b"2", b"3"]
+
+
+def test_ctrl_c_stops_the_queries_and_is_no_failure(
+    spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
+) -> None:
+    source, target = topics(node, topic, "from", "to")
+    produce(node, source, [Sent(b"1")])
+    started: list[StreamingQuery] = []
+
+    def pipeline(spark: SparkSession) -> list[StreamingQuery]:
+        started.append(copying(spark, node, source, target, tmp_path).start())
+        return started
+
+    def interrupt(queries: Sequence[QueryFigures]) -> None:
+        if queries[0].batches and queries[0].status == "running":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    run_pipeline(pipeline, spark, {}, Watcher(interrupt))
+    assert not started[0].isActive
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(
+    spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
+) -> None:
+    source, target = topics(node, topic, "from", "to")
+    started: list[StreamingQuery] = []
+
+    def pipeline(spark: SparkSession) -> list[StreamingQuery]:
+        good = copying(spark, node, source, target, tmp_path / "good").start()
+        bad = copying(spark, node, "nowhere", target, tmp_path / "bad").queryName("bad").start()
+        started.extend([good, bad])
+        return started
+
+    with pytest.raises(PipelineFailed) as failure:
+        run_pipeline(pipeline, spark, {}, Watcher())
+    assert str(failure.value).startswith("bad: topic nowhere is not there to be read")
+    assert not any(query.isActive for query in started)
+
+
+def test_a_pipeline_that_cannot_be_planned_is_told_in_a_sentence(spark: SparkSession) -> None:
+    def pipeline(spark: SparkSession) -> None:
+        spark.range(1).select("nothing").collect()
+
+    with pytest.raises(PipelineFailed) as failure:
+        run_pipeline(pipeline, spark, {}, Watcher())
+    assert "`nothing` cannot be resolved" in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+def test_the_first_pipeline_runs_as_it_is_without_java_until_ctrl_c(node: NodeProcess, tmp_path: Path) -> None:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))
+    }
+    environment |= {"CORDWOOD_BOOTSTRAP": node.bootstrap, "PATH": path_without_java(tmp_path / "bin")}
+    cordwood = [sys.executable, "-m", "cordwood", "pipeline"]
+    subprocess.run([*cordwood, "init", "first.py"], cwd=tmp_path, check=True, capture_output=True)
+    said = []
+    with subprocess.Popen(
+        [*cordwood, "run", "first.py"],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            for line in process.stderr:
+                said.append(line)
+                if line.startswith("sales: running") and ", 0 rows in" not in line:
+                    # A terminal tells all processes of the group.
+                    os.killpg(process.pid, signal.SIGINT)
+                    break
+            said += process.stderr.readlines()
+            assert process.wait(PATIENCE_S) == 0, "".join(said)
+        finally:
+            process.kill()
+    assert "Traceback" not in "".join(said), "".join(said)
+    assert consumed(node, "orders")
+
+
+def path_without_java(folder: Path) -> str:
+    """All commands that there are, but that one."""
+    folder.mkdir()
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for command in Path(directory).glob("*"):
+            link = folder / command.name
+            if command.name != "java" and not link.is_symlink():
+                link.symlink_to(command)
+    return str(folder)
