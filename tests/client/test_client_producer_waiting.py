@@ -4,6 +4,7 @@ import asyncio
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from scripted_broker import Cut
 from scripted_producing import Stage, play
 
 from cordwood.client.errors import (
@@ -12,6 +13,7 @@ from cordwood.client.errors import (
     CannotReachCluster,
     Closed,
     IllegalState,
+    NetworkFailed,
     RecordTooLarge,
     TimedOut,
     TopicNotFound,
@@ -21,7 +23,9 @@ from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.produce import ProduceRequest
 
 # ---- waiting
 
@@ -230,5 +234,37 @@ def test_a_producer_without_a_broker_says_which_address_fails() -> None:
         )
         with pytest.raises(CannotReachCluster, match="nowhere:9"):
             await producer.start()
+
+    play(scene)
+
+
+# ---- acks=0
+
+
+def test_without_acknowledgements_flush_returns_once_the_broker_has_read_all() -> None:
+    async def scene(stage: Stage) -> None:
+        async with stage.producer(acks=0, enable_idempotence=False) as producer:
+            # It does not answer these.
+            stage.stall()
+            await producer.send("t", b"a")
+            await producer.flush()
+            assert [type(request) for request, _ in stage.broker.seen][-2:] == [ProduceRequest, ApiVersionsRequest]
+
+    play(scene)
+
+
+def test_without_acknowledgements_a_broker_that_hangs_up_is_told_once() -> None:
+    async def scene(stage: Stage) -> None:
+        def cut(request: ProduceRequest, version: int) -> None:
+            raise Cut
+
+        async with stage.producer(acks=0, enable_idempotence=False) as producer:
+            stage.broker.answers[ProduceRequest.api_key] = cut
+            await producer.send("t", b"a")
+            with pytest.raises(NetworkFailed):
+                await producer.flush()
+            stage.stall()
+            await producer.send("t", b"b")
+            await producer.flush()
 
     play(scene)

@@ -98,6 +98,10 @@ class Client:
                 await asyncio.gather(task, return_exceptions=True)
         await self._connections.close()
 
+    async def until_read(self) -> None:
+        """Until brokers have read what they do not answer. Raises `NetworkFailed` if one hung up instead."""
+        await self._connections.until_read()
+
     async def __aenter__(self) -> "Client":
         return self
 

@@ -31,6 +31,8 @@ class BrokerConnection:
         self._channel = channel
         self._settings = settings
         self._loop = asyncio.get_running_loop()
+        self.has_unanswered = False
+        """Whether something was sent that is not answered, and may not have been read yet."""
         self._muted_until = 0.0
         self._used_at = self._loop.time()
         self._closed = False
@@ -154,6 +156,7 @@ class BrokerConnection:
         """As `start`, for what is not answered. Raises `NetworkFailed`, too."""
         version = self._best(request, at_most)
         self._used_at = self._loop.time()
+        self.has_unanswered = True
         try:
             self._channel.start_only(request, version)
         except NetworkError as error:
@@ -176,15 +179,16 @@ class BrokerConnection:
         self._mute(getattr(response, "throttle_time_ms", 0))
         return response
 
-    async def tell(self, request: Request[Any]) -> None:
-        """Sends what is not answered: Produce with acks=0."""
-        version = self.versions.best(type(request))
-        await self._wait_until_fit()
-        self._used_at = self._loop.time()
-        try:
-            await self._channel.send_only(request, version)
-        except NetworkError as error:
-            raise NetworkFailed(str(error)) from error
+    async def until_read(self) -> None:
+        """Until the broker has read all that it does not answer: it reads in order, and answers what comes behind.
+        Raises `NetworkFailed` if it hung up instead, which is how brokers refuse a Produce with acks=0."""
+        if not self.has_unanswered:
+            return
+        # A loss is told once.
+        self.has_unanswered = False
+        if self.is_lost:
+            raise NetworkFailed(f"{self._channel.peer} hung up; what it was sent without acknowledgements may be lost")
+        await self.ask(ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=__version__))
 
     def close(self) -> None:
         self._closed = True
@@ -243,6 +247,8 @@ class Connections:
         self._loop = asyncio.get_running_loop()
         self._open: dict[Address, BrokerConnection] = {}
         self._opening: dict[Address, asyncio.Task[BrokerConnection]] = {}
+        # Lost, with something that may not have been read.
+        self._unread: list[BrokerConnection] = []
         # How often in a row an address failed, and when it may be tried again.
         self._failed: dict[Address, tuple[int, float]] = {}
         self._idle_check: asyncio.TimerHandle | None = None
@@ -265,9 +271,15 @@ class Connections:
 
     def drop(self) -> None:
         """Nothing that is open is used any more; what is in flight fails."""
-        for connection in self._open.values():
+        for address, connection in list(self._open.items()):
             connection.abort()
-        self._open.clear()
+            self._forget(address)
+
+    async def until_read(self) -> None:
+        """As that of each of them, also of those that were lost since the last time."""
+        unread, self._unread = self._unread, []
+        for connection in [*unread, *self._open.values()]:
+            await connection.until_read()
 
     async def close(self) -> None:
         for opening in list(self._opening.values()):
@@ -291,9 +303,15 @@ class Connections:
             self._failed[address] = (failures, self._loop.time() + self._backoff.pause_s(failures))
             raise
         self._failed.pop(address, None)
+        self._forget(address)
         self._open[address] = connection
         self._check_idle_later()
         return connection
+
+    def _forget(self, address: Address) -> None:
+        connection = self._open.pop(address, None)
+        if connection is not None and connection.is_lost and connection.has_unanswered:
+            self._unread.append(connection)
 
     def _finish(self, address: Address, opening: asyncio.Task[BrokerConnection]) -> None:
         del self._opening[address]
@@ -313,6 +331,6 @@ class Connections:
         idle_before = self._loop.time() - self._settings.connections_max_idle_ms / 1000
         for address, connection in list(self._open.items()):
             if connection.is_lost or (connection.idle_since <= idle_before and not connection.in_flight):
-                del self._open[address]
+                self._forget(address)
                 connection.close()
         self._check_idle_later()

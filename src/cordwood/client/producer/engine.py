@@ -49,6 +49,7 @@ class Engine:
         self._lock = lock
         self._is_threaded = is_threaded
         self._on_failure = on_failure
+        self._is_unacknowledged = settings.acks == 0
         self._loop = asyncio.get_running_loop()
         self._metrics = ProducerMetrics(self._loop.time())
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random)
@@ -129,6 +130,9 @@ class Engine:
         try:
             async with asyncio.timeout(timeout_s):
                 await _until_done(self._begin_flush())
+                if self._is_unacknowledged:
+                    # Else what is closed now may lose what is on its way.
+                    await self._client.until_read()
         except TimeoutError:
             raise TimedOut(f"not all records are delivered after {timeout_s:g} s") from None
         finally:

@@ -1,6 +1,6 @@
 """A producer of the library: records one by one, of which it makes batches and sends them until they are answered."""
 
-from cordwood.client.errors import BrokerError, ClientError, Closed, TimedOut
+from cordwood.client.errors import BrokerError, ClientError, Closed, NetworkFailed, TimedOut
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
@@ -36,7 +36,7 @@ class LibraryProducer(LibraryClient):
             for _ in range(self.source.randint(1, _MAX_BURST)):
                 await self._send(producer, settings.acks)
             if self.chance(_FLUSH):
-                await self._flush(producer)
+                await self._flush(producer, settings.acks)
             if self.chance(_CLOSE):
                 await producer.close(timeout=self.source.random() * _CLOSE_TIMEOUT_S)
                 return
@@ -97,11 +97,15 @@ class LibraryProducer(LibraryClient):
             return False
         return not isinstance(error, BrokerError) or error.retriable or self._is_idempotent
 
-    async def _flush(self, producer: Producer) -> None:
+    async def _flush(self, producer: Producer, acks: int) -> None:
         try:
             await producer.flush(timeout=self.source.random() * 2.0)
         except TimedOut:
             return
+        except NetworkFailed:
+            # It is how one hears of losses where nothing is acknowledged, and there only.
+            if acks != 0:
+                raise
 
 
 def note_delivery(client: LibraryClient, tap: Tap, send: Send, delivery: Delivery) -> ClientError | None:
