@@ -14,6 +14,7 @@ from simulated import SimulatedNode, simulate
 from cordwood.broker.dispatch import Dispatch
 from cordwood.broker.registry import Call
 from cordwood.net.channel import Channel
+from cordwood.sim.connection import SimConnection
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_response, encode_request
 from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -224,3 +225,27 @@ def dispatch_of(node: SimulatedNode) -> Dispatch:
     handler = node.node.server._handler
     assert isinstance(handler, Dispatch)
     return handler
+
+
+def test_a_connection_is_patient_while_nothing_but_quiet_heartbeats_come() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC)
+        channel = await node.connect()
+        find = FindCoordinatorRequest(key=CONSUMER)
+        await channel.request(find, 3)
+        groups = Groups(node, channel)
+        await groups._beat_consumer("a")
+        (served,) = node.node.server
+        connection = served._connection
+        assert isinstance(connection, SimConnection)
+        patience = []
+        for seconds in (1, 1, 1, 1, 0, 1, 1, 1, 1):
+            await asyncio.sleep(seconds)
+            await groups._beat_consumer("a")
+            patience.append(connection.is_patient)
+        # The first was learned from, and the fifth came too soon.
+        assert patience == [False, False, False, True, False, False, False, True, True]
+        await channel.request(find, 3)
+        assert not connection.is_patient
+
+    simulate(test, **SETTINGS)

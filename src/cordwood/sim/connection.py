@@ -79,6 +79,7 @@ class SimConnection:
         self.peer = peer
         self.process = process
         self.unsent_bytes = 0
+        self.is_patient = False
         self._wire = wire
         self._loop = wire.loop
         self._context = context
@@ -112,6 +113,7 @@ class SimConnection:
 
     def set_patient(self, is_patient: bool) -> None:
         """Nothing is saved here by being late."""
+        self.is_patient = is_patient
 
     def resume_reading(self) -> None:
         if not self._closing:
