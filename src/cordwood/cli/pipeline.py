@@ -35,7 +35,12 @@ Bootstrap = Annotated[
     "cordwood pipeline run orders.py --master spark://10.0.0.5:7077 --conf spark.executor.memory=4g"
 )
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Python file with a function pipeline(spark).")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A Python file with a function pipeline(spark), or the spec of a Declarative Pipeline."
+        ),
+    ],
     master: Annotated[
         str,
         typer.Option(
@@ -58,15 +63,19 @@ def run(
 ) -> None:
     """Run a pipeline and show what its queries do, until they end or Ctrl-C stops them.
 
-    --bootstrap is given to pipeline() if it has a parameter of that name.
+    --bootstrap is given to pipeline() if it has a parameter of that name. The spec of a Declarative Pipeline (.yml) is
+    run by Spark's own command; --master, --conf and, as a variable, --bootstrap go with it.
     """
     given, conf = parse_pairs(arguments or [], "--set"), parse_pairs(settings or [], "--conf")
     _check_level(log_level)
     _need_spark()
     from cordwood.spark.errors import SparkError
+    from cordwood.spark.pipelines.declarative import is_declarative, run_declarative
     from cordwood.spark.pipelines.pipeline_file import BadPipeline
 
     try:
+        if is_declarative(file):
+            raise typer.Exit(run_declarative(file, master=master, settings=conf, bootstrap=bootstrap))
         _run(file, given, {"bootstrap": bootstrap}, master, conf, ui, log_level.upper())
     except BadPipeline as error:
         fail(str(error), EXIT_BAD_INPUT)

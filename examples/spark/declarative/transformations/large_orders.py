@@ -8,8 +8,9 @@ from pyspark.sql import functions as f
 
 spark = SparkSession.active()
 BOOTSTRAP = os.environ.get("CORDWOOD_BOOTSTRAP", "127.0.0.1:9092")
+SOURCE, TARGET = "orders", "large-orders"
 
-dp.create_sink("large_orders", "cordwood", {"kafka.bootstrap.servers": BOOTSTRAP, "topic": "large-orders"})
+dp.create_sink("large_orders", "cordwood", {"kafka.bootstrap.servers": BOOTSTRAP, "topic": TARGET})
 
 
 @dp.temporary_view
@@ -17,7 +18,7 @@ def orders() -> DataFrame:
     return (
         spark.readStream.format("cordwood")
         .option("kafka.bootstrap.servers", BOOTSTRAP)
-        .option("subscribe", "orders")
+        .option("subscribe", SOURCE)
         .option("startingOffsets", "earliest")
         .option("valueFormat", "json")
         .option("mode", "DROPMALFORMED")

@@ -1,0 +1,44 @@
+"""Spark Declarative Pipelines: a spec in YAML, which Spark's own command runs; here it gets the Java and the Python."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+
+from cordwood.spark.pipelines.pipeline_file import BadPipeline
+from cordwood.spark.pipelines.script import BOOTSTRAP_VARIABLE
+from cordwood.spark.sessions import LOCAL, prepare_environment
+
+_COMMAND = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
+
+
+def is_declarative(file: Path) -> bool:
+    return file.suffix in (".yml", ".yaml")
+
+
+def run_declarative(spec: Path, *, master: str = LOCAL, settings: Mapping[str, str], bootstrap: str) -> int:
+    """Returns the exit code; 0 when everything that was there has been worked on.
+
+    Its files find `bootstrap` in the variable `CORDWOOD_BOOTSTRAP`. Raises `BadPipeline`, `NoJava`.
+    """
+    if not spec.is_file():
+        raise BadPipeline(f"there is no file {spec}")
+    if not _COMMAND.exists():
+        raise BadPipeline(
+            f"{spec} is a declarative pipeline, which needs PySpark 4.1 or newer; this is {pyspark.__version__}"
+        )
+    prepare_environment(master)
+    command = [str(_COMMAND), "--master", master]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    environment = os.environ | {BOOTSTRAP_VARIABLE: bootstrap}
+    with subprocess.Popen([*command, "run", "--spec", str(spec)], env=environment) as process:
+        # Ctrl-C is told to all processes of a terminal, so this one only has to wait.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return process.wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
