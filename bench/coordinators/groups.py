@@ -27,7 +27,7 @@ from cordwood.wire.messages.heartbeat import HeartbeatResponse
 IDLE_GROUPS = 1_000
 IDLE_MEMBERS = 5
 IDLE_SECONDS = 30
-SETTLING_INTERVALS = 3
+SETTLING_INTERVALS = 5
 # Of clients of the classic protocol; with the consumer protocol the broker says it.
 CLASSIC_INTERVAL_S = 3.0
 
