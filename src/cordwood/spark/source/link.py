@@ -4,6 +4,7 @@ A Python worker of Spark runs one task after another: connections and what is kn
 them. What is idle closes by itself (`connections.max.idle.ms`).
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -11,19 +12,21 @@ from cordwood.client.blocking.portal import Portal
 from cordwood.client.client import Client
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.settings import ConsumerSettings
+from cordwood.client.errors import CannotReachCluster
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Lock
 
 T = TypeVar("T")
 
 
-def link_to(settings: Mapping[str, object]) -> "Link":
-    """By Kafka's names. Raises a `ClientError` when no broker answers."""
+def link_to(settings: Mapping[str, object], *, patient: bool = False) -> "Link":
+    """By Kafka's names. Raises a `ClientError` when no broker answers: at once, so that who mistyped an address hears
+    of it, or with `patient` after `default.api.timeout.ms`, because a broker that was there may come back."""
     key = tuple(sorted((name, str(value)) for name, value in settings.items()))
     with _lock:
         link = _links.get(key)
         if link is None or link.is_forked:
-            link = _links[key] = Link(read_settings(ConsumerSettings, settings, {}))
+            link = _links[key] = Link(read_settings(ConsumerSettings, settings, {}), patient=patient)
     return link
 
 
@@ -34,13 +37,11 @@ _lock = Lock()
 class Link:
     """Its client belongs to the loop of its thread: only what runs there may use it."""
 
-    def __init__(self, settings: ConsumerSettings) -> None:
+    def __init__(self, settings: ConsumerSettings, *, patient: bool = False) -> None:
         self.settings = settings
         self._portal = Portal(f"cordwood-spark {settings.client_id}")
         try:
-            self.client = self._portal.run(
-                Client.connect(settings.bootstrap_servers, settings, network=SocketNetwork())
-            )
+            self.client = self._portal.run(_connect(settings, patient))
         except BaseException:
             self._portal.close()
             raise
@@ -57,3 +58,15 @@ class Link:
     def post(self, callback: Callable[..., object], *args: object) -> None:
         """Has the loop call this soon."""
         self._portal.post(callback, *args)
+
+
+async def _connect(settings: ConsumerSettings, patient: bool) -> Client:
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + settings.default_api_timeout_ms / 1000
+    while True:
+        try:
+            return await Client.connect(settings.bootstrap_servers, settings, network=SocketNetwork())
+        except CannotReachCluster:
+            if not patient or loop.time() >= deadline_s:
+                raise
+        await asyncio.sleep(settings.retry_backoff_max_ms / 1000)

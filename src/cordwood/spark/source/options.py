@@ -148,6 +148,8 @@ def _client_settings(options: Options) -> Mapping[str, object]:
     for name, reason in _FORBIDDEN_SETTINGS.items():
         if name in settings:
             raise BadOption(f"kafka.{name} cannot be set: {reason}")
+    if "group.id" in settings:
+        _log.warning("kafka.group.id has no effect: no group is joined; commitGroup is for who watches progress")
     try:
         read_settings(ConsumerSettings, settings, {})
     except BadSetting as error:

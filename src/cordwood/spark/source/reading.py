@@ -30,7 +30,7 @@ class Records:
 
 def read_range(options: SourceOptions, wanted: OffsetRange, *, headers: bool) -> Iterator[Records]:
     """All of it, in the order of offsets. Raises a `ClientError`, or a `SparkError`."""
-    link = link_to(options.client)
+    link = link_to(options.client, patient=True)
     limits = FetchLimits(
         options.max_bytes_per_batch, options.read_committed, options.poll_timeout_ms, link.settings.client_rack
     )
