@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from node_process import NodeProcess
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from topic_records import Sent, consumed, produce, topics
 
@@ -17,7 +18,12 @@ from cordwood.spark.sessions import session_settings
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "spark"
 
+ATTEMPTS = 5
+
 Run = Callable[..., None]
+
+# What the examples use of pandas is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +47,19 @@ def run(spark: SparkSession, node: NodeProcess, tmp_path: Path) -> Run:
 
     def run_example(name: str, **arguments: str) -> None:
         pipeline = load_pipeline(EXAMPLES / name)
-        query: Any = pipeline(spark, bootstrap=node.bootstrap, checkpoint=str(tmp_path / "checkpoint"), **arguments)
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
+        for _ in range(ATTEMPTS):
+            query: Any = pipeline(spark, bootstrap=node.bootstrap, checkpoint=str(tmp_path / "checkpoint"), **arguments)
+            try:
+                query.processAllAvailable()
+            except StreamingQueryException as error:
+                # Spark gives Python ten seconds to start, and a busy machine may need more.
+                if "failed to connect back" not in str(error):
+                    raise
+            else:
+                return
+            finally:
+                query.stop()
+        raise AssertionError(f"Python was not started in time, {ATTEMPTS} times")
 
     return run_example
 

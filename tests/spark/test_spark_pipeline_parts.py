@@ -1,12 +1,15 @@
 """What a pipeline is loaded from, how its progress is counted and told, and how its failures read."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+from rich.live import Live
 
-from cordwood.spark.pipelines.display import Lines
+from cordwood.spark.pipelines.display import Lines, LiveTable
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
 from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline
@@ -70,6 +73,17 @@ def test_a_line_is_printed_when_something_has_changed(capsys: pytest.CaptureFixt
     lines.show([figures])
     lines.show([figures])
     assert capsys.readouterr().err == "totals: running, 1 batches, 20,000 rows in, 7 out, lag 4, last took 1.5 s\n"
+
+
+def test_on_a_terminal_a_table_has_a_row_for_each_query() -> None:
+    figures = QueryFigures("[totals]")
+    figures.add(progress(1, rows=20_000))
+    screen = io.StringIO()
+    with Live(console=Console(file=screen, force_terminal=True, width=100), auto_refresh=False) as live:
+        LiveTable(live).show([figures, QueryFigures("other")])
+    rows = [line.split() for line in screen.getvalue().splitlines()]
+    assert ["[totals]", "1", "20,000", "-", "-", "1.5", "s", "starting"] in rows
+    assert ["other", "0", "0", "-", "-", "-", "starting"] in rows
 
 
 def test_values_get_the_type_of_the_default() -> None:

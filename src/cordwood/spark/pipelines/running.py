@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cordwood.client.errors import ClientError
 from cordwood.spark.errors import SparkError
 from cordwood.spark.pipelines.display import Display
 from cordwood.spark.pipelines.failure import sentence
@@ -28,11 +29,12 @@ class PipelineFailed(SparkError):
 def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], display: Display) -> None:
     """Until all queries have ended, or somebody stops it with Ctrl-C or SIGTERM; then none is left running.
 
-    Raises `PipelineFailed`. A second Ctrl-C, and one before there is a query, is a KeyboardInterrupt.
+    Raises `PipelineFailed`; what is wrong in the pipeline's own code comes as it is. A second Ctrl-C, and one before
+    there is a query, is a KeyboardInterrupt.
     """
     try:
         started = pipeline(spark, **arguments)
-    except PySparkException as error:
+    except (PySparkException, ClientError) as error:
         raise PipelineFailed(sentence(error)) from error
     queries = _queries(started, spark)
     figures = [QueryFigures(query.name or f"query {index}") for index, query in enumerate(queries, start=1)]

@@ -1,7 +1,9 @@
 """A pipeline that is run by its own file: `if __name__ == "__main__": cordwood.spark.run(pipeline)`."""
 
 import os
+import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from cordwood.spark.errors import SparkError
@@ -19,7 +21,7 @@ def run(pipeline: Pipeline, *, master: str = LOCAL, log_level: str = "OFF", **ar
     offered = {"bootstrap": os.environ[BOOTSTRAP_VARIABLE]} if BOOTSTRAP_VARIABLE in os.environ else {}
     try:
         given = {**arguments_of(pipeline, {}, offered), **arguments}
-        spark = session(pipeline.__module__, master=master, log_level=log_level)
+        spark = session(Path(sys.argv[0]).stem, master=master, log_level=log_level)
         try:
             with display() as shown:
                 run_pipeline(pipeline, spark, given, shown)
@@ -27,3 +29,5 @@ def run(pipeline: Pipeline, *, master: str = LOCAL, log_level: str = "OFF", **ar
             spark.stop()
     except SparkError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
