@@ -10,7 +10,7 @@ import asyncio
 import select
 from collections.abc import Callable
 
-PERIOD_S = 0.01
+PERIOD_S = 0.02
 
 
 class PatientReaders:
