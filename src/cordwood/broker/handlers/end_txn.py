@@ -1,7 +1,7 @@
 """EndTxn: a producer commits or aborts its transaction.
 
 It is answered when the outcome is committed to the coordinator's log; from there on it stands. The markers follow, on
-one node mostly before the answer is out. Clients know PRODUCER_FENCED since version 2. Version 5 is for producers of
+one node mostly before anything is read that is sent after the answer. Clients know PRODUCER_FENCED since version 2. Version 5 is for producers of
 `transaction.version` 2: the end gives them a new epoch, or after the last one a new producer id.
 """
 
