@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sink_model import Broker, World
 
 from cordwood.client.producer.transactions.prepared import LeftTransaction
-from cordwood.spark.sink.effects import Decide, End, ListOpen, OwnLedger, ReadLedger
+from cordwood.spark.sink.effects import Decide, End, ListOpen, OwnLedger, Pause, ReadLedger
 from cordwood.spark.sink.ledger_entry import LedgerEntry
 from cordwood.spark.sink.protocol import Outcome, Steps, abort_batch, abort_job, commit_batch, commit_job
 from cordwood.spark.sink.transactions import NamePool, Scope
@@ -100,11 +100,18 @@ def test_a_jobs_lost_attempts_are_aborted_with_its_commit() -> None:
     ]
 
 
-def test_a_failed_jobs_attempts_are_all_aborted() -> None:
-    effects = run(abort_job(SCOPE, [A]), (A, B))
-    assert effects[0] == ListOpen("cordwood-spark/q/r/")
-    assert isinstance(effects[1], End)
-    assert (set(effects[1].transactions), effects[1].commit) == ({A, B}, False)
+def test_a_failed_job_is_looked_after_until_its_last_tasks_have_ended() -> None:
+    effects = run(abort_job(SCOPE, [A]), (), None, None, (B,), None, None, ())
+    assert effects == [
+        ListOpen("cordwood-spark/q/r/"),
+        End((A,), commit=False),
+        Pause(1.0),
+        ListOpen("cordwood-spark/q/r/"),
+        End((B,), commit=False),
+        Pause(1.0),
+        ListOpen("cordwood-spark/q/r/"),
+        None,
+    ]
 
 
 def test_a_name_is_used_again_only_in_a_later_batch() -> None:

@@ -1,5 +1,6 @@
 """Does what the driver's protocol wants: from its effects to a cluster, and what came of them back."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, assert_never
 
@@ -9,7 +10,7 @@ from cordwood.client.errors import BrokerError
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.errors import SparkError
-from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, ReadLedger
+from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, Pause, ReadLedger
 from cordwood.spark.sink.outlet import Outlet
 from cordwood.spark.sink.points import Point
 from cordwood.spark.sink.protocol import Steps
@@ -74,6 +75,8 @@ class _Driver:
                     self._reached(Point.BETWEEN_ENDS)
                 self._has_ended_some = True
                 await self._end(transactions, commit)
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
             case _:
                 assert_never(effect)
         return None

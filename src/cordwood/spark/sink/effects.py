@@ -44,4 +44,11 @@ class End:
     commit: bool
 
 
-Effect: TypeAlias = OwnLedger | ReadLedger | ListOpen | Decide | End
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """So much time has passed. None."""
+
+    seconds: float
+
+
+Effect: TypeAlias = OwnLedger | ReadLedger | ListOpen | Decide | End | Pause

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 from cordwood.client.producer.transactions.prepared import LeftTransaction
-from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, ReadLedger
+from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, Pause, ReadLedger
 from cordwood.spark.sink.ledger_entry import LedgerEntry
 from cordwood.spark.sink.transactions import Scope
 
@@ -22,6 +22,8 @@ Steps: TypeAlias = Generator[Effect, Any, T]
 
 ENDS_AT_ONCE = 100
 """Of one commit, at most so many EndTxn are on their way."""
+_LOOKS = 3
+_BETWEEN_LOOKS_S = 1.0
 
 
 class LedgerLost(Exception):
@@ -81,8 +83,14 @@ def commit_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = 
 
 
 def abort_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
-    open_now: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
-    yield from _end({*open_now, *ours}, commit=False, at_once=at_once)
+    """Spark does not wait for the other tasks of a job that fails, and nobody comes after it to end what they leave."""
+    left = frozenset(ours)
+    for look in range(_LOOKS):
+        if look:
+            yield Pause(_BETWEEN_LOOKS_S)
+        open_now: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
+        yield from _end(left.union(open_now), commit=False, at_once=at_once)
+        left = frozenset()
 
 
 def _accept(last: LedgerEntry, batch: int, ours: Sequence[LeftTransaction], at_once: int) -> Steps[None]:
