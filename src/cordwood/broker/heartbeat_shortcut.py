@@ -109,6 +109,7 @@ class HeartbeatShortcut:
             return
         if response.error_code != ErrorCode.NONE:
             return
+        connection.could_wait = True
         if len(self._known) >= _MOST:
             self._known.clear()
         whole = b"".join(parts)  # type: ignore[arg-type]  # of a response without file ranges
