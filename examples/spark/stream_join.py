@@ -22,19 +22,15 @@ def pipeline(
     placed = read(spark, bootstrap, orders, "order BIGINT, amount BIGINT, placed_at TIMESTAMP")
     paid = read(spark, bootstrap, payments, "order BIGINT, paid BIGINT, paid_at TIMESTAMP")
     # The watermarks and the hour say how long each side has to be remembered.
-    joined = (
-        placed.withWatermark("placed_at", "1 minute")
-        .alias("placed")
-        .join(
-            paid.withWatermark("paid_at", "1 minute").alias("paid"),
-            f.expr("placed.order = paid.order AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 1 HOUR"),
-            "left",
-        )
+    joined = placed.withWatermark("placed_at", "1 minute").join(
+        paid.withColumnRenamed("order", "paid_order").withWatermark("paid_at", "1 minute"),
+        f.expr("order = paid_order AND paid_at BETWEEN placed_at AND placed_at + INTERVAL 1 HOUR"),
+        "left",
     )
     return (
         joined.select(
-            f.col("placed.order").cast("string").alias("key"),
-            f.to_json(f.struct("placed.order", "amount", f.coalesce("paid", f.lit(0)).alias("paid"))).alias("value"),
+            f.col("order").cast("string").alias("key"),
+            f.to_json(f.struct("order", "amount", f.coalesce("paid", f.lit(0)).alias("paid"))).alias("value"),
         )
         .writeStream.queryName("order payments")
         .format("cordwood")

@@ -1,18 +1,21 @@
 """What a pipeline is loaded from, how its progress is counted and told, and how its failures read."""
 
 import io
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from rich.console import Console
 from rich.live import Live
 
 from cordwood.spark.pipelines.display import Lines, LiveTable
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
-from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline
+from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline, show_to_workers
 from cordwood.spark.sessions import driver_memory_mb, is_local, session_settings
 
 
@@ -116,6 +119,24 @@ def test_a_parameter_without_a_default_needs_a_value() -> None:
 
     with pytest.raises(BadPipeline, match="needs a value for topic: --set topic=VALUE"):
         arguments_of(needy, {}, {})
+
+
+def test_what_a_file_defines_goes_to_workers_that_do_not_have_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    file = tmp_path / "only_here.py"
+    file.write_text("NAME = 'here'\ndef pipeline(spark):\n    return NAME\n")
+    pickled = cloudpickle.dumps(load_pipeline(file))  # type: ignore[no-untyped-call]
+    monkeypatch.delitem(sys.modules, "only_here")
+    file.unlink()
+    assert cloudpickle.loads(pickled)(None) == "here"
+
+
+def test_what_stands_beside_the_file_is_found_by_workers(tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": "elsewhere"}
+    show_to_workers(tmp_path / "orders.py", environment)
+    assert environment["PYTHONPATH"].split(os.pathsep) == [str(tmp_path), "elsewhere"]
 
 
 def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:

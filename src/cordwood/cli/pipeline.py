@@ -95,13 +95,14 @@ def _run(
     log_level: str,
 ) -> None:
     from cordwood.spark.pipelines.display import display
-    from cordwood.spark.pipelines.pipeline_file import arguments_of, load_pipeline
+    from cordwood.spark.pipelines.pipeline_file import arguments_of, load_pipeline, show_to_workers
     from cordwood.spark.pipelines.running import run_pipeline
     from cordwood.spark.sessions import session
 
     # Before Spark is started, which takes a while.
     pipeline = load_pipeline(file)
     arguments = arguments_of(pipeline, given, offered)
+    show_to_workers(file)
     note(f"starting Spark ({master})")
     spark = session(file.stem, master=master, settings=settings, ui=ui, log_level=log_level)
     try:

@@ -7,13 +7,15 @@ Its other parameters can be given values from outside, by their names.
 """
 
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from difflib import get_close_matches
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cordwood.spark.errors import SparkError
@@ -38,14 +40,22 @@ def load_pipeline(path: Path) -> Pipeline:
     if spec is None or spec.loader is None:
         raise BadPipeline(f"{path} is no Python file; a pipeline is one, whose name ends with .py")
     module = module_from_spec(spec)
-    # As with `python FILE`: what stands beside it can be imported, also by Spark's workers on this machine.
+    # As with `python FILE`: what stands beside it can be imported, and what it defines goes to Spark's workers as it
+    # is. They could not import it by its name.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     spec.loader.exec_module(module)
     found = getattr(module, FUNCTION, None)
     if not callable(found):
         raise BadPipeline(f"{path} has no function {FUNCTION}(spark), which starts the queries")
     return found  # type: ignore[no-any-return]
+
+
+def show_to_workers(path: Path, environment: MutableMapping[str, str] = os.environ) -> None:
+    """Has workers on this machine import what stands beside the file; to be called before Spark is started."""
+    folders = [str(path.resolve().parent), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
 
 def arguments_of(pipeline: Pipeline, given: Mapping[str, str], offered: Mapping[str, str]) -> dict[str, Any]:
