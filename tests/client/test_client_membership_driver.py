@@ -13,7 +13,7 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.classic import ClassicMember
 from cordwood.client.consumer.membership.driver import MembershipDriver
-from cordwood.client.consumer.membership.events import Assign, Revoke
+from cordwood.client.consumer.membership.events import Assign, GroupMetadata, Lose, Revoke
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import AuthorizationFailed
 from cordwood.runtime.randomness import SeededRandom
@@ -126,6 +126,39 @@ def test_a_member_joins_within_the_first_poll() -> None:
         stage.driver.settled()
         assert stage.driver.assignment == {P0}
         assert stage.driver.metadata.generation_id == 1
+
+    play(scene)
+
+
+def test_who_the_group_has_gone_on_without_is_still_known_by_its_last_generation() -> None:
+    """Offsets that a transaction commits for nobody would be taken."""
+
+    async def scene(stage: Stage) -> None:
+        assert stage.driver.last_metadata == GroupMetadata("g")
+        await stage.join()
+        stage.brokers[0].answers[HeartbeatRequest.api_key] = lambda request, version: HeartbeatResponse(
+            error_code=ErrorCode.UNKNOWN_MEMBER_ID
+        )
+        async with asyncio.timeout(60):
+            while stage.driver.waiting is None:
+                stage.driver.changed.clear()
+                await stage.driver.changed.wait()
+        assert stage.driver.waiting == Lose(frozenset({P0}))
+        assert stage.driver.metadata == GroupMetadata("g")
+        assert stage.driver.last_metadata == GroupMetadata("g", 1, "m")
+        stage.driver.settled()
+        assert stage.driver.last_metadata == GroupMetadata("g", 1, "m")
+
+    play(scene)
+
+
+def test_who_has_left_is_nobody() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.join()
+        stage.driver.leave("done")
+        assert stage.driver.last_metadata == GroupMetadata("g", 1, "m")
+        stage.driver.settled()
+        assert stage.driver.last_metadata == GroupMetadata("g")
 
     play(scene)
 

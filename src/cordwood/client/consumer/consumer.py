@@ -446,8 +446,8 @@ class Consumer:
         return await running.group.commits.committed(chosen, _seconds(timeout_ms))
 
     def group_metadata(self) -> GroupMetadata:
-        """For `Producer.send_offsets_to_transaction`."""
-        return self._ready().group.driver.metadata
+        """For `Producer.send_offsets_to_transaction`: as who it was given what it reads, whatever has become of it."""
+        return self._ready().group.driver.last_metadata
 
     def _offsets(
         self, offsets: Mapping[TopicPartition, CommittedOffset] | None

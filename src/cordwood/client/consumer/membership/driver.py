@@ -75,6 +75,7 @@ class MembershipDriver:
         """What others read in the group that this member leads: the client's metadata is to be kept fresh for it."""
         self._client = client
         self._machine = machine
+        self._last_metadata = machine.metadata
         self._group_id = group_id
         self._loop = asyncio.get_running_loop()
         # Answers come in the order of the requests. A join waits for all members, and a fetch for records: neither
@@ -99,7 +100,14 @@ class MembershipDriver:
 
     @property
     def metadata(self) -> GroupMetadata:
+        """As who it is a member now; nobody if it is none."""
         return self._machine.metadata
+
+    @property
+    def last_metadata(self) -> GroupMetadata:
+        """As who the application was given what it has, also when the group has gone on without it: a transaction's
+        offsets are refused then, while those that come from nobody are taken from anyone (KIP-447)."""
+        return self._last_metadata
 
     @property
     def is_rebalancing(self) -> bool:
@@ -213,6 +221,15 @@ class MembershipDriver:
             return
         for effect in self._machine.step(event, self._loop.time()):
             self._perform(effect)
+        # No poll makes it a member, and there may be one for each record.
+        if not isinstance(event, Polled):
+            self._note_metadata()
+
+    def _note_metadata(self) -> None:
+        metadata = self._machine.metadata
+        has_left = self._is_leaving and not self._machine.assignment
+        if metadata.generation_id > 0 or has_left:
+            self._last_metadata = metadata
 
     def _perform(self, effect: Effect) -> None:
         match effect:
