@@ -206,6 +206,22 @@ def test_a_classic_member_has_the_session_that_it_asked_for() -> None:
     play(test, **_AT_ONCE)
 
 
+def test_a_classic_member_that_was_put_out_does_not_come_back_with_what_it_had() -> None:
+    """Others may have had it since then, and committed: it has to begin where they left off."""
+
+    async def test(stage: Stage) -> None:
+        member_id = await _classic_group(stage)
+        stage.join("b", "orders")
+        await stage.wait(_SESSION_MS / 1000 + 1)
+        with _refused(ErrorCode.UNKNOWN_MEMBER_ID, "not a member of the group any more"):
+            _join(stage, member_id, says=_bytes("subscription(orders, owned={orders: [0, 1]}, generation=1)"))
+        assert list(stage.group.members) == ["b"]
+        joined = _join(stage, member_id)
+        assert list(stage.group.members) == ["b", joined.member_id], "with nothing it may"
+
+    play(test, **_AT_ONCE)
+
+
 def test_a_subscription_that_cannot_be_read_is_refused() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)

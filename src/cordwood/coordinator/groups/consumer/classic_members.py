@@ -59,8 +59,8 @@ def join(state: GroupState, group: ConsumerGroup, joining: Joining) -> Decision[
     if not request.member_id and instance_id is None and joining.version >= _MEMBER_ID_REQUIRED_SINCE:
         return Decision(refused_join(ErrorCode.MEMBER_ID_REQUIRED, joining.version, member_id))
     written: list[CoordinatorRecord] = []
-    before = _member(group, joining, member_id, written)
     subscription = _subscription(joining)
+    before = _member(group, joining, member_id, subscription, written)
     member = _updated(before, joining, subscription)
     followed = follow_subscription(state, group, before, member, written, waits_for_regex=False)
     replaced = group.static_member(instance_id)
@@ -163,16 +163,33 @@ def leave(state: GroupState, group: ConsumerGroup, leaving: list[MemberIdentity]
 # Who it is
 
 
-def _member(group: ConsumerGroup, joining: Joining, member_id: str, written: list[CoordinatorRecord]) -> Member:
+def _member(
+    group: ConsumerGroup,
+    joining: Joining,
+    member_id: str,
+    subscription: ConsumerProtocolSubscription,
+    written: list[CoordinatorRecord],
+) -> Member:
     instance_id = joining.request.group_instance_id
     if instance_id is None:
-        return group.members.get(member_id) or Member(member_id)
+        member = group.members.get(member_id)
+        if member is None:
+            _check_new(member_id, subscription)
+            return Member(member_id)
+        return member
     if joining.request.member_id:
         return known_static_member(group, member_id, instance_id)
     existing = group.static_member(instance_id)
     if existing is None:
         return Member(member_id)
     return static_member_in_place_of(group, existing, member_id, written)
+
+
+def _check_new(member_id: str, subscription: ConsumerProtocolSubscription) -> None:
+    """Who claims what it was given in some generation was a member, and others may have had it since. It is to give it
+    up, and not to go on where it was should it be given the same again. (Kafka takes it in as it is.)"""
+    if subscription.owned_partitions and subscription.generation_id >= 0:
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of the group any more.")
 
 
 def _classic_member(
