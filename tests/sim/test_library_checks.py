@@ -92,3 +92,15 @@ def test_of_two_commits_of_one_offset_the_later_is_the_one_that_is_told() -> Non
 
 def test_an_offset_that_nobody_committed_is_found() -> None:
     assert Story("a").sent("a").told(1, at_s=1.0).found() == {"a committed offset is as it was committed"}
+
+
+def test_also_if_the_earlier_one_was_of_nobody_that_we_know() -> None:
+    story = Story("abc").sent("abc").committed(1, at_s=1.0, tenure=-1).committed(1, at_s=3.0, tenure=5)
+    assert story.told(1, at_s=4.0).told(1, at_s=5.0).found() == set()
+
+
+def test_an_offset_that_was_told_is_known_as_the_earliest_that_it_may_have_been() -> None:
+    story = Story("abc").sent("abc").committed(2, at_s=1.0).committed(1, at_s=3.0).committed(2, at_s=3.2)
+    story.history.groups.commits[-1].outcome = CommitOutcome.UNKNOWN
+    assert story.told(2, at_s=1.6).told(1, at_s=4.0).found() == set()
+    assert story.told(2, at_s=5.0).told(1, at_s=6.0).found() == set()

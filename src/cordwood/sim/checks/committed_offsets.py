@@ -43,48 +43,61 @@ class _Commits:
             if not commit.has_number:
                 self._others.setdefault((commit.group, commit.partition, commit.offset), []).append(commit)
 
-    def that(self, read: OffsetRead) -> Commit | None:
-        """Of those without a number, the last that it may be."""
+    def those(self, read: OffsetRead) -> list[Commit]:
+        """Of those without a number, all that it may be."""
         if read.metadata:
-            return self._numbered.get(read.metadata)
+            return [self._numbered[read.metadata]] if read.metadata in self._numbered else []
         some = self._others.get((read.group, read.partition, read.offset), [])
-        possible = [one for one in some if one.begun_s <= read.ended_s and one.outcome is not CommitOutcome.REFUSED]
-        return max(possible, key=_lateness, default=None)
-
-
-def _lateness(commit: Commit) -> tuple[float, float]:
-    """One that is of no tenure that we know comes after none for certain."""
-    return (commit.tenure if commit.tenure >= 0 else float("inf"), commit.ended_s)
+        return [one for one in some if one.begun_s <= read.ended_s and one.outcome is not CommitOutcome.REFUSED]
 
 
 def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "_Commits") -> Iterator[Violation]:
     """What is known when a read begins: what was acknowledged before, and what others had been told before."""
-    known = [(commit.ended_s, commit, not commit.is_transactional) for commit in acknowledged]
+    known = [(commit.ended_s, [commit], not commit.is_transactional) for commit in acknowledged]
     for read in reads:
-        seen = commits.that(read)
-        if seen is None and read.offset < 0:
-            continue
-        if seen is None or (seen.offset, seen.group, seen.partition) != (read.offset, read.group, read.partition):
-            yield Violation("a committed offset is as it was committed", f"{read}; {seen}")
-        elif seen.outcome is CommitOutcome.REFUSED:
-            yield Violation("what is refused is not committed", f"{read}; {seen}, error {seen.error}")
-        elif seen.begun_s > read.ended_s:
-            yield Violation("an offset is not told before it is committed", f"{read}; {seen}")
-        else:
+        seen = commits.those(read)
+        wrong = _wrong(read, seen)
+        if wrong is not None:
+            yield wrong
+        elif seen:
             known.append((read.ended_s, seen, True))
     known.sort(key=lambda entry: entry[0])
     for read in reads:
-        seen = commits.that(read)
+        seen = commits.those(read)
         for ended_s, before, is_stable in known:
             if ended_s >= read.begun_s:
                 break
             # The offset of a transaction counts from when its marker is written, soon after the transaction has ended;
             # until then only those who ask for what is stable wait for it.
-            if (is_stable or read.require_stable) and (seen is None or _precedes(seen, before)):
-                gone_back = seen is None or seen.offset < before.offset
+            if (is_stable or read.require_stable) and _all_precede(seen, before):
+                gone_back = read.offset < before[0].offset
                 invariant = "committed offsets never go back" if gone_back else "the last commit is the one that counts"
-                yield Violation(invariant, f"{read}; it was {seen}; but before: {before}")
+                yield Violation(invariant, f"{read}; it was {_listed(seen)}; but before: {_listed(before)}")
                 break
+
+
+def _wrong(read: OffsetRead, seen: list[Commit]) -> Violation | None:
+    """What is so whatever came before it. Those without a number are such as it may be."""
+    if not seen:
+        is_of_nobody = read.offset >= 0
+        return Violation("a committed offset is as it was committed", f"{read}; nobody's") if is_of_nobody else None
+    one = seen[0]
+    if (one.offset, one.group, one.partition) != (read.offset, read.group, read.partition):
+        return Violation("a committed offset is as it was committed", f"{read}; {one}")
+    if one.outcome is CommitOutcome.REFUSED:
+        return Violation("what is refused is not committed", f"{read}; {one}, error {one.error}")
+    if one.begun_s > read.ended_s:
+        return Violation("an offset is not told before it is committed", f"{read}; {one}")
+    return None
+
+
+def _all_precede(some: list[Commit], others: list[Commit]) -> bool:
+    """Whichever of them it was."""
+    return all(_precedes(one, other) for one in some for other in others)
+
+
+def _listed(commits: list[Commit]) -> str:
+    return ", or ".join(map(str, commits)) or "none"
 
 
 def _precedes(one: Commit, other: Commit) -> bool:

@@ -13,7 +13,14 @@ from cordwood.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .coordinator import UNAVAILABLE
-from .leading import assign, decode_assignment, encode_assignment, encode_subscription, without_what_others_have
+from .leading import (
+    assign,
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+    may_not_know,
+    without_what_others_have,
+)
 from .member import Fenced, GroupPlan, Member, Rebalancing
 from .offsets import Identity
 
@@ -74,7 +81,7 @@ class ClassicMember(Member):
         response = await self.ask(request, version)
         match response.error_code:
             case ErrorCode.NONE:
-                if self._has_missed(response.generation_id):
+                if may_not_know(self.generation, response, self.instance_id):
                     self.hands.let_go_of_all()
                 self.member_id, self.generation = response.member_id, response.generation_id
                 return response
@@ -89,11 +96,6 @@ class ClassicMember(Member):
             case error if error in UNAVAILABLE:
                 raise NetworkError(f"no coordinator: {error}")
         return None
-
-    def _has_missed(self, generation: int) -> bool:
-        """A static member stays in the group if it does not join in time, and then its leader does not know what the
-        member was given last: another may have had it meanwhile."""
-        return not self.plan.has_both_protocols and generation not in (self.generation, self.generation + 1)
 
     async def _sync_group(self, joined: JoinGroupResponse) -> bool:
         """Whether it is a member now."""

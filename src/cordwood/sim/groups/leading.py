@@ -9,6 +9,7 @@ from cordwood.wire.codec import decode, encode
 from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
 from cordwood.wire.messages.data.consumer_protocol_subscription import TopicPartition as OwnedPartitions
+from cordwood.wire.messages.join_group import JoinGroupResponse
 
 # Both begin with the version that the rest is in.
 _VERSION = struct.Struct(">h")
@@ -62,6 +63,14 @@ def without_what_others_have(
         member: [partition for partition in some if owners.get(partition, (0, member))[1] == member]
         for member, some in assigned.items()
     }
+
+
+def may_not_know(generation: int, joined: JoinGroupResponse, instance_id: str | None) -> bool:
+    """Whether who was in this generation may have been given something since that it does not know of, so that others
+    may have had what it has. Who is not static is out of a group whose rebalance it misses; and where nobody leads, the
+    coordinator knows what each member has, however many epochs it has missed."""
+    is_next = joined.generation_id in (generation, generation + 1)
+    return not is_next and (instance_id is not None or bool(joined.leader))
 
 
 def _decode(subscription: bytes) -> ConsumerProtocolSubscription:

@@ -10,7 +10,7 @@ from typing import Any
 from cordwood.sim.client import Client
 from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
 from cordwood.sim.groups.hands import Hands
-from cordwood.sim.groups.leading import decode_assignment
+from cordwood.sim.groups.leading import decode_assignment, may_not_know
 from cordwood.sim.groups.member import GroupPlan
 from cordwood.sim.groups.offsets import name_of, note_commit
 from cordwood.sim.partition import Partition
@@ -56,6 +56,8 @@ class GroupWatch(Watch):
         self._plan = plan
         self._hands = hands
         self._generation = -1
+        # What it was last told to have, by its consumer group.
+        self._assigned: set[Partition] = set()
         self._planned: dict[str, Commit] = {}
         # What each request that is on its way commits, and how often each commit was sent.
         self._commits: dict[int, dict[Partition, Commit]] = {}
@@ -65,6 +67,7 @@ class GroupWatch(Watch):
         """A process that is started knows nothing."""
         self.given.clear()
         self._generation = -1
+        self._assigned.clear()
         self._planned.clear()
         self._commits.clear()
 
@@ -86,7 +89,7 @@ class GroupWatch(Watch):
     def answered(self, request: Request[Any], response: Any, sent_s: float) -> None:
         match request:
             case JoinGroupRequest() if not response.error_code:
-                self._joined(response)
+                self._joined(response, request.group_instance_id)
             case SyncGroupRequest() if not response.error_code:
                 self._synced(response, sent_s)
             case HeartbeatRequest():
@@ -100,9 +103,8 @@ class GroupWatch(Watch):
 
     # ---- for how long it has what it has
 
-    def _joined(self, response: JoinGroupResponse) -> None:
-        if response.generation_id not in (self._generation, self._generation + 1):
-            # Its leader may not have known what it was given last, and others may have had it meanwhile.
+    def _joined(self, response: JoinGroupResponse, instance_id: str | None) -> None:
+        if may_not_know(self._generation, response, instance_id):
             self._hands.doubt()
         self._generation = response.generation_id
 
@@ -121,14 +123,14 @@ class GroupWatch(Watch):
         self._hands.was_heard(sent_s)
         if response.assignment is not None:
             names = {topic_id: name for name, topic_id in self._run.topic_ids.items()}
-            assigned = {
+            self._assigned = {
                 (names[topic.topic_id], index)
                 for topic in response.assignment.topic_partitions
                 for index in topic.partitions
             }
-            if not assigned.issuperset(self._hands.held):
-                return
-        self._hands.was_left_alone(sent_s)
+        # While it has what it is to give up, its time goes by, whatever else it is told.
+        if self._assigned.issuperset(self._hands.held):
+            self._hands.was_left_alone(sent_s)
 
     # ---- commits
 
