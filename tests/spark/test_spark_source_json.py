@@ -1,3 +1,4 @@
+from datetime import date
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -92,6 +93,28 @@ def test_nested_values_and_times_are_read() -> None:
     assert rows[0]["at"].isoformat() == "2026-11-16T12:00:00.250000+00:00"
     assert rows[0]["lines"] == [{"sku": "x", "price": 2.0}]
     assert rows[1] == {"at": None, "lines": []}
+
+
+def test_dates_are_read_also_within_others() -> None:
+    schema = pa.schema([("day", pa.date32()), ("days", pa.list_(pa.struct([("day", pa.date32())])))])
+    rows, malformed = parse(
+        b'{"day":"2026-11-16","days":[{"day":"2026-01-02"}]}', b'{"day":"2026-11-16T07:00:00"}', b"{}", schema=schema
+    )
+    assert rows[0] == {"day": date(2026, 11, 16), "days": [{"day": date(2026, 1, 2)}]}
+    assert rows[1]["day"] == date(2026, 11, 16)
+    assert malformed == [False, False, False]
+
+
+def test_a_time_without_a_zone_is_in_utc() -> None:
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
+    rows, malformed = parse(b'{"at":"2026-11-16 12:00:00"}', b'{"at":"2026-11-16T12:00:00+02:00"}', schema=schema)
+    assert [row["at"].hour for row in rows] == [12, 10]
+    assert malformed == [False, False]
+
+
+def test_values_can_be_looked_at_without_any_field() -> None:
+    _, malformed = JsonParser(pa.schema([])).parse(pa.array([b"{}", b"nonsense", b'{"a":1}']))
+    assert malformed.to_pylist() == [False, True, False]
 
 
 def test_no_values_are_no_rows() -> None:

@@ -291,7 +291,7 @@ def test_malformed_values_are_dropped_or_fail_by_mode(
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        (StructType().add("id", MapType(StringType(), StringType())), "column id has a map"),
+        (StructType().add("id", MapType(StringType(), StringType())), "column id has the type map<string,string>"),
         (StructType().add("id", LongType(), nullable=False), "column id is declared as never null"),
         (StructType().add("_offset", StringType()), "column _offset is bigint, not string"),
     ],

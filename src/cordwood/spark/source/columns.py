@@ -29,6 +29,9 @@ COLUMN_TYPES: dict[str, DataType] = {
     "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 
+CORRUPT_RECORD = "_corrupt_record"
+"""The text of a value that does not parse."""
+
 
 class RecordColumns:
     """Makes the columns of one partition's records; what is the same for all of them is made once."""

@@ -19,8 +19,9 @@ class JsonParser:
     def __init__(self, schema: Any) -> None:
         """`schema` is Arrow's; the names are those of the objects' fields."""
         self._schema = schema
+        self._read_schema = pa.schema([field.with_type(_read_type(field.type)) for field in schema])
         self._parse_options = pyarrow.json.ParseOptions(
-            explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="ignore"
+            explicit_schema=self._read_schema, newlines_in_values=False, unexpected_field_behavior="ignore"
         )
 
     def parse(self, values: Any) -> tuple[Any, Any]:
@@ -76,6 +77,8 @@ class JsonParser:
             table = pyarrow.json.read_json(
                 pa.BufferReader(content), read_options=read_options, parse_options=self._parse_options
             )
+            if not self._read_schema.equals(self._schema):
+                table = table.cast(self._schema)
         except pa.ArrowInvalid:
             return None
         return table if table.num_rows == len(text) else None
@@ -84,6 +87,17 @@ class JsonParser:
         columns = [pa.nulls(count, field.type) for field in self._schema]
         tables.append(pa.Table.from_arrays(columns, schema=self._schema))
         malformed += [True] * count
+
+
+def _read_type(kind: Any) -> Any:
+    """What Arrow's reader is to take for a type: it reads no dates, but times, also those without hours."""
+    if pa.types.is_date32(kind):
+        return pa.timestamp("s")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_read_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_read_type(kind.value_type)))
+    return kind
 
 
 def _objects(values: Any) -> tuple[Any, Any]:

@@ -8,17 +8,31 @@ of the values; a column of the record itself has an underscore before its name (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import DataType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from cordwood.spark.errors import BadOption, CannotRead
-from cordwood.spark.source.columns import COLUMN_TYPES, RecordColumns
+from cordwood.spark.errors import BadOption
+from cordwood.spark.source.columns import COLUMN_TYPES, CORRUPT_RECORD, RecordColumns
 from cordwood.spark.source.options import SourceOptions, ValueFormat
 from cordwood.spark.source.ranges import OffsetRange
-from cordwood.spark.source.reading import Records, read_range
+from cordwood.spark.source.reading import read_range
 
-CORRUPT_RECORD = "_corrupt_record"
+if TYPE_CHECKING:
+    from cordwood.spark.source.json_columns import ParsedColumns
+
 _DEFAULT_METADATA = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_timestampType")
 
 
@@ -85,8 +99,8 @@ class Table:
             )
         elif not field.nullable:
             raise BadOption(f"column {field.name} is declared as never null, but a value may be without it")
-        elif _has_map(field.dataType):
-            raise BadOption(f"column {field.name} has a map, which valueFormat=json does not read; expected a struct")
+        elif (kind := _unreadable(field.dataType)) is not None:
+            raise BadOption(f"column {field.name} has the type {kind.simpleString()}, which is not read from JSON here")
 
     def read(self, wanted: OffsetRange) -> Iterator[Any]:
         """RecordBatches of pyarrow, in the types that Spark expects."""
@@ -94,69 +108,45 @@ class Table:
 
         schema = _arrow_schema(self._schema)
         own = RecordColumns(wanted.topic, wanted.number)
-        parsed = _ParsedValues(self._options.value_format.mode, wanted, schema, self._sources)
+        parsed = self._parsed_columns(wanted, schema)
         for records in read_range(self._options, wanted, headers="headers" in self._sources.values()):
-            records, fields = parsed.of(records)
+            fields: dict[str, Any] = {}
+            if parsed is not None:
+                records, fields = parsed.of(records)
             arrays = [
                 own.column(source, records) if source is not None else fields[name]
                 for name, source in self._sources.items()
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
+    def _parsed_columns(self, wanted: OffsetRange, schema: Any) -> ParsedColumns | None:
+        """None where no column is made of values."""
+        from cordwood.spark.source.json_columns import ParsedColumns
 
-class _ParsedValues:
-    """The columns that are made of values."""
-
-    def __init__(self, mode: str, wanted: OffsetRange, schema: Any, sources: dict[str, str | None]) -> None:
-        import pyarrow as pa
-
-        self._mode = mode
-        self._wanted = wanted
-        names = [name for name, source in sources.items() if source is None]
-        self._wants_corrupt = CORRUPT_RECORD in names
-        self._fields = pa.schema([schema.field(name) for name in names if name != CORRUPT_RECORD])
-        self._is_needed = bool(names)
-
-    def of(self, records: Records) -> tuple[Records, dict[str, Any]]:
-        """The records that are left, by `mode`, and their columns by name."""
-        import pyarrow.compute as pc  # type: ignore[import-untyped]
-
-        from cordwood.spark.source.json_values import JsonParser
-
-        if not self._is_needed:
-            return records, {}
-        values = records.columns.column("value")
-        table, malformed = JsonParser(self._fields).parse(values)
-        if pc.any(malformed).as_py():
-            if self._mode == "FAILFAST":
-                offset = records.columns.column("offset").filter(malformed)[0].as_py()
-                raise CannotRead(
-                    f"{self._wanted.partition}: the value at offset {offset} is no JSON object of this schema; "
-                    "mode=PERMISSIVE reads it as nulls, DROPMALFORMED passes over it"
-                )
-            if self._mode == "DROPMALFORMED":
-                good = pc.invert(malformed)
-                records = Records(records.columns.filter(good), records.timestamp_type)
-                table, values, malformed = table.filter(good), values.filter(good), malformed.filter(good)
-        columns = dict(zip(table.schema.names, table.columns, strict=True))
-        if self._wants_corrupt:
-            columns[CORRUPT_RECORD] = _corrupt(values, malformed)
-        return records, columns
+        names = [name for name, source in self._sources.items() if source is None]
+        if not names:
+            return None
+        return ParsedColumns(wanted.partition, [schema.field(name) for name in names], self._options.value_format.mode)
 
 
-def _corrupt(values: Any, malformed: Any) -> Any:
-    import pyarrow as pa
+_JSON_TYPES = (
+    StringType,
+    BinaryType,
+    BooleanType,
+    NumericType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
 
-    bad = zip(values.to_pylist(), malformed.to_pylist(), strict=True) if malformed.true_count else ()
-    if not malformed.true_count:
-        return pa.nulls(len(values), pa.string())
-    return pa.array([value.decode("utf-8", "replace") if is_bad else None for value, is_bad in bad], pa.string())
 
-
-def _has_map(kind: DataType) -> bool:
+def _unreadable(kind: DataType) -> DataType | None:
+    """What of a type values cannot be read as."""
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType) or (hasattr(kind, "elementType") and _has_map(kind.elementType))
+        return next((found for field in kind.fields if (found := _unreadable(field.dataType)) is not None), None)
+    if isinstance(kind, ArrayType):
+        return _unreadable(kind.elementType)
+    return None if isinstance(kind, _JSON_TYPES) else kind
 
 
 def _arrow_schema(schema: StructType) -> Any:
