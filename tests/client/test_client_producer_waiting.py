@@ -11,6 +11,7 @@ from cordwood.client.errors import (
     BadSetting,
     BufferExhausted,
     CannotReachCluster,
+    ClientError,
     Closed,
     IllegalState,
     NetworkFailed,
@@ -20,6 +21,7 @@ from cordwood.client.errors import (
 )
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.sender import Sender
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode
@@ -268,3 +270,25 @@ def test_without_acknowledgements_a_broker_that_hangs_up_is_told_once() -> None:
             await producer.flush()
 
     play(scene)
+
+
+# ---- mistakes of ours
+
+
+def test_a_mistake_while_an_answer_is_read_ends_the_producer_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async def scene(stage: Stage) -> None:
+        async with stage.producer() as producer:
+            monkeypatch.setattr(Sender, "finish", fail)
+            delivery = await producer.send("t", b"a")
+            with pytest.raises(ClientError, match=r"cannot go on: ZeroDivisionError\('a bug'\)"):
+                await delivery
+            with pytest.raises(ClientError, match="cannot go on"):
+                await producer.flush()
+
+    play(scene)
+    assert "the producer cannot go on" in caplog.text

@@ -1,6 +1,7 @@
 """Transactions of our producer on a real node: what readers of committed records see of them, and when."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -10,12 +11,15 @@ from cordwood.client.admin.cluster import FeatureUpdate, update_features
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import (
+    BadSetting,
     ClientError,
     FatalTransactionError,
     IllegalState,
     ProducerFenced,
     RecordTooLarge,
+    SerializationFailed,
     TimedOut,
+    TopicNotFound,
     TransactionAbortable,
     TransactionAborted,
 )
@@ -82,17 +86,53 @@ async def test_a_transaction_with_a_record_that_is_refused_is_aborted_with_all_t
     assert await stage.committed() == each(b"next")
 
 
+async def send_too_large(producer: Producer) -> object:
+    return await producer.send(TOPIC, b"x" * 2_000, partition=0)
+
+
+async def send_too_large_column(producer: Producer) -> object:
+    return await producer.send_arrow(pa.table({"value": [b"x" * 2_000]}), TOPIC, partition=0)
+
+
+async def send_to_no_topic(producer: Producer) -> object:
+    return await producer.send("not-there", b"x", partition=7)
+
+
+@pytest.mark.parametrize("refused", [send_too_large, send_too_large_column, send_to_no_topic])
 @BOTH
-async def test_a_record_that_was_not_taken_does_not_keep_an_empty_transaction_from_its_commit(stage: Stage) -> None:
+async def test_a_record_that_was_not_taken_spoils_its_transaction(
+    stage: Stage, refused: Callable[[Producer], Awaitable[object]]
+) -> None:
+    producer = await stage.writer(max_request_size=1_000, max_block_ms=1_000)
+    with pytest.raises((RecordTooLarge, TopicNotFound)):
+        await refused(producer)
+    with pytest.raises(TransactionAbortable):
+        await producer.commit_transaction()
+    await producer.abort_transaction()
+    await transact(producer, b"next")
+    assert await stage.committed() == each(b"next")
+
+
+@BOTH
+async def test_a_record_that_was_not_taken_does_not_keep_an_empty_transaction_from_its_end(stage: Stage) -> None:
     producer = await stage.producer("id", max_request_size=1_000)
     await producer.begin_transaction()
     with pytest.raises(RecordTooLarge):
-        await producer.send(TOPIC, b"x" * 2_000, partition=0)
-    with pytest.raises(RecordTooLarge):
-        await producer.send_arrow(pa.table({"value": [b"x" * 2_000]}), TOPIC, partition=0)
-    await producer.commit_transaction()
+        await send_too_large(producer)
+    await producer.abort_transaction()
     await transact(producer, b"next")
     assert await stage.committed() == each(b"next")
+
+
+@BOTH
+async def test_a_call_that_was_wrong_does_not_spoil_the_transaction(stage: Stage) -> None:
+    producer = await stage.writer()
+    with pytest.raises(SerializationFailed):
+        await producer.send(TOPIC, object(), partition=0)
+    with pytest.raises(BadSetting):
+        await producer.send(TOPIC, b"x", partition=-1)
+    await producer.commit_transaction()
+    assert await stage.committed() == each(b"x")
 
 
 @BOTH

@@ -27,10 +27,10 @@ def test_offsets_are_numbers_or_with_metadata_and_partitions_may_be_plain_tuples
 @pytest.mark.parametrize(
     ("offsets", "group", "told"),
     [
-        ({P0: "5"}, GroupMetadata("g"), "offset of t-0 is '5'"),
-        ({P0: -1}, GroupMetadata("g"), "offset of t-0 is -1"),
-        ({P0: None}, GroupMetadata("g"), "offset of t-0 is None"),
-        ({P0: OffsetAndMetadata(5, None)}, GroupMetadata("g"), "offset of t-0"),  # type: ignore[arg-type]
+        ({P0: "5"}, GroupMetadata("g"), "t-0: '5' is no offset"),
+        ({P0: -1}, GroupMetadata("g"), "t-0: -1 is no offset"),
+        ({P0: None}, GroupMetadata("g"), "t-0: None is no offset"),
+        ({P0: (5, 7)}, GroupMetadata("g"), "t-0: the metadata of an offset is 7"),
         ({TOPIC: 5}, GroupMetadata("g"), "expected a TopicPartition"),
         ({(TOPIC, -1): 5}, GroupMetadata("g"), "expected a TopicPartition"),
         ([(P0, 5)], GroupMetadata("g"), "expected a dict"),

@@ -146,13 +146,18 @@ class BulkIntake:
     def gathering(self) -> Gathering:
         return Gathering(self._accumulator.new_event)
 
-    async def send_arrow(self, topic: Topic, columns: Columns) -> BulkDelivery:
+    async def send_arrow(self, name: str, columns: Columns) -> BulkDelivery:
         gathering = self.gathering()
-        for arrays in columns.tables():
-            for partition, sealed in self.batches(topic, arrays):
-                gathering.add_batch(await self._append(topic, partition, sealed))
-                # The sending task has something to do now.
-                await asyncio.sleep(0)
+        try:
+            topic = await self._intake.known_topic(name)
+            for arrays in columns.tables():
+                for partition, sealed in self.batches(topic, arrays):
+                    gathering.add_batch(await self._append(topic, partition, sealed))
+                    # The sending task has something to do now.
+                    await asyncio.sleep(0)
+        except ClientError as error:
+            self._intake.refused(error)
+            raise
         return gathering.delivery()
 
     def batches(self, topic: Topic, arrays: Arrays) -> Iterator[tuple[int, SealedBatch]]:

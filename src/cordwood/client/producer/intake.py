@@ -129,9 +129,17 @@ class Intake:
             outcome = self._append(*unsent, None)
             return await self._append_in_turn(outcome, deadline_s) if isinstance(outcome, Unsent) else outcome
         except ClientError as error:
+            self.refused(error)
             if self._interceptors:
                 self._interceptors.on_acknowledgement(None, error)
             raise
+
+    def refused(self, error: ClientError) -> None:
+        """A record was not taken. As in Kafka that spoils its transaction, for who goes on would commit it without the
+        record; unless the call itself was wrong: what cannot be serialized, or is no record, never belonged to it."""
+        if self._transactions is not None and isinstance(error, BrokerError | TimedOut):
+            with self._lock:
+                self._transactions.batch_failed(error)
 
     async def known_topic(self, name: str, partition: int | None = None, deadline_s: float | None = None) -> Topic:
         """Asks brokers for a topic that is not known; they may create it."""
@@ -272,7 +280,12 @@ class Intake:
             ]
             if self._transactions is not None:
                 self._transactions.check_send()
-            delivery = self._accumulator.append(chosen, timestamp_ms, key, value, headers, now_s, reservation)
+            try:
+                delivery = self._accumulator.append(chosen, timestamp_ms, key, value, headers, now_s, reservation)
+            except BrokerError as error:
+                if self._transactions is not None:
+                    self._transactions.batch_failed(error)
+                raise
             if self._transactions is not None and delivery is not None and self._transactions.add_partition(chosen):
                 self._wake_transactions()
             if self._shortcut is not None and delivery is not None:

@@ -128,7 +128,7 @@ class Producer:
         except TimeoutError:
             _log.warning("the producer is closed before all is delivered, after %g s", timeout)
         except ClientError as error:
-            _log.warning("the producer is closed, and its transaction is left to its timeout: %s", error)
+            _log.warning("the producer is closed before all is done (a transaction is left to its timeout): %s", error)
         finally:
             await engine.stop(Closed("the producer was closed before the record was delivered"))
 
@@ -221,12 +221,13 @@ class Producer:
         """
         engine = self._running()
         columns = Columns(batch, key, value, partition, timestamp, headers)
-        return await engine.bulk.send_arrow(await engine.intake.known_topic(topic), columns)
+        return await engine.bulk.send_arrow(topic, columns)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Sends all that was taken without lingering, and waits until it is delivered or has failed.
 
-        Raises `TimedOut` after `timeout` seconds; it goes on being sent.
+        Raises `TimedOut` after `timeout` seconds; it goes on being sent. With acks=0 it waits until brokers have read
+        all of it, and raises `NetworkFailed` if one hung up instead.
         """
         await self._running().flush(timeout)
 

@@ -55,6 +55,7 @@ class SendingLoop:
         self._identity_refused = False
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshes = 0
+        self._broken: Exception | None = None
 
     def wake(self) -> None:
         """In the loop's thread."""
@@ -71,6 +72,8 @@ class SendingLoop:
         try:
             while True:
                 self._woken.clear()
+                if self._broken is not None:
+                    raise self._broken
                 now_s = self._loop.time()
                 self._cut_overdue(now_s)
                 self._sender.tick(now_s)
@@ -140,7 +143,10 @@ class SendingLoop:
         def on_answer(outcome: ProduceResponse | ClientError) -> None:
             lane.in_flight -= 1
             del self._connections[attempt]
-            self._finish(attempt, outcome)
+            try:
+                self._finish(attempt, outcome)
+            except Exception as error:  # noqa: BLE001  # a mistake of ours: nobody awaits this, so `run` fails with it
+                self._broken = error
             self.wake()
 
         try:

@@ -2,26 +2,21 @@
 begun, because later there is nobody to tell."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
 
+from cordwood.client.arguments import CommittedOffset, offsets_of
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.errors import BadSetting
 from cordwood.client.offset_types import OffsetAndMetadata
 
-OffsetsToSend: TypeAlias = (
-    Mapping[TopicPartition, OffsetAndMetadata | int] | Mapping[tuple[str, int], OffsetAndMetadata | int]
-)
-
-_PARTITIONS_END = 1 << 31
-_OFFSETS_END = 1 << 63
+OffsetsToSend: TypeAlias = Mapping[TopicPartition, CommittedOffset] | Mapping[tuple[str, int], CommittedOffset]
 
 
 def checked_offsets(offsets: OffsetsToSend) -> dict[TopicPartition, OffsetAndMetadata]:
     """Raises `BadSetting`."""
-    if not isinstance(offsets, Mapping):
-        raise BadSetting(f"offsets is {offsets!r}; expected a dict of TopicPartition to offset")
-    return dict(_checked(partition, offset) for partition, offset in offsets.items())
+    # A plain tuple is a partition, too.
+    return offsets_of(cast(Mapping[TopicPartition, CommittedOffset], offsets))
 
 
 def checked_group(group: GroupMetadata) -> GroupMetadata:
@@ -37,17 +32,3 @@ def checked_group(group: GroupMetadata) -> GroupMetadata:
     if not is_whole:
         raise BadSetting(f"group_metadata is {group!r}; expected consumer.group_metadata()")
     return group
-
-
-def _checked(partition: Any, offset: Any) -> tuple[TopicPartition, OffsetAndMetadata]:
-    match partition:
-        case (str(topic), int(index)) if 0 <= index < _PARTITIONS_END:
-            name = TopicPartition(topic, index)
-        case _:
-            raise BadSetting(f"offsets are of {partition!r}; expected a TopicPartition")
-    told = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-    match told:
-        case OffsetAndMetadata(int(number), str(), None | int()) if 0 <= number < _OFFSETS_END:
-            return name, told
-        case _:
-            raise BadSetting(f"the offset of {name} is {offset!r}; expected an int from 0 or an OffsetAndMetadata")
