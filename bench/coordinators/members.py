@@ -1,4 +1,4 @@
-"""Members of groups that do what clients do, over a few connections: what a broker spends on them."""
+"""Members of groups that do what clients do, each over its connection: what a broker spends on them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequest
 
 TOPIC = "orders"
 SESSION_TIMEOUT_MS = 300_000
-# A join that waits holds up what is sent behind it, so members do not share one.
-MEMBERS_PER_CONNECTION = 1
 PATIENCE_S = 120.0
 
 HEARTBEAT_VERSION = 4
@@ -36,21 +34,18 @@ CONSUMER_VERSION = 1
 
 
 class Connections:
-    """One after the other is handed out, each for a number of members."""
+    """One for each member: a join that waits holds up what is sent behind it."""
 
     def __init__(self, broker: Cordwood) -> None:
         self._address = broker.address
         self._network = SocketNetwork()
         self._channels: list[Channel] = []
-        self._handed_out = 0
 
     async def one(self) -> Channel:
-        if self._handed_out % MEMBERS_PER_CONNECTION == 0:
-            host, port = self._address
-            channel = await Channel.open(self._network, host, port, client_id=CLIENT_ID, timeout_s=PATIENCE_S)
-            self._channels.append(channel)
-        self._handed_out += 1
-        return self._channels[-1]
+        host, port = self._address
+        channel = await Channel.open(self._network, host, port, client_id=CLIENT_ID, timeout_s=PATIENCE_S)
+        self._channels.append(channel)
+        return channel
 
     def close(self) -> None:
         for channel in self._channels:
