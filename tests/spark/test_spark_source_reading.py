@@ -184,9 +184,23 @@ def test_an_offset_that_is_not_there_fails_when_it_is_planned(
 ) -> None:
     create(admin, topic)
     fill(producer, topic, 10)
-    reader = batch_reader(node.bootstrap, topic, **{f"{edge}Offsets": f'{{"{topic}":{{"0":11}}}}'})
-    with pytest.raises(CannotRead, match=f"{edge}Offsets has offset 11 of {topic}-0, which holds .* from 0 to 10"):
-        reader.partitions()
+    beyond = {f"{edge}Offsets": f'{{"{topic}":{{"0":11}}}}'}
+    with pytest.raises(DataLoss, match=f"{edge}Offsets has offset 11 of topic {topic} partition 0, .* from 0 to 10"):
+        batch_reader(node.bootstrap, topic, **beyond).partitions()
+    lenient = batch_reader(node.bootstrap, topic, failOnDataLoss="false", **beyond)
+    assert values(lenient) == (numbered(10) if edge == "ending" else [])
+
+
+def test_offsets_that_end_before_they_begin_are_a_mistake(
+    node: NodeProcess, admin: Admin, producer: Producer, topic: str
+) -> None:
+    create(admin, topic)
+    fill(producer, topic, 10)
+    edges = {"startingOffsets": f'{{"{topic}":{{"0":7}}}}', "endingOffsets": f'{{"{topic}":{{"0":3}}}}'}
+    with pytest.raises(
+        CannotRead, match=f"startingOffsets has offset 7 of {topic}-0, which is after 3 of endingOffsets"
+    ):
+        batch_reader(node.bootstrap, topic, **edges).partitions()
 
 
 def test_times_become_offsets(node: NodeProcess, admin: Admin, producer: Producer, topic: str) -> None:

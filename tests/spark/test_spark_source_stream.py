@@ -56,6 +56,18 @@ def test_a_stream_from_the_beginning_reads_at_once(
     assert values(reader, reader.partitions(start, reader.latestOffset(start, ALL))) == numbered(2)
 
 
+def test_a_stream_from_an_offset_that_is_not_there_does_not_start(
+    node: NodeProcess, admin: Admin, producer: Producer, topic: str
+) -> None:
+    create(admin, topic)
+    fill(producer, topic, 2)
+    beyond = f'{{"{topic}":{{"0":5}}}}'
+    with pytest.raises(DataLoss, match=f"startingOffsets has offset 5 of topic {topic} partition 0"):
+        stream_reader(node.bootstrap, topic, startingOffsets=beyond).initialOffset()
+    lenient = stream_reader(node.bootstrap, topic, startingOffsets=beyond, failOnDataLoss="false")
+    assert lenient.initialOffset() == {topic: {"0": 2}}
+
+
 def test_a_limit_is_kept_unless_spark_asks_for_all(
     node: NodeProcess, admin: Admin, producer: Producer, topic: str
 ) -> None:

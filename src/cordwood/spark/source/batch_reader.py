@@ -11,8 +11,9 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.spark.errors import CannotRead, told_plainly
 from cordwood.spark.source.filters import Bounds, narrowed
 from cordwood.spark.source.link import link_to
-from cordwood.spark.source.offset_lookup import by_time, earliest, latest, resolve
-from cordwood.spark.source.offsets import Offsets, OffsetsOption
+from cordwood.spark.source.loss import LossReport
+from cordwood.spark.source.offset_lookup import by_time, resolve
+from cordwood.spark.source.offsets import Offsets
 from cordwood.spark.source.options import SourceOptions
 from cordwood.spark.source.ranges import OffsetRange, split_ranges
 from cordwood.spark.source.table import Table, record_column
@@ -65,12 +66,10 @@ class _Pushdown:
 async def _plan(client: Client, options: SourceOptions, bounds: Bounds) -> list[OffsetRange]:
     partitions = await options.topics.partitions(client)
     committed = options.read_committed
-    start = await resolve(client, options.starting, partitions, read_committed=committed)
-    end = await resolve(client, options.ending, partitions, read_committed=committed)
-    begins = await earliest(client, partitions)
-    ends = await latest(client, partitions, read_committed=committed)
-    _check_readable(options.starting, start, begins, ends, committed)
-    _check_readable(options.ending, end, begins, ends, committed)
+    losses = LossReport(fails=options.fail_on_data_loss)
+    start = await resolve(client, options.starting, partitions, losses, read_committed=committed)
+    end = await resolve(client, options.ending, partitions, losses, read_committed=committed)
+    _check_order(options, start, end)
     wanted = [partition for partition in partitions if bounds.covers(partition)]
     since = {} if bounds.since_ms is None else await by_time(client, wanted, bounds.since_ms, read_committed=committed)
     return [
@@ -78,21 +77,19 @@ async def _plan(client: Client, options: SourceOptions, bounds: Bounds) -> list[
     ]
 
 
+def _check_order(options: SourceOptions, start: Offsets, end: Offsets) -> None:
+    """Times may well leave nothing between them; offsets that do so are a mistake."""
+    if options.starting.names_offsets and options.ending.names_offsets:
+        for partition, offset in start.items():
+            if offset > end[partition]:
+                raise CannotRead(
+                    f"{options.starting.name} has offset {offset} of {partition}, which is after {end[partition]} of "
+                    f"{options.ending.name}"
+                )
+
+
 def _range(partition: TopicPartition, start: int, end: int, bounds: Bounds, since: int) -> OffsetRange:
     """`since` is the first offset of the time that is asked for; -1: there is none."""
     start = max(start, bounds.start, since)
     end = end if bounds.end is None else min(end, bounds.end)
     return OffsetRange(partition, start, end if since >= 0 else start)
-
-
-def _check_readable(option: OffsetsOption, found: Offsets, begins: Offsets, ends: Offsets, committed: bool) -> None:
-    """Offsets that somebody named may never have been, or be gone."""
-    if option.by_partition is None or option.is_time:
-        return
-    for partition, offset in found.items():
-        if not begins[partition] <= offset <= ends[partition]:
-            what = "committed records" if committed else "records"
-            raise CannotRead(
-                f"{option.name} has offset {offset} of {partition}, which holds {what} from {begins[partition]} "
-                f"to {ends[partition]}"
-            )

@@ -9,7 +9,7 @@ from cordwood.spark.errors import DataLoss
 
 _log = logging.getLogger(__name__)
 
-_ADVICE = "set failOnDataLoss=false to go on without them"
+_ADVICE = "failOnDataLoss=false goes on with what there is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ class LossReport:
         self._report(
             f"topic {partition.topic} partition {partition.partition}: it is new to this query and begins at offset "
             f"{begin} instead of 0; records from 0 to {begin} are gone"
+        )
+
+    def not_there(self, option: str, partition: TopicPartition, offset: int, begin: int, end: int) -> None:
+        self._report(
+            f"{option} has offset {offset} of topic {partition.topic} partition {partition.partition}, which can be "
+            f"read from {begin} to {end}"
         )
 
     def _report(self, sentence: str) -> None:

@@ -6,6 +6,7 @@ from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.spark.errors import CannotRead
+from cordwood.spark.source.loss import LossReport
 from cordwood.spark.source.offsets import Edge, OffsetsOption
 
 
@@ -28,9 +29,14 @@ async def by_time(
 
 
 async def resolve(
-    client: Client, option: OffsetsOption, partitions: list[TopicPartition], *, read_committed: bool
+    client: Client,
+    option: OffsetsOption,
+    partitions: list[TopicPartition],
+    losses: LossReport,
+    *,
+    read_committed: bool,
 ) -> dict[TopicPartition, int]:
-    """What an option means now. Raises `CannotRead`."""
+    """What an option means now. Raises `CannotRead`, also for offsets that are not there, unless loss is no matter."""
     option.check_partitions(partitions)
     wanted = {partition: option.wanted(partition) for partition in partitions}
     asked = {partition: what for partition, what in wanted.items() if option.is_time or what < 0}
@@ -43,7 +49,15 @@ async def resolve(
                 "startingOffsetsByTimestampStrategy=latest begins at the end then"
             )
         found |= await latest(client, unmatched, read_committed=read_committed)
-    return {partition: found.get(partition, wanted[partition]) for partition in partitions}
+    named = {partition: offset for partition, offset in wanted.items() if partition not in found}
+    if named:
+        begins = await earliest(client, named)
+        ends = await latest(client, named, read_committed=read_committed)
+        for partition, offset in named.items():
+            if not begins[partition] <= offset <= ends[partition]:
+                losses.not_there(option.name, partition, offset, begins[partition], ends[partition])
+            found[partition] = min(max(offset, begins[partition]), ends[partition])
+    return {partition: found[partition] for partition in partitions}
 
 
 async def _look_up(

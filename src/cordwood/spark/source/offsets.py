@@ -49,6 +49,11 @@ class OffsetsOption:
             or (not self.is_time and OffsetSpec.LATEST in (self.by_partition or {}).values())
         )
 
+    @property
+    def names_offsets(self) -> bool:
+        """Whether it may name one that is not there."""
+        return self.by_partition is not None and not self.is_time
+
     def wanted(self, partition: TopicPartition) -> int:
         """What it says of a partition; it has been checked to say something of each."""
         if self.by_partition is not None:
@@ -60,13 +65,10 @@ class OffsetsOption:
         """As in Spark's connector: who names offsets names one for each partition, and no others."""
         if self.by_partition is None:
             return
-        missing = [str(partition) for partition in partitions if partition not in self.by_partition]
-        if missing and not self.is_time:
+        if missing := [str(partition) for partition in partitions if partition not in self.by_partition]:
             raise CannotRead(
                 f"{self.name} says nothing of {', '.join(missing[:3])}; it has to name all partitions that are read"
             )
-        if missing:
-            raise CannotRead(f"{self.name} has no time for {', '.join(missing[:3])}; expected one for each partition")
         if more := sorted(set(self.by_partition) - set(partitions)):
             raise CannotRead(f"{self.name} speaks of {more[0]}, which is not read")
 

@@ -48,7 +48,9 @@ class StreamProgress:
     async def _find_initial(self) -> dict[TopicPartition, int]:
         client = self._link.client
         partitions = await self._options.topics.partitions(client)
-        return await resolve(client, self._options.starting, partitions, read_committed=self._options.read_committed)
+        return await resolve(
+            client, self._options.starting, partitions, self._losses, read_committed=self._options.read_committed
+        )
 
     def fix_end(self) -> None:
         """What comes from now on is not read."""
