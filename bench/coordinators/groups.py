@@ -126,8 +126,8 @@ async def _idle_share(broker: Cordwood, begin: Callable[[Connections], object]) 
     connections = Connections(broker)
     members: Sequence[ClassicMember | ConsumerMember]
     members, interval_s = await begin(connections)  # type: ignore[misc]
-    # Members who came one after the other are given their shares over their first heartbeats; and it takes the broker some
-    # of them to see that nothing else comes.
+    # Members who came one after the other are given their shares over their first heartbeats, and it takes the broker
+    # some of them to see that nothing else comes.
     await _beat(members, interval_s, SETTLING_INTERVALS * interval_s)
     began, before = time.perf_counter(), cpu_s(broker.pid)
     await _beat(members, interval_s, IDLE_SECONDS)
