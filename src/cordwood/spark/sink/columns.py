@@ -4,7 +4,7 @@
 |-----------|---------------------------------------------|--------------------------------------------------|
 | value     | string or binary                            | required                                         |
 | key       | string or binary                            | null: no key                                     |
-| headers   | array<struct<key: string, value: binary>>   |                                                  |
+| headers   | array<struct<key: string, value: binary>>   | null: none                                       |
 | topic     | string                                      | required, unless the option `topic` says it      |
 | partition | int                                         | null: the key decides, or without one the client |
 
@@ -71,6 +71,8 @@ class Columns:
     def records(self, batch: pa.RecordBatch) -> Iterator[Records]:
         """Rows of each topic, those with a partition of their own apart."""
         batch = batch.rename_columns([name.lower() for name in batch.schema.names])
+        if self.has_headers:
+            batch = _without_null_headers(batch)
         for topic, rows in self._by_topic(batch):
             if not self.has_partition:
                 yield Records(topic, rows, None)
@@ -94,6 +96,15 @@ class Columns:
         distinct = pc.unique(topics)
         for topic in distinct:
             yield topic.as_py(), batch if len(distinct) == 1 else batch.filter(pc.equal(topics, topic))
+
+
+def _without_null_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The source reads a record without headers as null, as Spark's connector does; the client has an empty list."""
+    headers = batch.column("headers")
+    if not headers.null_count:
+        return batch
+    index = batch.schema.get_field_index("headers")
+    return batch.set_column(index, "headers", pc.coalesce(headers, pa.scalar([], headers.type)))
 
 
 def _check(types: dict[str, DataType], name: str, allowed: tuple[type[DataType], ...], expected: str) -> None:
