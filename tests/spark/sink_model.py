@@ -157,7 +157,7 @@ class Driver:
     def _begin(self) -> None:
         self._tasks: dict[int, list[Task]] = {partition: [] for partition in range(PARTITIONS)}
         self._steps: Steps[Any] | None = None
-        self._effect: Effect | None = None
+        self.effect: Effect | None = None
         self._owned = -1
 
     def actions(self) -> Iterator[Action]:
@@ -204,7 +204,7 @@ class Driver:
         ours = [done.transaction for done in messages if done.transaction]
         found_decided = any(done.found_decided for done in messages)
         self._steps = commit_batch(self._scope, self.batch, ours, found_decided=found_decided, at_once=1)
-        self._effect = next(self._steps)
+        self.effect = next(self._steps)
 
     def _abort(self) -> None:
         """Tasks have failed, or the commit has: Spark does not tell which."""
@@ -213,15 +213,15 @@ class Driver:
         self.batch = -1
         self._owned = -1
         try:
-            self._effect = next(self._steps)
+            self.effect = next(self._steps)
         except StopIteration:
             self.die()
 
     def _go_on(self) -> None:
         assert self._steps is not None
-        assert self._effect is not None
+        assert self.effect is not None
         try:
-            self._effect = self._steps.send(self._do(self._effect))
+            self.effect = self._steps.send(self._do(self.effect))
         except StopIteration:
             if self.batch < 0:
                 self.die()
@@ -246,9 +246,9 @@ class Driver:
 
     def _do_unheard(self) -> None:
         """It is done, and the driver does not hear of it."""
-        assert self._effect is not None
+        assert self.effect is not None
         try:
-            self._do(self._effect)
+            self._do(self.effect)
         except (Fenced, Lost) as error:
             self._world.failed(self, error)
 
@@ -314,14 +314,14 @@ class World:
             alive = [task for task in zombies if not task.is_over]
             if alive and chance.random() < 0.5:
                 chance.choice(alive).step()
-            self._drive(last)
+            self.drive(last)
             self.check()
         for task in zombies:
             while not task.is_over:
                 task.step()
         until = self.committed + 1
         while self.committed < until:
-            self._drive(last)
+            self.drive(last)
         self.check()
         assert not self.lost
 
@@ -345,7 +345,16 @@ class World:
         if isinstance(error, Lost):
             self.lost.append(error)
 
-    def _drive(self, driver: Driver) -> None:
+    def drive_to(self, driver: Driver, batch: int, kind: type) -> None:
+        """Until the driver is about to have this done, of this batch."""
+        while not (driver.batch == batch and isinstance(driver.effect, kind)):
+            self.drive(driver)
+
+    def drive_past(self, driver: Driver, batch: int) -> None:
+        while driver.batch <= batch:
+            self.drive(driver)
+
+    def drive(self, driver: Driver) -> None:
         """Straight on: attempts are started, run to their end, and committed."""
         assert not driver.is_dead, self.lost
         own = [task for process in driver._processes if (task := process.task) is not None]

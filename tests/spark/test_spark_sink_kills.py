@@ -23,7 +23,7 @@ from cordwood.spark.sink.points import Point
 PARTITIONS = 3
 ROWS = 1_500
 ROWS_PER_BATCH = 30
-RANDOM_KILLS = int(os.environ.get("CORDWOOD_SINK_KILLS", "4"))
+RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "4"))
 """As many as there is time for; 25 were done for docs/spark-sink.md."""
 WITHIN_S = 400
 POINTS = (
@@ -42,7 +42,7 @@ class Query:
         self.node = node
         self.folder = folder
         self.checkpoint = folder / "checkpoint"
-        self._mark = f"CORDWOOD_TEST_LIFE={uuid.uuid4().hex}"
+        self._mark = f"SPARK_SINK_TEST_LIFE={uuid.uuid4().hex}"
         self._life: subprocess.Popen[bytes] | None = None
         self.lives = 0
 

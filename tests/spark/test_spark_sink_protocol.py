@@ -36,6 +36,21 @@ def test_nothing_stays_open_once_a_batch_is_decided_after_all_attempts_are_over(
     assert world.broker.open("cordwood-spark/") == ()
 
 
+def test_a_driver_that_wakes_up_late_aborts_nothing_of_its_successor() -> None:
+    world = World(bumps=True)
+    world.start_driver()
+    (older,) = world.drivers
+    world.drive_to(older, 0, Decide)
+    world.drive(older)  # its decision stands, and it has done nothing since
+    world.start_driver()
+    newer = world.drivers[-1]
+    world.drive_to(newer, 1, Decide)  # the next batch is prepared
+    world.drive_past(older, 0)
+    world.drive_past(newer, 1)
+    world.check_all_visible()
+    assert not world.lost
+
+
 def run(steps: Steps[object], *answers: object) -> list[object]:
     """The effects, each answered by the next of the answers."""
     effects = [next(steps)]
