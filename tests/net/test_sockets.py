@@ -16,7 +16,15 @@ from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo, Handler
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.local_disk import LocalDisk, LocalFile
-from cordwood.runtime.network import Address, CannotConnect, CannotListen, ConnectionLost, Part, SocketOptions
+from cordwood.runtime.network import (
+    Address,
+    CannotConnect,
+    CannotListen,
+    Connection,
+    ConnectionLost,
+    Part,
+    SocketOptions,
+)
 from cordwood.runtime.sockets import SocketNetwork
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -226,5 +234,37 @@ def test_a_connection_that_is_reset_behind_some_bytes_is_lost_once_they_are_read
             await until(lambda: bool(heard.endings))
         assert heard.received_bytes == b"some bytes"
         assert "reset by peer" in str(heard.endings[0])
+
+    run(main())
+
+
+class Answering(Heard):
+    """Sends something whenever it has received something."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def received(self, count: int) -> None:
+        super().received(count)
+        self._connection.send([b"answer"])
+
+
+def test_who_answers_the_last_bytes_of_a_connection_that_is_reset_is_told_once(run: Run) -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            connection = await SocketNetwork().connect(*listener.getsockname())
+            peer, _ = listener.accept()
+            heard = Answering(connection)
+            connection.start(heard)
+            peer.sendall(b"more")
+            await until(lambda: heard.received_bytes == b"more")
+            assert peer.recv(100) == b"answer"
+            peer.sendall(b"last")
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+            await until(lambda: bool(heard.endings))
+        assert heard.received_bytes == b"morelast"
+        assert len(heard.endings) == 1
 
     run(main())
