@@ -1,3 +1,4 @@
-"""The fixtures of this folder, from a module that has a name of its own."""
+"""The fixtures of this folder, from modules that have names of their own."""
 
+from connector_fixtures import *  # noqa: F403
 from spark_fixtures import *  # noqa: F403
