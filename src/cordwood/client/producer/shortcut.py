@@ -148,8 +148,11 @@ class Shortcut:
         headers: Headers,
     ) -> Delivery | None:
         """None when there is no open batch for it, or a partitioner has to be asked."""
+        # In this order: another thread may hear of a newer cluster in between, and forget the topics of this one.
+        if self._cluster is not self._client.cluster:
+            return None
         known = self._topics.get(topic)
-        if known is None or self._cluster is not self._client.cluster:
+        if known is None:
             return None
         if partition is None and key is not None and self._knows_keys:
             partition = partition_for_key(key, known.partition_count)
