@@ -15,9 +15,9 @@ import pytest
 from cordwood import wire
 from cordwood.wire import records
 
-MODULES = ("hashing", "batch_header", "record_stream", "records", "columns", "batch_builder")
+MODULES = ("hashing", "batch_header", "record_stream", "records", "columns", "column_input", "batch_builder")
 
-TESTED = ("hashing", "records", "columns", "batch_builder")
+TESTED = ("hashing", "records", "columns", "column_input", "batch_builder")
 """In the order of the fields of `Room`; the others are tested through these."""
 
 
@@ -29,6 +29,7 @@ class Room:
     hashing: Any
     records: Any
     columns: Any
+    column_input: Any
     batch_builder: Any
 
     def __repr__(self) -> str:

@@ -26,8 +26,9 @@ rows = st.lists(st.tuples(st.just(-1) | st.integers(0, 2**42), contents, content
 
 @pytest.fixture(autouse=True)
 def _arrow_over_this_room(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BinaryInput", "HeaderInput", "NumberInput", "decode_columns", "encode_columns"):
-        monkeypatch.setattr(arrow, name, getattr(room.columns, name))
+    monkeypatch.setattr(arrow, "decode_columns", room.columns.decode_columns)
+    for name in ("BinaryInput", "HeaderInput", "NumberInput", "encode_columns"):
+        monkeypatch.setattr(arrow, name, getattr(room.column_input, name))
 
 
 def as_records(table: Any) -> list[Record]:
@@ -207,12 +208,12 @@ def test_a_header_needs_a_key_and_a_record_a_list(room: Room) -> None:
 @pytest.mark.parametrize("offsets", [[0, 9], [-1, 1], [3, 2]])
 def test_an_array_that_lies_about_its_offsets_is_refused(room: Room, offsets: list[int]) -> None:
     numbers = pa.array(offsets, pa.int32()).buffers()[1]
-    lying = room.columns.BinaryInput(1, 0, None, memoryview(numbers).cast("B"), b"abc", False)
-    times = room.columns.NumberInput(1, 0, None, bytes(8), -1)
+    lying = room.column_input.BinaryInput(1, 0, None, memoryview(numbers).cast("B"), b"abc", False)
+    times = room.column_input.NumberInput(1, 0, None, bytes(8), -1)
     with pytest.raises(ValueError, match="said to be"):
-        room.columns.encode_columns(1, None, lying, times)
+        room.column_input.encode_columns(1, None, lying, times)
     with pytest.raises(ValueError, match="bytes of offsets"):
-        room.columns.BinaryInput(100, 0, None, memoryview(numbers).cast("B"), b"abc", False)
+        room.column_input.BinaryInput(100, 0, None, memoryview(numbers).cast("B"), b"abc", False)
 
 
 def test_pyarrow_is_imported_only_when_used(room: Room) -> None:
@@ -223,7 +224,7 @@ def test_pyarrow_is_imported_only_when_used(room: Room) -> None:
 @given(keys=st.lists(st.none() | st.binary(max_size=20)), partitions=st.integers(1, 50))
 def test_a_column_of_keys_goes_where_each_key_goes(room: Room, keys: list[bytes | None], partitions: int) -> None:
     column = arrow._binary_input(pa.array(keys, pa.binary()))
-    chosen = memoryview(room.columns.key_partitions(column, partitions, 77)).cast("i").tolist()
+    chosen = memoryview(room.column_input.key_partitions(column, partitions, 77)).cast("i").tolist()
     assert chosen == [77 if key is None else room.hashing.partition_for_key(key, partitions) for key in keys]
 
 
@@ -231,13 +232,13 @@ def test_a_column_of_keys_goes_where_each_key_goes(room: Room, keys: list[bytes 
 def test_rows_are_sorted_by_partition_and_keep_their_order(room: Room, partitions: list[int]) -> None:
     values = [b"%d" % row for row in range(len(partitions))]
     records = arrow.record_input(pa.array(values, pa.binary()))
-    order = room.columns.RowOrder(pa.array(partitions, pa.int32()).buffers()[1], len(partitions), 5)
+    order = room.column_input.RowOrder(pa.array(partitions, pa.int32()).buffers()[1], len(partitions), 5)
     for partition in range(5):
         expected = [value for value, chosen in zip(values, partitions, strict=True) if chosen == partition]
         found: list[bytes] = []
         start, end = order.starts[partition], order.starts[partition + 1]
         while start < end:
-            batch, written = room.columns.encode_some(records, start, end, order, max_batch_bytes=100)
+            batch, written = room.column_input.encode_some(records, start, end, order, max_batch_bytes=100)
             found += [record.value for record in room.records.decode_batch(batch)]
             start += written
         assert found == expected
@@ -247,14 +248,14 @@ def test_rows_are_sorted_by_partition_and_keep_their_order(room: Room, partition
 def test_a_row_of_a_partition_that_is_not_there_is_refused(room: Room, partition: int) -> None:
     partitions = pa.array([0, partition], pa.int32()).buffers()[1]
     with pytest.raises(ValueError, match=f"row 1 has partition {partition} where there are 0 to 4"):
-        room.columns.RowOrder(partitions, 2, 5)
+        room.column_input.RowOrder(partitions, 2, 5)
 
 
 def test_only_records_that_are_there_are_encoded(room: Room) -> None:
     records = arrow.record_input(pa.array([b"one", b"two"]))
-    order = room.columns.RowOrder(bytes(4), 1, 1)
+    order = room.column_input.RowOrder(bytes(4), 1, 1)
     for start, end, rows in ((2, 2, None), (0, 3, None), (-1, 1, None), (0, 1, order)):
         with pytest.raises(ValueError, match="of 2"):
-            room.columns.encode_some(records, start, end, rows, max_batch_bytes=100)
+            room.column_input.encode_some(records, start, end, rows, max_batch_bytes=100)
     with pytest.raises(ValueError, match="4 bytes for the partitions of 2 rows"):
-        room.columns.RowOrder(bytes(4), 2, 1)
+        room.column_input.RowOrder(bytes(4), 2, 1)

@@ -1,21 +1,19 @@
-"""Record batches to and from Arrow. Thin: `columns` does the work, pyarrow is imported only when this is used."""
+"""Record batches to and from Arrow. Thin: `columns` and `column_input` do the work; pyarrow is imported with this."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from cordwood.wire.columns import (
+from cordwood.wire.column_input import (
     DEFAULT_BATCH_BYTES,
-    BinaryColumn,
     BinaryInput,
-    HeaderColumns,
     HeaderInput,
     NumberInput,
     RecordInput,
-    decode_columns,
     encode_columns,
 )
+from cordwood.wire.columns import BinaryColumn, HeaderColumns, decode_columns
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import NO_TIMESTAMP, Buffer
 from cordwood.wire.records import DECOMPRESSED_LIMIT_BYTES

@@ -25,7 +25,7 @@ from cordwood.wire.batch_builder import SealedBatch
 from cordwood.wire.compression import Codec
 
 if TYPE_CHECKING:
-    from cordwood.wire.columns import RecordInput, RowOrder
+    from cordwood.wire.column_input import RecordInput, RowOrder
 
 BATCH_BYTES = 256 * 1024
 """What columns are cut into, where `batch_size` is less: who has them all at hand need not send small batches."""
@@ -177,7 +177,7 @@ class BulkIntake:
 
     def _order(self, topic: Topic, arrays: Arrays, records: "RecordInput") -> "RowOrder | None":
         """Which rows go to which partition; None if that is not a matter of rows."""
-        from cordwood.wire.columns import RowOrder, key_partitions
+        from cordwood.wire.column_input import RowOrder, key_partitions
 
         count = len(topic.partitions)
         if isinstance(arrays.partition, int):
@@ -235,7 +235,7 @@ class BulkIntake:
     def _encode(
         self, records: "RecordInput", start: int, end: int, order: "RowOrder | None"
     ) -> tuple[SealedBatch, int]:
-        from cordwood.wire.columns import encode_some
+        from cordwood.wire.column_input import encode_some
 
         try:
             batch, written = encode_some(
