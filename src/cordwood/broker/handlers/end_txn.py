@@ -1,8 +1,9 @@
 """EndTxn: a producer commits or aborts its transaction.
 
 It is answered when the outcome is committed to the coordinator's log; from there on it stands. The markers follow, on
-one node mostly before anything is read that is sent after the answer. Clients know PRODUCER_FENCED since version 2. Version 5 is for producers of
-`transaction.version` 2: the end gives them a new epoch, or after the last one a new producer id.
+one node mostly before anything is read that is sent after the answer. Clients know PRODUCER_FENCED since version 2.
+Version 5 is for producers of `transaction.version` 2: the end gives them a new epoch, or after the last one a new
+producer id.
 """
 
 from __future__ import annotations
