@@ -28,16 +28,15 @@ def progress(
     *,
     rows: int = 0,
     out: int = -1,
-    end: Mapping[str, Any] | None = None,
-    latest: Mapping[str, Any] | None = None,
+    end: Mapping[str, Any] | str | None = None,
+    latest: Mapping[str, Any] | str | None = None,
     did_work: bool = True,
 ) -> dict[str, Any]:
     """As Spark tells it."""
     return {
         "timestamp": f"2026-01-01T00:00:{second:02d}.000Z",
-        "numInputRows": rows,
         "durationMs": {"latestOffset": 3, "triggerExecution": 1500, **({"addBatch": 1400} if did_work else {})},
-        "sources": [{"endOffset": end, "latestOffset": latest}],
+        "sources": [{"endOffset": end, "latestOffset": latest, "numInputRows": rows}],
         "sink": {"numOutputRows": out},
     }
 
@@ -60,6 +59,12 @@ def test_a_batch_that_is_waited_for_is_not_counted() -> None:
 def test_lag_is_what_topics_have_beyond_the_last_batch() -> None:
     figures = QueryFigures("q")
     figures.add(progress(1, end={"t": {"0": 5, "1": 7}}, latest={"t": {"0": 9, "1": 7}}))
+    assert figures.lag == 4
+
+
+def test_offsets_may_come_as_text() -> None:
+    figures = QueryFigures("q")
+    figures.add(progress(1, end='{"t": {"0": 5}}', latest='{"t": {"0": 9}}'))
     assert figures.lag == 4
 
 

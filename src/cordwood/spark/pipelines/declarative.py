@@ -10,7 +10,7 @@ import pyspark
 
 from cordwood.spark.pipelines.pipeline_file import BadPipeline
 from cordwood.spark.pipelines.script import BOOTSTRAP_VARIABLE
-from cordwood.spark.sessions import LOCAL, prepare_environment
+from cordwood.spark.sessions import CONNECT, LOCAL, is_local, prepare_environment
 
 _COMMAND = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
 
@@ -30,8 +30,14 @@ def run_declarative(spec: Path, *, master: str = LOCAL, settings: Mapping[str, s
         raise BadPipeline(
             f"{spec} is a declarative pipeline, which needs PySpark 4.1 or newer; this is {pyspark.__version__}"
         )
+    if not is_local(master) and not master.startswith(CONNECT):
+        raise BadPipeline(
+            f"a declarative pipeline runs on this machine or through Spark Connect, not on {master}; "
+            "expected local[4], or sc://host:15002"
+        )
     prepare_environment(master)
-    command = [str(_COMMAND), "--master", master]
+    # Declarative pipelines speak to a Connect server, which is started here if it is to be local.
+    command = [str(_COMMAND), "--remote", master]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     environment = os.environ | {BOOTSTRAP_VARIABLE: bootstrap}

@@ -1,5 +1,6 @@
 """**QueryFigures**: what a query has done in this run, from what Spark tells of each of its batches."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -36,8 +37,9 @@ class QueryFigures:
         if "addBatch" not in progress["durationMs"]:
             return
         self.batches += 1
-        self.rows_in += progress["numInputRows"]
-        self.batch_ms = progress["durationMs"]["triggerExecution"]
+        # The sum of all sources is not told through Spark Connect.
+        self.rows_in += sum(source.get("numInputRows", 0) for source in progress["sources"])
+        self.batch_ms = progress["durationMs"].get("triggerExecution", 0)
         written = progress["sink"].get("numOutputRows", -1)
         if written >= 0:
             self.rows_out = (self.rows_out or 0) + written
@@ -53,6 +55,9 @@ def _lag(source: Mapping[str, Any]) -> int | None:
 
 
 def _partitions(offsets: object) -> Iterator[tuple[tuple[str, str], int]]:
+    if isinstance(offsets, str) and offsets.startswith("{"):
+        # Through Spark Connect they come as text.
+        offsets = json.loads(offsets)
     if not isinstance(offsets, dict):
         return
     for topic, partitions in offsets.items():

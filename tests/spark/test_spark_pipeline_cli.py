@@ -1,0 +1,60 @@
+"""`cordwood pipeline`, as far as it gets without Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from cordwood.cli.main import app
+
+
+def cordwood(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        app(["pipeline", *arguments], prog_name="cordwood")
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_init_writes_a_pipeline_for_the_given_brokers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "orders.py"
+    assert cordwood("init", str(file), "--bootstrap", "broker1:9092") == 0
+    assert 'bootstrap: str = "broker1:9092"' in file.read_text()
+    assert f"cordwood pipeline run {file}" in file.read_text()
+    assert f"cordwood pipeline run {file}" in capsys.readouterr().out
+
+
+def test_init_leaves_a_file_alone_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "orders.py"
+    file.write_text("mine")
+    assert cordwood("init", str(file)) == 2
+    assert file.read_text() == "mine"
+    assert capsys.readouterr().err == f"cordwood: {file} is there already; name another\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere.py",), "there is no file nowhere.py"),
+        (("nowhere.yml",), "there is no file nowhere.yml"),
+        (("nowhere.py", "--set", "topic"), "Invalid value for --set: 'topic' is not NAME=VALUE"),
+        (
+            ("nowhere.py", "--log-level", "LOUD"),
+            "Invalid value for --log-level: 'LOUD' is none of OFF, ERROR, WARN, INFO",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_told_in_a_line(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cordwood("run", *words) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"cordwood: {said}")
+    assert told.count("\n") == 1
+
+
+def test_a_declarative_pipeline_does_not_run_on_a_master_of_a_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "spark-pipeline.yml"
+    file.write_text("name: orders\n")
+    assert cordwood("run", str(file), "--master", "spark://10.0.0.5:7077") == 2
+    assert "expected local[4], or sc://host:15002" in capsys.readouterr().err
