@@ -4,7 +4,7 @@ import os
 import sys
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ from cordwood import Admin, Producer
 sys.path.append(str(Path(__file__).parent.parent / "clients"))
 
 from node_process import NodeProcess
+
+KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
 
 
 @pytest.fixture(scope="session")
@@ -50,12 +52,32 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """The node that most tests share."""
-    process = NodeProcess(tmp_path_factory.mktemp("node")).start()
-    yield process
+    """The node that most tests share; or, as for the tests with other clients, the Kafka that stands in for it."""
+    process = NodeProcess(tmp_path_factory.mktemp("node"))
+    if KAFKA is not None:
+        process.bootstrap = KAFKA
+        yield process
+        return
+    yield process.start()
     said = process.stderr()
     process.kill()
     assert "Traceback" not in said, said
+
+
+@pytest.fixture
+def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
+    """Starts a node that is the test's alone."""
+    if KAFKA is not None:
+        pytest.skip("needs a node of its own; Kafka stands in for the node")
+    started: list[NodeProcess] = []
+
+    def start(settings: Mapping[str, str] | None = None) -> NodeProcess:
+        started.append(NodeProcess(tmp_path / f"node-{len(started)}", settings))
+        return started[-1].start()
+
+    yield start
+    for process in started:
+        process.kill()
 
 
 @pytest.fixture(scope="session")

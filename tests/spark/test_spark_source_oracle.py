@@ -2,8 +2,7 @@
 
 import random
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from cordwood import Admin, Producer
 
 Read = list[tuple[int, int, bytes]]
+StartNode = Callable[..., NodeProcess]
 
 
 def committed(bootstrap: str, topic: str, partitions: int) -> Read:
@@ -99,15 +99,8 @@ def test_a_stream_beside_transactions_reads_what_librdkafka_reads(node: NodeProc
         assert offsets == sorted(set(offsets))
 
 
-@pytest.fixture
-def compacting_node(tmp_path: Path) -> Iterator[NodeProcess]:
-    process = NodeProcess(tmp_path / "node", {"log.cleaner.backoff.ms": "50"}).start()
-    yield process
-    process.kill()
-
-
-def test_ranges_over_what_compaction_has_taken_are_read_to_their_end(compacting_node: NodeProcess, topic: str) -> None:
-    bootstrap = compacting_node.bootstrap
+def test_ranges_over_what_compaction_has_taken_are_read_to_their_end(own_node: StartNode, topic: str) -> None:
+    bootstrap = own_node({"log.cleaner.backoff.ms": "50"}).bootstrap
     long_ago_ms = 1_600_000_000_000
     with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
         create(admin, topic, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_ms="1000")
@@ -124,21 +117,17 @@ def test_ranges_over_what_compaction_has_taken_are_read_to_their_end(compacting_
         assert as_read(rows(reader, ranges)) == committed(bootstrap, topic, 1)
 
 
-def test_a_task_waits_for_a_node_that_comes_back(tmp_path: Path, topic: str) -> None:
-    process = NodeProcess(tmp_path / "node").start()
-    try:
-        bootstrap = process.bootstrap
-        with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
-            create(admin, topic)
-            fill(producer, topic, 5)
-        # Another client, so that a task has to connect anew.
-        reader = batch_reader(bootstrap, topic)
-        ranges = reader.partitions()
-        process.stop()
-        starting = threading.Thread(target=process.start)
-        starting.start()
-        again = batch_reader(bootstrap, topic, kafka__client__id="task")
-        assert len(rows(again, ranges)) == 5
-        starting.join()
-    finally:
-        process.kill()
+def test_a_task_waits_for_a_node_that_comes_back(own_node: StartNode, topic: str) -> None:
+    process = own_node()
+    bootstrap = process.bootstrap
+    with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
+        create(admin, topic)
+        fill(producer, topic, 5)
+    ranges = batch_reader(bootstrap, topic).partitions()
+    process.stop()
+    starting = threading.Thread(target=process.start)
+    starting.start()
+    # Another client, so that the task has to connect anew.
+    task = batch_reader(bootstrap, topic, kafka__client__id="task")
+    assert len(rows(task, ranges)) == 5
+    starting.join()
