@@ -228,6 +228,20 @@ def test_without_two_phases_a_transaction_has_the_longest_time_that_brokers_allo
     play(scene)
 
 
+def test_a_timeout_is_for_transactions_of_one_phase_and_in_nobodys_way_with_two() -> None:
+    async def scene(stage: Stage) -> None:
+        scope = Scope("query", "run")
+        given = {"kafka.bootstrap.servers": f"{stage.node.name}:{PORT}", "kafka.transaction.timeout.ms": "1000"}
+        outlet = stage.outlet(read_options(given, "a test"))
+        left = (await write(outlet, NamePool(scope.prefix, "process"), scope, 0, 0)).transaction
+        assert left is not None
+        await asyncio.sleep(100)
+        await perform(outlet, commit_batch(scope, 0, [left]), nothing)
+        assert sum((await stage.visible()).values()) == ROWS_PER_TASK
+
+    play(scene, settings=_TWO_PHASES)
+
+
 def test_a_timeout_that_brokers_do_not_allow_is_said_in_a_sentence() -> None:
     async def scene(stage: Stage) -> None:
         scope = Scope("query", "run")

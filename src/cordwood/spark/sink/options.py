@@ -17,6 +17,7 @@ DEFAULT_LEDGER_TOPIC: Final = "__cordwood_spark_ledger"
 _OF_SPARK = frozenset({"checkpointLocation", "path", "queryName"})
 _KNOWN = frozenset({"topic", "guarantee", "ledgerTopic", "testing.at"}) | _OF_SPARK
 
+_TIMEOUT = "transaction.timeout.ms"
 _TWO_PHASES = "transaction.two.phase.commit.enable"
 # What a transaction may take without two phases: from a task's first row until the driver has ended it. Brokers allow
 # no more by default (transaction.max.timeout.ms).
@@ -41,6 +42,8 @@ class SinkOptions:
     ledger_topic: str
     client: Mapping[str, object]
     """Settings of the client, by Kafka's names."""
+    transaction_timeout_ms: object
+    """For transactions of one phase."""
     wants_two_phases: bool | None
     """None: where brokers allow it."""
     testing_at: str | None
@@ -52,15 +55,13 @@ class SinkOptions:
         if transactional_id is not None:
             more = {"transactional.id": transactional_id, _TWO_PHASES: two_phases}
             if not two_phases:
-                more["transaction.timeout.ms"] = self.client.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS)
+                more[_TIMEOUT] = self.transaction_timeout_ms
         return _settings({**_BULK, **self.client, **more})
 
     def deciding(self, transactional_id: str) -> ProducerSettings:
         """For the producer of the ledger."""
         without = {name: value for name, value in self.client.items() if name not in _BULK}
-        return _settings(
-            {**without, "transactional.id": transactional_id, "transaction.timeout.ms": _LEDGER_TIMEOUT_MS}
-        )
+        return _settings({**without, "transactional.id": transactional_id, _TIMEOUT: _LEDGER_TIMEOUT_MS})
 
 
 def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
@@ -81,6 +82,7 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
         is_exactly_once=guarantee == EXACTLY_ONCE,
         ledger_topic=options.text("ledgerTopic") or DEFAULT_LEDGER_TOPIC,
         client=client,
+        transaction_timeout_ms=client.pop(_TIMEOUT, _TRANSACTION_TIMEOUT_MS),
         wants_two_phases=None if two_phases is None else str(two_phases).lower() == "true",
         testing_at=options.text("testing.at"),
     )

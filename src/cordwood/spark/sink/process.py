@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Coroutine
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from cordwood.client.blocking.portal import Portal
@@ -27,8 +28,7 @@ class Process:
 
     def outlet(self, options: SinkOptions, purpose: str) -> Outlet:
         """The same for the same purpose and cluster."""
-        settings = sorted((name, str(value)) for name, value in options.client.items())
-        key = purpose, options.is_exactly_once, options.ledger_topic, options.wants_two_phases, *settings
+        key = purpose, *sorted((name, str(value)) for name, value in asdict(options).items())
         outlet = self._outlets.get(key)
         if outlet is None:
             outlet = self._outlets[key] = Outlet(options, network=SocketNetwork())
