@@ -118,6 +118,10 @@ def test_a_value_that_will_not_do_is_told(given: dict[str, str], said: str) -> N
     assert str(failure.value) == said
 
 
+def test_values_from_python_are_taken_as_they_are() -> None:
+    assert arguments_of(pipeline, {"batch": 7, "fast": True}, {}) == {"batch": 7, "fast": True}
+
+
 def test_a_parameter_without_a_default_needs_a_value() -> None:
     def needy(spark: object, topic: str) -> None:
         return None
@@ -177,6 +181,11 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
             "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `amont` cannot be resolved. Did you mean one of "
             "the following? [`amount`]. SQLSTATE: 42703;\n'Project ['amont]\n+- Relation",
             "A column with name `amont` cannot be resolved. Did you mean one of the following? [`amount`].",
+        ),
+        (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n: "
+            "org.apache.spark.SparkException: Could not parse Master URL: 'there'\n\tat org.apache.spark.SparkContext",
+            "Could not parse Master URL: 'there'",
         ),
     ],
 )

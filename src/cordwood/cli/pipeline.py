@@ -1,6 +1,5 @@
 """`cordwood pipeline`: run, init."""
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -71,45 +70,26 @@ def run(
     _need_spark()
     from cordwood.spark.errors import SparkError
     from cordwood.spark.pipelines.declarative import is_declarative, run_declarative
-    from cordwood.spark.pipelines.pipeline_file import BadPipeline
+    from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline, show_to_workers
+    from cordwood.spark.pipelines.running import run_in_session
 
     try:
         if is_declarative(file):
             raise typer.Exit(run_declarative(file, master=master, settings=conf, bootstrap=bootstrap))
-        _run(file, given, {"bootstrap": bootstrap}, master, conf, ui, log_level.upper())
+        # Before Spark is started, which takes a while.
+        pipeline = load_pipeline(file)
+        passed = arguments_of(pipeline, given, {"bootstrap": bootstrap})
+        show_to_workers(file)
+        note(f"starting Spark ({master})")
+        run_in_session(
+            pipeline, passed, name=file.stem, master=master, settings=conf, ui=ui, log_level=log_level.upper()
+        )
     except BadPipeline as error:
         fail(str(error), EXIT_BAD_INPUT)
     except SparkError as error:
         fail(str(error), EXIT_FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-def _run(
-    file: Path,
-    given: Mapping[str, str],
-    offered: Mapping[str, str],
-    master: str,
-    settings: Mapping[str, str],
-    ui: bool,
-    log_level: str,
-) -> None:
-    from cordwood.spark.pipelines.display import display
-    from cordwood.spark.pipelines.pipeline_file import arguments_of, load_pipeline, show_to_workers
-    from cordwood.spark.pipelines.running import run_pipeline
-    from cordwood.spark.sessions import session
-
-    # Before Spark is started, which takes a while.
-    pipeline = load_pipeline(file)
-    arguments = arguments_of(pipeline, given, offered)
-    show_to_workers(file)
-    note(f"starting Spark ({master})")
-    spark = session(file.stem, master=master, settings=settings, ui=ui, log_level=log_level)
-    try:
-        with display() as shown:
-            run_pipeline(pipeline, spark, arguments, shown)
-    finally:
-        spark.stop()
 
 
 @app.command(epilog="Examples:\n\ncordwood pipeline init\n\ncordwood pipeline init orders.py --bootstrap broker1:9092")

@@ -7,6 +7,7 @@ _FRAME = re.compile(r"^\[[A-Z_.]+\] (Query \[[^]]*\] terminated with exception: 
 # A plan follows behind a semicolon.
 _STATE = re.compile(r"\s*SQLSTATE: \w+(;.*)?", re.DOTALL)
 _TAILS = ("\n=== Streaming Query ===", "\nJVM stacktrace:", "\nDriver stacktrace:", "\n\tat ")
+_CALL = re.compile(r"^An error occurred while calling .*\n: [\w.$]+: ")
 _OUR_OWN = re.compile(r"\bcordwood\.[\w.]+: (?P<text>.+)")
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -23,6 +24,7 @@ def sentence(error: BaseException) -> str:
         # The last line that is not indented is the error itself.
         lines = [line for line in text.rpartition(_TRACEBACK)[2].splitlines() if line.strip() and line[0] not in " \t"]
         return " ".join(lines[-1:]) or text.splitlines()[0]
+    text = _CALL.sub("", text)
     while (shorter := _FRAME.sub("", text)) != text:
         text = shorter
     return " ".join(text.split("\n\n")[0].split())

@@ -58,25 +58,27 @@ def show_to_workers(path: Path, environment: MutableMapping[str, str] = os.envir
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
 
-def arguments_of(pipeline: Pipeline, given: Mapping[str, str], offered: Mapping[str, str]) -> dict[str, Any]:
+def arguments_of(pipeline: Pipeline, given: Mapping[str, Any], offered: Mapping[str, str]) -> dict[str, Any]:
     """What `pipeline` is called with beside the session: what is given, which it has to know, and what is offered, if
-    it has a parameter of that name. Raises `BadPipeline`."""
+    it has a parameter of that name. Texts become what the parameter's default is. Raises `BadPipeline`."""
     # The first is for the session.
     own = list(inspect.signature(pipeline).parameters.values())[1:]
     parameters = {parameter.name: parameter for parameter in own}
     for name in given:
         if name not in parameters:
             raise BadPipeline(_unknown(name, list(parameters)))
-    texts = {name: value for name, value in offered.items() if name in parameters} | dict(given)
+    values = {name: value for name, value in offered.items() if name in parameters} | dict(given)
     for parameter in parameters.values():
-        if parameter.default is parameter.empty and parameter.name not in texts:
+        if parameter.default is parameter.empty and parameter.name not in values:
             raise BadPipeline(f"{FUNCTION}() needs a value for {parameter.name}: --set {parameter.name}=VALUE")
-    return {name: _value(parameters[name], text) for name, text in texts.items()}
+    return {name: _value(parameters[name], value) for name, value in values.items()}
 
 
-def _value(parameter: inspect.Parameter, text: str) -> object:
+def _value(parameter: inspect.Parameter, text: Any) -> object:
     """Of the type that the default has, where that is a number or a truth."""
     kind = type(parameter.default)
+    if not isinstance(text, str):
+        return text
     if kind is bool and text in _TRUTH:
         return _TRUTH[text]
     if kind is bool:

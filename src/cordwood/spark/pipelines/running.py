@@ -8,16 +8,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cordwood.client.errors import ClientError
 from cordwood.spark.errors import SparkError
-from cordwood.spark.pipelines.display import Display
+from cordwood.spark.pipelines.display import Display, display
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
 from cordwood.spark.pipelines.pipeline_file import Pipeline
+from cordwood.spark.sessions import LOCAL, session
 
 LOOK_EVERY_S = 0.5
 
@@ -26,7 +28,29 @@ class PipelineFailed(SparkError):
     """A query ended with an error, or could not be started."""
 
 
-def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], display: Display) -> None:
+def run_in_session(
+    pipeline: Pipeline,
+    arguments: Mapping[str, Any],
+    *,
+    name: str,
+    master: str = LOCAL,
+    settings: Mapping[str, str] | None = None,
+    ui: bool = False,
+    log_level: str = "OFF",
+) -> None:
+    """`run_pipeline` in a session that is opened for it, with its progress in sight. Raises `NoJava`, too."""
+    try:
+        spark = session(name, master=master, settings=settings, ui=ui, log_level=log_level)
+    except (PySparkException, Py4JError) as error:
+        raise PipelineFailed(f"Spark did not start on {master}: {sentence(error)}") from error
+    try:
+        with display() as shown:
+            run_pipeline(pipeline, spark, arguments, shown)
+    finally:
+        spark.stop()
+
+
+def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], shown: Display) -> None:
     """Until all queries have ended, or somebody stops it with Ctrl-C or SIGTERM; then none is left running.
 
     Raises `PipelineFailed`; what is wrong in the pipeline's own code comes as it is. A second Ctrl-C, and one before
@@ -41,7 +65,7 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
     with _stop_asked() as stop:
         try:
             while any(query.isActive for query in queries) and not stop.is_set():
-                _look(queries, figures, display)
+                _look(queries, figures, shown)
                 failed = _failure(queries)
                 if failed is not None:
                     raise PipelineFailed(failed)
@@ -49,7 +73,7 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
         finally:
             for query in queries:
                 query.stop()
-            _look(queries, figures, display)
+            _look(queries, figures, shown)
         # What an interrupted process of Spark says on its way out is no failure.
         failed = None if stop.is_set() else _failure(queries)
         if failed is not None:
@@ -64,14 +88,14 @@ def _queries(started: StreamingQuery | Iterable[StreamingQuery] | None, spark: S
     return returned + [query for query in spark.streams.active if query.id not in known]
 
 
-def _look(queries: Sequence[StreamingQuery], figures: Sequence[QueryFigures], display: Display) -> None:
+def _look(queries: Sequence[StreamingQuery], figures: Sequence[QueryFigures], shown: Display) -> None:
     for query, figure in zip(queries, figures, strict=True):
         last = query.lastProgress
         if last is not None and figure.is_new(last.timestamp):
             for progress in query.recentProgress:
                 figure.add(json.loads(progress.json))
         figure.status = "running" if query.isActive else "failed" if query.exception() else "ended"
-    display.show(figures)
+    shown.show(figures)
 
 
 def _failure(queries: Sequence[StreamingQuery]) -> str | None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cordwood.spark.errors import SparkError
-from cordwood.spark.pipelines.display import display
 from cordwood.spark.pipelines.pipeline_file import Pipeline, arguments_of
-from cordwood.spark.pipelines.running import run_pipeline
-from cordwood.spark.sessions import LOCAL, session
+from cordwood.spark.pipelines.running import run_in_session
+from cordwood.spark.sessions import LOCAL
 
 BOOTSTRAP_VARIABLE = "CORDWOOD_BOOTSTRAP"
 
@@ -20,13 +19,8 @@ def run(pipeline: Pipeline, *, master: str = LOCAL, log_level: str = "OFF", **ar
     Ctrl-C; a failure is one line on the error stream, and ends the process with 1."""
     offered = {"bootstrap": os.environ[BOOTSTRAP_VARIABLE]} if BOOTSTRAP_VARIABLE in os.environ else {}
     try:
-        given = {**arguments_of(pipeline, {}, offered), **arguments}
-        spark = session(Path(sys.argv[0]).stem, master=master, log_level=log_level)
-        try:
-            with display() as shown:
-                run_pipeline(pipeline, spark, given, shown)
-        finally:
-            spark.stop()
+        given = arguments_of(pipeline, arguments, offered)
+        run_in_session(pipeline, given, name=Path(sys.argv[0]).stem, master=master, log_level=log_level)
     except SparkError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
