@@ -9,7 +9,8 @@ from cordwood.spark.errors import CannotRead
 from cordwood.spark.source.link import link_to
 from cordwood.spark.source.loss import LossReport
 from cordwood.spark.source.options import SourceOptions
-from cordwood.spark.source.range_fetcher import Fetched, FetchLimits, RangeFetcher
+from cordwood.spark.source.range_fetcher import FetchLimits, RangeFetcher
+from cordwood.spark.source.range_position import Fetched
 from cordwood.spark.source.ranges import OffsetRange
 from cordwood.wire.arrow import to_arrow
 from cordwood.wire.record import CorruptBatch, InvalidRecord
@@ -35,7 +36,7 @@ def read_range(options: SourceOptions, wanted: OffsetRange, *, headers: bool) ->
         options.max_bytes_per_batch, options.read_committed, options.poll_timeout_ms, link.settings.client_rack
     )
     losses = LossReport(fails=options.fail_on_data_loss)
-    fetcher = RangeFetcher(link.client, wanted.partition, wanted.start, wanted.end, limits, losses)
+    fetcher = RangeFetcher(link.client, wanted, limits, losses)
     try:
         while link.run(fetcher.advance()):
             for piece in _pieces(fetcher.take(), options):

@@ -1,0 +1,77 @@
+"""How far a range of offsets has been read, and what an answer adds to that; sans-IO.
+
+A range is done when the position has reached its end, whether or not there was a record just before that: compaction
+and transaction markers leave gaps, which are no loss.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.spark.errors import CannotRead
+from cordwood.spark.source.loss import LossReport
+from cordwood.wire.messages.fetch import AbortedTransaction, PartitionData
+from cordwood.wire.record import Buffer, CorruptBatch
+from cordwood.wire.records import batch_headers
+
+_EMPTY_ANSWERS = 2
+"""So often a broker has to say that there is nothing before it is believed that there never will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    content: Buffer
+    """Whole batches, and perhaps the beginning of another."""
+    position: int
+    """What comes before has been read, though the first batch may hold some of it."""
+    aborted: Sequence[AbortedTransaction]
+
+
+class RangePosition:
+    def __init__(self, partition: TopicPartition, start: int, end: int, *, read_committed: bool) -> None:
+        self.partition = partition
+        self.offset = start
+        """The next to be read."""
+        self.end = end
+        self._read_committed = read_committed
+        self._empty_answers = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.offset >= self.end
+
+    def take(self, data: PartitionData) -> Fetched | None:
+        """Moves on past whole batches; None if there are none. Raises `CannotRead`."""
+        content = data.records
+        if not content:
+            self._take_nothing(data)
+            return None
+        assert isinstance(content, bytes | bytearray | memoryview)
+        self._empty_answers = 0
+        before = self.offset
+        try:
+            # The last batch may be cut where the limit was; it is not among these.
+            for _, header in batch_headers(content):
+                self.offset = max(self.offset, header.next_offset)
+        except CorruptBatch as error:
+            raise CannotRead(f"{self.partition} at offset {self.offset}: {error}") from None
+        if self.offset == before:
+            raise CannotRead(f"{self.partition} at offset {before}: no whole batch in what the broker sent")
+        return Fetched(content, before, data.aborted_transactions or ())
+
+    def _take_nothing(self, data: PartitionData) -> None:
+        """Compaction may have taken all that stood from here to the end of the log."""
+        readable_end = data.last_stable_offset if self._read_committed else data.high_watermark
+        self._empty_answers = self._empty_answers + 1 if self.end <= readable_end else 0
+        if self._empty_answers == _EMPTY_ANSWERS:
+            self.offset = self.end
+
+    def out_of_range(self, log_start: int, log_end: int, losses: LossReport) -> None:
+        """Retention has deleted what was to be read, or the log is not the one that it was."""
+        if self.offset < log_start:
+            losses.begins_later(self.partition, self.offset, log_start)
+            self.offset = min(log_start, self.end)
+        elif self.offset > log_end:
+            losses.ends_earlier(self.partition, self.offset, log_end)
+            self.offset = self.end
+        # Otherwise it is there by now.

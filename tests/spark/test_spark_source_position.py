@@ -1,0 +1,73 @@
+import pytest
+
+from cordwood.client.cluster import TopicPartition
+from cordwood.spark.errors import CannotRead, DataLoss
+from cordwood.spark.source.loss import LossReport
+from cordwood.spark.source.range_position import RangePosition
+from cordwood.wire.messages.fetch import PartitionData
+from cordwood.wire.records import Record, encode_batch
+
+STRICT, LENIENT = LossReport(fails=True), LossReport(fails=False)
+
+
+def position(start: int, end: int, *, read_committed: bool = False) -> RangePosition:
+    return RangePosition(TopicPartition("t", 0), start, end, read_committed=read_committed)
+
+
+def answer(*offsets: int, high_watermark: int = 100, last_stable_offset: int = 100, cut: int = 0) -> PartitionData:
+    """A batch with a record at each of these offsets, without the last `cut` bytes."""
+    content = encode_batch([Record(offset, 0, None, b"v", ()) for offset in offsets]) if offsets else b""
+    return PartitionData(
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
+        records=bytes(content[: len(content) - cut]),
+    )
+
+
+def test_the_position_goes_past_whole_batches() -> None:
+    here = position(5, 20)
+    fetched = here.take(answer(4, 5, 7))
+    assert fetched is not None
+    assert (fetched.position, here.offset, here.is_done) == (5, 8, False)
+
+
+def test_a_range_is_done_when_the_position_is_past_its_end_even_without_a_record_there() -> None:
+    here = position(5, 10)
+    assert here.take(answer(5, 30)) is not None
+    assert here.is_done
+
+
+def test_nothing_within_what_is_readable_is_a_gap_once_it_was_said_twice() -> None:
+    here = position(5, 10)
+    assert here.take(answer()) is None
+    assert not here.is_done
+    assert here.take(answer()) is None
+    assert here.is_done
+
+
+def test_nothing_beyond_what_is_readable_is_waited_for() -> None:
+    here = position(5, 10, read_committed=True)
+    for _ in range(5):
+        assert here.take(answer(last_stable_offset=9)) is None
+    assert not here.is_done
+
+
+def test_a_cut_batch_alone_is_an_error() -> None:
+    with pytest.raises(CannotRead, match="t-0 at offset 5: no whole batch"):
+        position(5, 10).take(answer(5, 6, cut=1))
+
+
+def test_what_is_gone_is_told_with_both_offsets_or_passed_over() -> None:
+    with pytest.raises(DataLoss, match="records from offset 5 to 8 are gone"):
+        position(5, 10).out_of_range(8, 20, STRICT)
+    here = position(5, 10)
+    here.out_of_range(8, 20, LENIENT)
+    assert here.offset == 8
+    here.out_of_range(50, 60, LENIENT)
+    assert here.is_done
+
+
+def test_a_log_that_has_caught_up_meanwhile_is_read() -> None:
+    here = position(5, 10)
+    here.out_of_range(0, 7, STRICT)
+    assert here.offset == 5
