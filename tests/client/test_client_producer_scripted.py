@@ -6,10 +6,7 @@ import pytest
 from scripted_broker import TOPIC_ID, Cut
 from scripted_producing import Stage, play
 
-from cordwood.client.errors import (
-    BrokerError,
-    TimedOut,
-)
+from cordwood.client.errors import BrokerError, NetworkFailed, TimedOut
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -95,7 +92,8 @@ def test_a_broker_that_takes_nothing_is_left_after_the_request_timeout_though_no
                 await producer.send("t", b"x" * 90_000)
             await asyncio.sleep(6)
             stage.world.network.heal("client")
-            await producer.flush()
+            with pytest.raises(NetworkFailed, match="may be lost"):
+                await producer.flush()
             assert len(stage.broker.seen_of(ApiVersionsRequest)) > connected
 
     play(scene)
