@@ -9,7 +9,7 @@ docs/adr/0005-spark-sink.md why it is exactly once.
     protocol.py       what the driver decides and in which order; no I/O
     effects.py        what the protocol wants done
     driver.py         does it
-    ledger.py         the topic in which decisions stand
+    ledger.py         the topic in which decisions stand; ledger_entry.py, ledger_reading.py
     outlet.py         a process's connections to a cluster
     points.py         where tests kill
 """

@@ -4,22 +4,19 @@ Written in transactions under the query's own transactional id, so that who take
 before; read by its committed records.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from zlib import crc32
 
 from cordwood.client.admin.topics import NewTopic, create_topics, until_led
 from cordwood.client.arguments import ConfigValue
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
-from cordwood.client.consumer.aborted import Aborted
 from cordwood.client.errors import BrokerError
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.client.producer.producer import Producer
 from cordwood.spark.sink.ledger_entry import LedgerEntry
-from cordwood.spark.source.loss import LossReport
-from cordwood.spark.source.range_fetcher import Fetched, FetchLimits, RangeFetcher
+from cordwood.spark.sink.ledger_reading import read_committed
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.records import Record, batch_headers, check_crc, decode_batch
 
 PARTITIONS = 16
 """A decision that hangs holds up those of its own partition only."""
@@ -33,7 +30,7 @@ _CONFIGS: Mapping[str, ConfigValue] = {
 _FIRST_LOOK_BACK = 32
 _LOOK_BACK_GROWTH = 16
 # Longer than a decision that hangs can hold others up.
-_LIMITS = FetchLimits(max_bytes=1024 * 1024, read_committed=True, poll_timeout_ms=60_000)
+_DECIDED_WITHIN_S = 60.0
 
 
 class Ledger:
@@ -88,15 +85,10 @@ class Ledger:
         return None
 
     async def _last_in(self, query: str, partition: TopicPartition, start: int, end: int) -> LedgerEntry | None:
-        fetcher = RangeFetcher(self._client, partition, start, end, _LIMITS, LossReport(fails=False))
         found: bytes | None = None
-        try:
-            while await fetcher.advance():
-                for record in committed_records(fetcher.take()):
-                    if record.key == query.encode() and start <= record.offset < end:
-                        found = record.value
-        finally:
-            await fetcher.close()
+        async for record in read_committed(self._client, partition, start, end, _DECIDED_WITHIN_S):
+            if record.key == query.encode():
+                found = record.value
         return None if found is None else LedgerEntry.decode(found)
 
     async def _find_or_create(self) -> Topic:
@@ -111,11 +103,3 @@ class Ledger:
             raise outcome
         await until_led(self._client, [self._topic])
         return self._client.cluster.topics[self._topic]
-
-
-def committed_records(fetched: Fetched) -> Iterator[Record]:
-    aborted = Aborted(fetched.aborted)
-    for place, header in batch_headers(fetched.content):
-        check_crc(fetched.content, header, place)
-        if not aborted.covers(header, fetched.content, place) and not header.is_control:
-            yield from decode_batch(fetched.content, place)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Coroutine
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from cordwood.client.blocking.portal import Portal
@@ -28,7 +28,9 @@ class Process:
 
     def outlet(self, options: SinkOptions, purpose: str) -> Outlet:
         """The same for the same purpose and cluster."""
-        key = purpose, *sorted((name, str(value)) for name, value in asdict(options).items())
+        # Which topic does not matter to connections.
+        chosen = replace(options, topic=None, testing_at=None)
+        key = purpose, *((name, str(value)) for name, value in asdict(chosen).items())
         outlet = self._outlets.get(key)
         if outlet is None:
             outlet = self._outlets[key] = Outlet(options, network=SocketNetwork())
