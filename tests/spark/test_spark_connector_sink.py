@@ -39,7 +39,7 @@ def records(node: NodeProcess, topic: str) -> list[tuple[object, ...]]:
         "SELECT cast(null AS string) value, cast(id AS string) key FROM range(3)",
         "SELECT 'k' key, 'v' value, array(named_struct('key', 'h', 'value', cast('1' AS binary))) headers",
         "SELECT 'k' key, 'v' value, cast(null AS array<struct<key: string, value: binary>>) headers",
-        "SELECT 'k' KEY, 'v' Value, 1 another",
+        "SELECT 'k' key, 'v' value, 1 another",
     ],
 )
 def test_rows_become_the_records_that_the_connector_writes(

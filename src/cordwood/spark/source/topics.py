@@ -25,7 +25,8 @@ class TopicChoice:
     async def partitions(self, client: Client, *, missing_is_error: bool = True) -> list[TopicPartition]:
         """Those that there are now, sorted. Raises `CannotRead` for what is named and not there."""
         if self.pattern is not None:
-            matches = re.compile(self.pattern).fullmatch
+            # Anywhere in the name, as in Spark's connector (and not in Kafka's consumer).
+            matches = re.compile(self.pattern).search
             topics = await client.all_topics()
             return _partitions(
                 {name: topic for name, topic in topics.items() if not topic.is_internal and matches(name)}
