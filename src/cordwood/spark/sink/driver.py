@@ -104,13 +104,14 @@ class _Driver:
         left, error = next(iter(failed.items()))
         if not commit:
             raise error
-        raise TransactionLost(_lost(left, error, len(failed), len(transactions)))
+        where = f" to topic {self._outlet.options.topic}" if self._outlet.options.topic else ""
+        raise TransactionLost(_lost(left, error, len(failed), len(transactions), where))
 
 
-def _lost(left: LeftTransaction, error: BrokerError, failed: int, asked: int) -> str:
+def _lost(left: LeftTransaction, error: BrokerError, failed: int, asked: int, where: str) -> str:
     return (
-        f"{failed} of {asked} transactions of a batch that is decided cannot be committed, so that their rows are "
-        f"lost: the first is {left.transactional_id} of producer {left.producer_id}, epoch {left.epoch} ({error}). "
+        f"{failed} of {asked} transactions{where} of a batch that is decided cannot be committed, so that their rows "
+        f"are lost: the first is {left.transactional_id} of producer {left.producer_id}, epoch {left.epoch} ({error}). "
         "Brokers abort what is open for longer than kafka.transaction.timeout.ms, unless they allow two phases "
         "(transaction.two.phase.commit.enable)"
     )
