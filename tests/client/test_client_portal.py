@@ -2,9 +2,11 @@
 
 import _thread
 import asyncio
+import gc
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -136,6 +138,24 @@ def test_each_of_several_threads_gets_its_own_callbacks(portal: Portal) -> None:
     for thread in threads:
         thread.join()
     assert answers == {name: name for name in "abcd"}
+
+
+class Large:
+    """What a coroutine returns."""
+
+
+def test_what_was_returned_is_not_kept(portal: Portal) -> None:
+    async def work() -> Large:
+        return Large()
+
+    gc.disable()
+    try:
+        returned = weakref.ref(portal.run(work()))
+        # The loop's thread may have it in its hands still.
+        portal.run(thread_name())
+        assert returned() is None
+    finally:
+        gc.enable()
 
 
 def test_control_c_cancels_the_coroutine_and_is_raised(portal: Portal) -> None:

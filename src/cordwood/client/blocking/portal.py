@@ -60,6 +60,8 @@ class Portal:
             if undelivered is not None:
                 call.give_back(undelivered)
             raise
+        finally:
+            call.forget()
 
     def check_thread(self) -> None:
         """Raises `IllegalState` on the loop's own thread; for who is to wait for what that does."""
@@ -245,6 +247,10 @@ class _Call(Generic[T]):
         """Until the coroutine, which has been cancelled, is over."""
         while isinstance(message := self._inbox.next(), _Work):
             message.refuse()
+
+    def forget(self) -> None:
+        """The task's context knows this call: together they would keep what it returned until garbage is collected."""
+        self._task = None
 
     def give_back(self, undelivered: Callable[[T], None]) -> None:
         """It is over, and this thread was interrupted before it had what came of it."""
