@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import IO
 import pyspark
 
 from cordwood.spark.java import find_java
+from cordwood.spark.worker_python import worker_python
 
 READY_WITHIN_S = 240.0
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -23,7 +23,7 @@ def spark_environment(folder: Path) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))},
         "JAVA_HOME": str(find_java().home),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "local"),
