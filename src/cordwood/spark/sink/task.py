@@ -13,6 +13,7 @@ from cordwood.spark.sink.outlet import Outlet
 from cordwood.spark.sink.points import Point, Trap
 from cordwood.spark.sink.process import Process, this_process
 from cordwood.spark.sink.transactions import Scope, TaskDone
+from cordwood.spark.worker_garbage import spare_modules
 
 NO_BATCH = -1
 """Of a batch job: nothing is replayed."""
@@ -40,11 +41,13 @@ def write_task(
             pass
         return TaskDone(scope, None, found_decided=True)
     try:
-        return attempt.write(first, rows, in_transaction=options.is_exactly_once)
+        done = attempt.write(first, rows, in_transaction=options.is_exactly_once)
     except BaseException:
         # With what it has open: aborted, or left to the driver's sweep.
         process.run(outlet.drop_producer())
         raise
+    spare_modules()
+    return done
 
 
 class _Attempt:

@@ -12,6 +12,7 @@ from cordwood.spark.source.options import SourceOptions
 from cordwood.spark.source.range_fetcher import FetchLimits, RangeFetcher
 from cordwood.spark.source.range_position import Fetched
 from cordwood.spark.source.ranges import OffsetRange
+from cordwood.spark.worker_garbage import spare_modules
 from cordwood.wire.arrow import to_arrow
 from cordwood.wire.record import CorruptBatch, InvalidRecord
 from cordwood.wire.records import batch_headers
@@ -45,6 +46,7 @@ def read_range(options: SourceOptions, wanted: OffsetRange, *, headers: bool) ->
                     yield Records(records, piece.timestamp_type)
     finally:
         link.run(fetcher.close())
+        spare_modules()
 
 
 @dataclass(frozen=True, slots=True)

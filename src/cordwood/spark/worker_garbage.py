@@ -1,0 +1,24 @@
+"""What Spark's Python workers do between two tasks: they look for garbage among all that was ever imported.
+
+That is 33 ms of a processor for the 67,000 objects of the modules that a task needs, where a task of a small
+micro-batch takes 5 itself. What is there after the first task stays for good, so it is not looked at any more.
+"""
+
+import gc
+import sys
+
+_is_spared = False
+
+
+def spare_modules() -> None:
+    """At the end of a task. Other processes than Spark's workers are not ours to change."""
+    global _is_spared
+    if not _is_spared and _is_worker():
+        _is_spared = True
+        gc.collect()
+        gc.freeze()
+
+
+def _is_worker() -> bool:
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name == "pyspark.daemon"
