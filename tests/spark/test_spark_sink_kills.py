@@ -24,7 +24,7 @@ PARTITIONS = 3
 ROWS = 1_500
 ROWS_PER_BATCH = 30
 RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "4"))
-"""As many as there is time for; 25 were done for docs/spark-sink.md."""
+"""As many as there is time for."""
 WITHIN_S = 400
 POINTS = (
     Point.TASK_WRITTEN,
