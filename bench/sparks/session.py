@@ -69,7 +69,8 @@ class Session:
     @property
     def _spark(self) -> SparkSession:
         if self._started is None:
-            os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+            for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+                os.environ.setdefault(name, sys.executable)
             self._started = (
                 SparkSession.builder.master(f"local[{CORES}]")
                 .appName(f"bench {self._format}")
@@ -90,7 +91,12 @@ class Session:
 
     # ---- reading
 
-    def first_row(self, topic: str) -> Found:
+    def first_row(self, topic: str, prepared: bool) -> Found:
+        """Of a session as anybody makes one, or with what `cordwood.spark.session()` sets."""
+        if prepared:
+            from cordwood.spark.sessions import prepare_environment
+
+            prepare_environment(f"local[{CORES}]")
         began = time.perf_counter()
         spark = self._spark
         session_s = time.perf_counter() - began
