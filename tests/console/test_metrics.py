@@ -59,7 +59,10 @@ async def produce(measured: MeasuredNode, topic_id: bytes, acks: int = -1) -> in
         topic_data=[TopicProduceData(topic_id=topic_id, partition_data=[partition])],
     )
     connection = await measured.client.any_broker()
-    await (connection.ask(request) if acks else connection.tell(request))
+    if acks:
+        await connection.ask(request)
+    else:
+        connection.start_only(request)
     return len(batch)
 
 
