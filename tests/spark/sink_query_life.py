@@ -7,10 +7,12 @@ import json
 import os
 import sys
 
+from cordwood.spark.worker_python import worker_python
+
 
 def main() -> None:
     told = json.loads(sys.argv[1])
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(), sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     from pyspark.sql import SparkSession
 

@@ -21,10 +21,10 @@ from cordwood import Producer
 from cordwood.spark.sink.points import Point
 
 PARTITIONS = 3
-ROWS = 1_500
 ROWS_PER_BATCH = 30
-RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "4"))
+RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "2"))
 """As many as there is time for."""
+ROWS = ROWS_PER_BATCH * (15 + 3 * RANDOM_KILLS)
 WITHIN_S = 400
 POINTS = (
     Point.TASK_WRITTEN,
