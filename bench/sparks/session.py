@@ -63,12 +63,17 @@ class Session:
         self._format = format_name
         self._bootstrap = bootstrap
         self._jars = jars
+        self._prepared = format_name == CORDWOOD
         self._started: SparkSession | None = None
         self._cached: DataFrame | None = None
 
     @property
     def _spark(self) -> SparkSession:
         if self._started is None:
+            if self._prepared:
+                from cordwood.spark.sessions import prepare_environment
+
+                prepare_environment(f"local[{CORES}]")
             for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
                 os.environ.setdefault(name, sys.executable)
             self._started = (
@@ -92,11 +97,8 @@ class Session:
     # ---- reading
 
     def first_row(self, topic: str, prepared: bool) -> Found:
-        """Of a session as anybody makes one, or with what `cordwood.spark.session()` sets."""
-        if prepared:
-            from cordwood.spark.sessions import prepare_environment
-
-            prepare_environment(f"local[{CORES}]")
+        """`prepared`: with workers as `cordwood.spark.session()` has them, or else as anybody's session has."""
+        self._prepared = prepared
         began = time.perf_counter()
         spark = self._spark
         session_s = time.perf_counter() - began
