@@ -150,9 +150,9 @@ class Session:
 
     def follow(self, topic: str, warm_s: float, hold_s: float) -> Found:
         """A query that is as quick as it can be, on a topic that is written to: values begin with the time of their
-        making, in ns. What comes in the first seconds does not count."""
+        making, in ns. What comes in the first seconds after the first batch does not count."""
         latencies_ms: list[float] = []
-        counts_from_ns = time.time_ns() + int(warm_s * 1e9)
+        counts_from_ns = sys.maxsize
 
         def see(frame: DataFrame, batch: int) -> None:
             made = frame.select(F.trim(F.col("value").cast("string")).cast("long").alias("made")).toArrow()
@@ -168,7 +168,10 @@ class Session:
                 .trigger(processingTime="0 seconds")
                 .start()
             )
+            while not any(progress["numInputRows"] for progress in query.recentProgress):
+                _wait(query, _LOOK_EVERY_S)
             _wait(query, warm_s)
+            counts_from_ns = time.time_ns()
             warm = query.lastProgress["batchId"] if query.lastProgress else -1
             _wait(query, hold_s)
             self._stop_quietly(query)
