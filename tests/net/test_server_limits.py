@@ -19,7 +19,7 @@ def test_an_idle_connection_is_closed_and_one_with_a_parked_request_is_not(run: 
     async def main() -> None:
         parked = Parked()
         async with (
-            serving(parked, Limits(idle_ms=100)) as (server, address),
+            serving(parked, Limits(idle_ms=1_000)) as (server, address),
             client_of(address) as waiting,
             client_of(address) as idle,
             client_of(address) as half_a_request,
