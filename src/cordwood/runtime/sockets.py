@@ -212,7 +212,6 @@ class SocketConnection:
         "_closed",
         "_closing",
         "_fd",
-        "_has_sent",
         "_is_patient",
         "_loop",
         "_patient_readers",
@@ -247,8 +246,6 @@ class SocketConnection:
         self._receiver: Receiver | None = None
         self._reading = False
         self._writing = False
-        # Since bytes were last received.
-        self._has_sent = False
         self._closing = False
         self._closed = False
 
@@ -303,7 +300,6 @@ class SocketConnection:
                 self._fail_soon(error)
                 return
             if sent == size:
-                self._has_sent = True
                 return
             if data is not None:
                 parts = (memoryview(data)[sent:],)
@@ -335,13 +331,10 @@ class SocketConnection:
         if not count:
             self._end(None)
             return
-        self._has_sent = False
         receiver.received(count)
         # uvloop calls but once for a socket with an error, even if there are bytes to read before it: nobody would tell
-        # us of the error, then. Asking takes about a microsecond, and sending would have told it.
-        if not (self._has_sent or self._closed) and (
-            number := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        ):
+        # us of the error, then. Asking takes about a microsecond.
+        if not self._closed and (number := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
             self._read_rest(receiver)
             self._end(OSError(number, os.strerror(number)))
 
