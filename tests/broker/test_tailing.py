@@ -33,7 +33,7 @@ def test_who_follows_a_topic_sees_every_record_once_in_order(seed: int) -> None:
     draw = random.Random(seed)
     flush_messages = draw.choice(["1", "1", "3", "10", "1000000"])
     segment_bytes = draw.choice(["300", "1000", "1000000"])
-    world = World(seed, odds=NetworkOdds(), limit_s=LIMIT_S)
+    world = World(seed, odds=NetworkOdds(), limit_s=LIMIT_S, pauses=True)
     machine = Machine(world, "broker", {})
 
     async def main() -> None:

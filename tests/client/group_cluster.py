@@ -235,7 +235,7 @@ def play(
         name = f"-{uuid4().hex[:8]}"
         asyncio.run(_play(scene, GroupCluster(parse_bootstrap(KAFKA), lambda host: network, SystemClock(), name)))
         return
-    world = World(seed, odds=odds, limit_s=7_200)
+    world = World(seed, odds=odds, limit_s=7_200, pauses=True)
 
     async def main() -> None:
         node = Machine(world, "node", {**_NODE, **(node_settings or {})})

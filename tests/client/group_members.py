@@ -207,7 +207,7 @@ class Member:
 def play(
     scene: Callable[[Group], Awaitable[None]], *, seed: int = 1, odds: NetworkOdds | None = None, **settings: str
 ) -> None:
-    world = World(seed, odds=odds, limit_s=7_200)
+    world = World(seed, odds=odds, limit_s=7_200, pauses=True)
 
     async def main() -> None:
         node = Computer(world, "node", {**_NODE, **{key.replace("_", "."): value for key, value in settings.items()}})

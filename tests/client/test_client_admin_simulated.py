@@ -132,5 +132,5 @@ async def administer(world: World) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_each_question_gets_its_answer_whoever_has_to_give_it(seed: int) -> None:
-    world = World(seed, odds=ODDS, limit_s=3_600)
+    world = World(seed, odds=ODDS, limit_s=3_600, pauses=True)
     world.run(administer(world))

@@ -2,6 +2,7 @@
 time, many seeds."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,10 +120,10 @@ async def move_leaders(brokers: list[ScriptedBroker], world: World) -> None:
             await asyncio.sleep(source.uniform(0.0, 0.3))
 
 
-async def started(brokers: list[ScriptedBroker], world: World) -> Consumer:
+async def started(brokers: list[ScriptedBroker], world: World, settings: ConsumerSettings = SETTINGS) -> Consumer:
     while True:
         made = Consumer(
-            settings=SETTINGS,
+            settings=settings,
             network=world.network.host("client"),
             bootstrap=[broker.address for broker in brokers],
             clock=world.clock,
@@ -169,6 +170,28 @@ async def read_everything(world: World) -> dict[int, list[int]]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_record_is_read_once_and_in_order(seed: int) -> None:
-    world = World(seed, odds=ODDS, limit_s=3_600)
+    world = World(seed, odds=ODDS, limit_s=3_600, pauses=True)
     seen = world.run(read_everything(world))
     assert seen == {number: list(range(LOG_END)) for number in range(PARTITIONS)}
+
+
+async def read_from_one(world: World) -> list[int]:
+    """Nothing but its own alarms makes the consumer look again at what has failed."""
+    read = [0] * PARTITIONS
+    async with scripted_brokers(1, world) as brokers:
+        brokers[0].leaders = [1] * PARTITIONS
+        serve(brokers[0], world)
+        source = await started(brokers, world, replace(SETTINGS, retry_backoff_ms=10, retry_backoff_max_ms=10))
+        source.assign([TopicPartition("t", number) for number in range(PARTITIONS)])
+        while min(read) < LOG_END:
+            for partition, records in (await source.poll(None)).items():
+                read[partition.partition] += len(records)
+        await source.close()
+    return read
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_comes_due_between_two_looks_at_the_clock_is_not_forgotten(seed: int) -> None:
+    # Metadata is old after five minutes: by then a consumer that stands still would be woken.
+    world = World(seed, odds=NetworkOdds(loss=0.1), limit_s=250, pauses=True)
+    assert world.run(read_from_one(world)) == [LOG_END] * PARTITIONS

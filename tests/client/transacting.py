@@ -149,7 +149,7 @@ BOTH = on_stage(1, 2)
 
 def play(scene: Scene, *, version: int = 2, seed: int = 1, odds: NetworkOdds | None = None) -> None:
     """`version` is the cluster's `transaction.version`."""
-    world = World(seed, odds=odds, limit_s=3_600)
+    world = World(seed, odds=odds, limit_s=3_600, pauses=True)
 
     async def main() -> None:
         node = Machine(world, "broker", _NODE)

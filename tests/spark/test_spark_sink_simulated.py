@@ -146,7 +146,7 @@ def play(
     settings: dict[str, str] | None = None,
     odds: NetworkOdds | None = None,
 ) -> None:
-    world = World(seed, odds=odds, limit_s=1_000_000)
+    world = World(seed, odds=odds, limit_s=1_000_000, pauses=True)
 
     async def main() -> None:
         node = Machine(world, "broker", {**_NODE, **(settings or {})})

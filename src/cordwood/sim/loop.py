@@ -30,6 +30,11 @@ _THREAD_S = 0.005
 # Rarely something is slow: a disk that syncs, a machine that is short of processors.
 _SLOW_THREADS = 0.05
 _SLOW_THREAD_S = 0.5
+# On a real machine time passes between two readings of a clock, and now and then much of it.
+_PAUSED_READINGS = 0.1
+_PAUSE_S = 0.003
+# uvloop counts in these: its timers come up to half of one too early.
+_TICKS_PER_S = 1000
 
 
 class Deadlock(Exception):
@@ -41,14 +46,23 @@ class OutOfTime(Exception):
 
 
 class SimLoop(LoopWithoutSystem):
-    def __init__(self, source: random.Random, trace: Trace, *, limit_s: float = float("inf")) -> None:
-        """`limit_s`: a run that takes longer, in virtual time, ends with `OutOfTime`."""
+    def __init__(
+        self,
+        source: random.Random,
+        trace: Trace,
+        *,
+        limit_s: float = float("inf"),
+        pauses: random.Random | None = None,
+    ) -> None:
+        """`limit_s`: a run that takes longer, in virtual time, ends with `OutOfTime`. With `pauses` time is as real ones
+        are: some readings of it take some, it is coarse, and timers come a little too early."""
         self.limit_s = limit_s
         # What nobody handled: (message, exception). A run in which something stands here has found a bug.
         self.unhandled: list[tuple[str, BaseException | None]] = []
         self._source = source
         self._trace = trace
-        trace.clock = self.time
+        self._pauses = pauses
+        trace.clock = self._read
         self._now = 0.0
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -143,6 +157,14 @@ class SimLoop(LoopWithoutSystem):
     # ---- callbacks and time
 
     def time(self) -> float:
+        pauses = self._pauses
+        if pauses is None:
+            return self._read()
+        if pauses.random() < _PAUSED_READINGS:
+            self._now += pauses.random() * _PAUSE_S
+        return int(self._read() * _TICKS_PER_S) / _TICKS_PER_S
+
+    def _read(self) -> float:
         return self._now if self._job_slept is None else self._now + self._job_slept
 
     def call_soon(
@@ -166,6 +188,8 @@ class SimLoop(LoopWithoutSystem):
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
+        if self._pauses is not None:
+            when = round(when * _TICKS_PER_S) / _TICKS_PER_S
         self._sequence += 1
         heapq.heappush(self._timers, (when, self._sequence, handle))
         return handle

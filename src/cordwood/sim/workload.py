@@ -52,7 +52,7 @@ def run_seed(seed: int, name: str = "node") -> Result:
     workload = WORKLOADS[name]
     source = Random(f"{seed}/workload")
     promise = source.choices(list(workload.promises), weights=list(workload.promises.values()))[0]
-    world = World(seed, odds=NetworkOdds(loss=source.choice((0.0, 0.002, 0.02))), limit_s=_LIMIT_S)
+    world = World(seed, odds=NetworkOdds(loss=source.choice((0.0, 0.002, 0.02))), limit_s=_LIMIT_S, pauses=True)
     history = History(promise)
     roots = source.choice((("/data",), ("/data", "/more"), ("/a", "/b", "/c")))
     machine = Machine(world, "broker", workload.settings(history, source), roots)

@@ -24,10 +24,15 @@ class UnhandledErrors(Exception):
 
 
 class World:
-    def __init__(self, seed: int, *, odds: NetworkOdds | None = None, limit_s: float = float("inf")) -> None:
+    def __init__(
+        self, seed: int, *, odds: NetworkOdds | None = None, limit_s: float = float("inf"), pauses: bool = False
+    ) -> None:
+        """See `SimLoop`."""
         self.seed = seed
         self.trace = Trace()
-        self.loop = SimLoop(self.random("threads"), self.trace, limit_s=limit_s)
+        self.loop = SimLoop(
+            self.random("threads"), self.trace, limit_s=limit_s, pauses=self.random("pauses") if pauses else None
+        )
         self.clock = SimClock(self.loop)
         self.network = SimNetwork(self.loop, self.random("network"), self.trace, odds)
         self._processes: list[Process] = []

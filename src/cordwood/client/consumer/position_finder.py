@@ -76,9 +76,8 @@ class PositionFinder:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._sought: set[PartitionState] = set()
 
-    def look(self) -> None:
+    def look(self, now_s: float) -> None:
         """Begins to find what is missing, in the background."""
-        now_s = self._loop.time()
         for phase, find in self._ways.items():
             # A task for each broker: one that does not answer holds up no other's partitions.
             by_broker: dict[int | None, list[PartitionState]] = {}

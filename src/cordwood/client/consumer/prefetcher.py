@@ -64,22 +64,24 @@ class Prefetcher:
         self._soon = None
         if self._is_closed:
             return
-        orders, needs_metadata = self._fetching.plan(self._client.cluster, self._loop.time())
+        # One reading for all: who comes due between two would be neither asked for nor waited for.
+        now_s = self._loop.time()
+        orders, needs_metadata = self._fetching.plan(self._client.cluster, now_s)
         for order in orders:
             task = self._loop.create_task(self._fetch(order))
             self._tasks.add(task)
             task.add_done_callback(self._fetched)
         if needs_metadata:
             self._watch.ask_soon()
-        self._finder.look()
-        self._set_alarm()
+        self._finder.look(now_s)
+        self._set_alarm(now_s)
 
-    def _set_alarm(self) -> None:
+    def _set_alarm(self, now_s: float) -> None:
         """For those that rest after an error."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        next_try_s = self._fetching.next_try_s(self._loop.time())
+        next_try_s = self._fetching.next_try_s(now_s)
         if next_try_s is not None:
             self._later = self._loop.call_at(next_try_s, self.pump_soon)
 
