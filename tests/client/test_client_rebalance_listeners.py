@@ -1,5 +1,6 @@
 """Listeners that fail, or that end what they hear of: the group goes on, and the consumer is in order afterwards."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -111,3 +112,21 @@ def test_a_listener_may_end_what_it_hears_of(protocol: dict[str, Any], end: str)
         await cluster.until_shared(second)
 
     play(scene)
+
+
+@every_protocol
+def test_an_application_is_not_given_what_became_anothers_before_it_came_for_it(protocol: dict[str, Any]) -> None:
+    async def scene(cluster: GroupCluster) -> None:
+        listener = Listener()
+        first = await cluster.reader("first", listener=listener, max_poll_interval_ms=10_000, **protocol)
+        await first.stall()
+        await first.consumer.poll(timeout_ms=0)
+        # All of it is assigned to the first, which does not poll; then it leaves.
+        await asyncio.sleep(11)
+        second = await cluster.reader("second", **protocol)
+        await cluster.until_shared(second)
+        first.resume()
+        await cluster.until_shared(first, second)
+        assert [heard for heard in listener.log if not heard.endswith(" 0")] == ["assigned 2"]
+
+    play(scene, node_settings={})

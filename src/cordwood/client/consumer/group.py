@@ -98,6 +98,10 @@ class Group:
 
     async def _take(self, step: Step) -> Exception | None:
         """What the listener raises; the step is done nevertheless."""
+        if isinstance(step, Assign) and not self.driver.is_member:
+            # The application was busy for so long that the group has gone on without it.
+            self.driver.declined()
+            return None
         failure: Exception | None = None
         self._taken = step
         try:

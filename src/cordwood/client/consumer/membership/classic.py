@@ -34,6 +34,7 @@ from cordwood.client.consumer.membership.events import (
     Ask,
     Assign,
     CountPartitions,
+    Declined,
     Effect,
     Event,
     Failed,
@@ -139,6 +140,8 @@ class ClassicMember:
                 self._miss(request, now_s)
             case Settled():
                 self._effects += self._possession.settle()
+            case Declined():
+                self._effects += self._possession.decline()
             case Leave():
                 self._leaving = event
                 self._leave_by_s = now_s + self._settings.heartbeat_interval_ms / 1000

@@ -15,6 +15,7 @@ from cordwood.client.consumer.membership.events import (
     Answered,
     Ask,
     Assign,
+    Declined,
     Effect,
     Event,
     Failed,
@@ -123,6 +124,9 @@ class ConsumerProtocolMember:
                 self._try_again(now_s)
             case Settled():
                 self._settle()
+            case Declined():
+                self._arriving = {}
+                self._waiting = None
             case Leave(_, stays_static):
                 self._is_wanted = False
                 self._stays_static = stays_static

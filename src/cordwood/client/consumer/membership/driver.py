@@ -34,6 +34,7 @@ from cordwood.client.consumer.membership.events import (
     Ask,
     Assign,
     CountPartitions,
+    Declined,
     Effect,
     Event,
     Failed,
@@ -110,6 +111,11 @@ class MembershipDriver:
         return self._last_metadata
 
     @property
+    def is_member(self) -> bool:
+        """As far as is known: others have, or will have, what one who is none was given."""
+        return self.metadata.generation_id > 0
+
+    @property
     def is_rebalancing(self) -> bool:
         return self._machine.is_rebalancing
 
@@ -150,6 +156,12 @@ class MembershipDriver:
         assert self.waiting is not None, "nothing waited for the application"
         self.waiting = None
         self._hear(Settled())
+
+    def declined(self) -> None:
+        """What was `waiting` to be given is the member's no more, and the application has not heard of it."""
+        assert isinstance(self.waiting, Assign), "nothing waited to be given"
+        self.waiting = None
+        self._hear(Declined())
 
     def leave(self, reason: str, *, stays_static: bool = True) -> None:
         """Begins it; `has_left` follows, after the steps that wait for the application."""

@@ -2,8 +2,8 @@
 
 A machine is `step(event, now_s) -> list[Effect]`. It knows no socket, no clock and no application. The driver performs
 effects in their order. Partitions are taken away and given only within the application's own calls of poll: `Revoke`,
-`Lose` and `Assign` wait for the next of them, and the machine hears `Settled` when the application is through with it.
-At most one of the three waits at a time.
+`Lose` and `Assign` wait for the next of them, and the machine hears `Settled` when the application is through with it,
+or `Declined` if nothing is given any more. At most one of the three waits at a time.
 """
 
 from collections.abc import Mapping
@@ -78,6 +78,11 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Declined:
+    """The application was not given what the last `Assign` named: when it came for it, the member was none any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """For good (`close`), or until it subscribes again."""
 
@@ -91,7 +96,7 @@ class Tick:
     """It is later; sent at the latest when the machine asked for it."""
 
 
-Event = Subscribed | TopicsChanged | Polled | Answered | Failed | Settled | Leave | Tick
+Event = Subscribed | TopicsChanged | Polled | Answered | Failed | Settled | Declined | Leave | Tick
 
 # ---- what it wants done
 

@@ -27,4 +27,12 @@ class Possession:
                 self.assignment -= partitions
             case Assign(added):
                 self.assignment |= added
+        return self._next()
+
+    def decline(self) -> list[Effect]:
+        """The first, which is to give, comes to nothing."""
+        self._steps.pop(0)
+        return self._next()
+
+    def _next(self) -> list[Effect]:
         return [self._steps[0]] if self._steps else []
