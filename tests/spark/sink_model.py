@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, ReadLedger
 from cordwood.spark.sink.ledger_entry import LedgerEntry
-from cordwood.spark.sink.protocol import Steps, abort_batch, commit_batch
-from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone
+from cordwood.spark.sink.protocol import Steps, SweptAway, abort_batch, commit_batch
+from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone, sweeps_seen
 
 QUERY = "query"
 PARTITIONS = 2
@@ -133,13 +133,14 @@ class Task:
         yield
         if broker.last is not None and broker.last.batch >= batch:
             return TaskDone(scope, None, found_decided=True)
+        sweeps = 0 if broker.last is None else broker.last.sweeps
         yield
         left = broker.init(names.take(batch))
         for number in range(2):
             yield
             broker.write(left, (batch, self.partition, number))
         yield
-        return TaskDone(scope, left)
+        return TaskDone(scope, left, sweeps=sweeps)
 
 
 class Driver:
@@ -149,10 +150,17 @@ class Driver:
         self._world = world
         self._broker = world.broker
         self._scope = Scope(QUERY, f"run-{run}")
-        self._processes = [Process(NamePool(self._scope.prefix, f"process-{number}")) for number in range(PROCESSES)]
+        self._started_processes = 0
+        self.start_processes()
         self.is_dead = False
         self.batch = world.committed + 1
         self._begin()
+
+    def start_processes(self) -> None:
+        """Also in place of those that there are: Spark ends workers that are idle."""
+        numbers = range(self._started_processes, self._started_processes + PROCESSES)
+        self._processes = [Process(NamePool(self._scope.prefix, f"process-{number}")) for number in numbers]
+        self._started_processes += PROCESSES
 
     def _begin(self) -> None:
         self._tasks: dict[int, list[Task]] = {partition: [] for partition in range(PARTITIONS)}
@@ -175,6 +183,8 @@ class Driver:
         elif any(len(attempts) == 2 and all(task.is_over for task in attempts) for attempts in self._tasks.values()):
             # As often as Spark tries.
             yield self._abort
+        if not any(self._tasks.values()):
+            yield self.start_processes
 
     def accidents(self) -> Iterator[Action]:
         if self.is_dead:
@@ -203,7 +213,14 @@ class Driver:
         messages = self._messages()
         ours = [done.transaction for done in messages if done.transaction]
         found_decided = any(done.found_decided for done in messages)
-        self._steps = commit_batch(self._scope, self.batch, ours, found_decided=found_decided, at_once=1)
+        self._steps = commit_batch(
+            self._scope,
+            self.batch,
+            ours,
+            begun_at=sweeps_seen(messages),
+            found_decided=found_decided,
+            at_once=1,
+        )
         self.effect = next(self._steps)
 
     def _abort(self) -> None:
@@ -229,7 +246,7 @@ class Driver:
             self._world.committed = max(self._world.committed, self.batch)
             self.batch += 1
             self._begin()
-        except (Fenced, Lost) as error:
+        except (Fenced, Lost, SweptAway) as error:
             self._world.failed(self, error)
             if self.batch < 0:
                 self.die()
@@ -280,6 +297,7 @@ class World:
         self.drivers: list[Driver] = []
         self.tasks: list[Task] = []
         self.lost: list[Lost] = []
+        self.swept_away: list[SweptAway] = []
 
     def play(self, chance: Random, steps: int) -> None:
         """Any number of drivers at once, killed at any point; tasks of all of them."""
@@ -325,6 +343,14 @@ class World:
         self.check()
         assert not self.lost
 
+    def bury(self) -> None:
+        """All drivers are dead, and their tasks at their end."""
+        for driver in self.drivers:
+            driver.die()
+        for task in self.tasks:
+            while not task.is_over:
+                task.step()
+
     def start_driver(self) -> None:
         self.drivers.append(Driver(self, len(self.drivers)))
 
@@ -344,6 +370,8 @@ class World:
     def failed(self, driver: Driver, error: Exception) -> None:
         if isinstance(error, Lost):
             self.lost.append(error)
+        elif isinstance(error, SweptAway):
+            self.swept_away.append(error)
 
     def drive_to(self, driver: Driver, batch: int, kind: type) -> None:
         """Until the driver is about to have this done, of this batch."""

@@ -33,7 +33,8 @@ def run_windows(node: NodeProcess, master: str, orders: tuple[str, str], folder:
     done = subprocess.run(command, env=spark_environment(folder), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     totals = [json.loads(record.value or b"") for record in consumed(node, target)]
-    assert [(total["start"][11:16], total["orders"]) for total in totals] == [("10:00", 60), ("11:00", 60)]
+    # Windows come from several tasks, and which of them ends first is nobody's promise.
+    assert sorted((total["start"][11:16], total["orders"]) for total in totals) == [("10:00", 60), ("11:00", 60)]
 
 
 def test_a_pipeline_runs_on_a_standalone_cluster_with_two_workers(

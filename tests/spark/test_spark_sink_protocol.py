@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sink_model import Broker, World
@@ -9,7 +10,7 @@ from sink_model import Broker, World
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.sink.effects import Decide, End, ListOpen, OwnLedger, Pause, ReadLedger
 from cordwood.spark.sink.ledger_entry import LedgerEntry
-from cordwood.spark.sink.protocol import Outcome, Steps, abort_batch, abort_job, commit_batch, commit_job
+from cordwood.spark.sink.protocol import Outcome, Steps, SweptAway, abort_batch, abort_job, commit_batch, commit_job
 from cordwood.spark.sink.transactions import NamePool, Scope
 
 SCOPE = Scope("q", "r")
@@ -36,6 +37,18 @@ def test_nothing_stays_open_once_a_batch_is_decided_after_all_attempts_are_over(
     assert world.broker.open("cordwood-spark/") == ()
 
 
+@settings(max_examples=500, deadline=None)
+@given(chances, st.booleans())
+def test_every_row_is_visible_once_with_several_drivers_from_the_same_batch_on(chance: Random, bumps: bool) -> None:
+    """They take each other's open transactions for orphans."""
+    world = World(bumps=bumps)
+    for _ in range(chance.choice([2, 3])):
+        world.start_driver()
+    world.play(chance, steps=200)
+    world.finish(chance, batches=2)
+    world.check_all_visible()
+
+
 def test_a_driver_that_wakes_up_late_aborts_nothing_of_its_successor() -> None:
     world = World(bumps=True)
     world.start_driver()
@@ -47,6 +60,39 @@ def test_a_driver_that_wakes_up_late_aborts_nothing_of_its_successor() -> None:
     world.drive_to(newer, 1, Decide)  # the next batch is prepared
     world.drive_past(older, 0)
     world.drive_past(newer, 1)
+    world.check_all_visible()
+    assert not world.lost
+
+
+@settings(max_examples=300, deadline=None)
+@given(chances, st.booleans())
+def test_the_first_commit_after_a_restart_leaves_nothing_open_of_former_lives(chance: Random, bumps: bool) -> None:
+    """Also where that commit is of a batch that a former life has decided."""
+    world = World(bumps=bumps)
+    world.play(chance, steps=100)
+    world.bury()
+    world.start_driver()
+    world.drive_past(world.drivers[-1], world.drivers[-1].batch)
+    assert world.broker.open("cordwood-spark/") == ()
+    world.check_all_visible()
+
+
+def test_a_batch_that_was_swept_while_it_was_written_cannot_be_decided() -> None:
+    """Two drivers: the older one is a batch ahead of the other, which takes what it has open for orphans."""
+    world = World(bumps=True)
+    world.start_driver()
+    (older,) = world.drivers
+    world.start_driver()
+    newer = world.drivers[-1]
+    world.drive_past(older, 0)
+    older.start_processes()
+    world.drive_to(older, 1, OwnLedger)  # the next batch is prepared
+    world.drive_past(newer, 0)
+    assert world.broker.open("cordwood-spark/") == ()
+    while not older.is_dead:
+        world.drive(older)
+    assert len(world.swept_away) == 1
+    world.drive_past(newer, 2)
     world.check_all_visible()
     assert not world.lost
 
@@ -79,13 +125,40 @@ def test_what_was_open_before_the_decision_and_is_not_named_by_it_is_aborted() -
 
 
 def test_a_batch_that_a_former_life_decided_is_completed_and_ours_are_aborted() -> None:
-    assert run(commit_batch(SCOPE, 7, [A]), None, LedgerEntry(7, "before", (B, C))) == [
+    assert run(commit_batch(SCOPE, 7, [A]), None, LedgerEntry(7, "before", (B, C)), None, (A,)) == [
         OwnLedger("q"),
         ReadLedger("q"),
         End((B, C), commit=True),
+        ListOpen("cordwood-spark/q/"),
         End((A,), commit=False),
         Outcome.DECIDED_BEFORE,
     ]
+
+
+def test_orphans_of_a_batch_that_was_decided_are_aborted_after_the_ledger_has_another_number() -> None:
+    before = LedgerEntry(7, "before", (A,), sweeps=4)
+    assert run(commit_batch(SCOPE, 7, []), None, before, None, (B, C)) == [
+        OwnLedger("q"),
+        ReadLedger("q"),
+        End((A,), commit=True),
+        ListOpen("cordwood-spark/q/"),
+        Decide("q", LedgerEntry(7, "before", (A,), sweeps=5)),
+        ReadLedger("q"),
+        End((B, C), commit=False),
+        Outcome.DECIDED_BEFORE,
+    ]
+
+
+def test_a_decision_keeps_the_number_of_sweeps() -> None:
+    last = LedgerEntry(6, "before", (), sweeps=4)
+    assert run(commit_batch(SCOPE, 7, [A], begun_at={4}), None, last, ())[3] == Decide(
+        "q", LedgerEntry(7, "r", (A,), sweeps=4)
+    )
+
+
+def test_what_began_before_a_sweep_is_not_decided() -> None:
+    with pytest.raises(SweptAway, match="another driver of query q has gone on from batch 6"):
+        run(commit_batch(SCOPE, 7, [A], begun_at={3, 4}), None, LedgerEntry(6, "before", (), sweeps=4))
 
 
 def test_of_a_batch_older_than_the_ledger_ours_are_aborted() -> None:
@@ -136,8 +209,13 @@ def test_a_name_is_used_again_only_in_a_later_batch() -> None:
 
 def test_an_entry_is_read_as_it_was_written() -> None:
     for transactions in ((), (A,), (A, B, C)):
-        entry = LedgerEntry(7, "r", transactions)
+        entry = LedgerEntry(7, "r", transactions, sweeps=2)
         assert LedgerEntry.decode(entry.encode()) == entry
+
+
+def test_an_entry_of_the_first_version_is_read() -> None:
+    value = b'{"version":1,"batch":7,"run":"r","prefix":"x/","transactions":[["0",5,4,1]]}'
+    assert LedgerEntry.decode(value) == LedgerEntry(7, "r", (LeftTransaction("x/0", 5, 4, True),))
 
 
 def test_the_model_has_what_is_written_visible_after_its_commit_alone() -> None:

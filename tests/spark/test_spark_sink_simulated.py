@@ -27,8 +27,8 @@ from cordwood.spark.sink.ledger import Ledger
 from cordwood.spark.sink.options import SinkOptions, read_options
 from cordwood.spark.sink.outlet import Outlet
 from cordwood.spark.sink.points import Point
-from cordwood.spark.sink.protocol import abort_batch, commit_batch
-from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone
+from cordwood.spark.sink.protocol import SweptAway, abort_batch, commit_batch
+from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone, sweeps_seen
 
 TOPIC = "t"
 PARTITIONS = 2
@@ -97,6 +97,10 @@ class Stage:
                     seen.update(record.value.decode() for record in records)
         return seen
 
+    async def open(self) -> set[str]:
+        async with await self.client() as client:
+            return {told.transactional_id for told in await list_transactions(client, states=["Ongoing"])}
+
     async def life(self) -> None:
         """A run of the query: batch after batch, until there are no more. Raises what ends it."""
         self.lives += 1
@@ -109,7 +113,9 @@ class Stage:
             ours = [task.transaction for task in done if task.transaction is not None]
             found_decided = any(task.found_decided for task in done)
             try:
-                steps = commit_batch(scope, batch, ours, found_decided=found_decided, at_once=1)
+                steps = commit_batch(
+                    scope, batch, ours, begun_at=sweeps_seen(done), found_decided=found_decided, at_once=1
+                )
                 await perform(deciding, steps, nothing)
             except (ClientError, SparkError):
                 # As Spark does.
@@ -127,7 +133,8 @@ async def write(outlet: Outlet, names: NamePool, scope: Scope, batch: int, task:
     await producer.begin_transaction()
     for row in range(ROWS_PER_TASK):
         await producer.send(TOPIC, f"{batch}/{task}/{row}", partition=row % PARTITIONS)
-    return TaskDone(scope, await producer.leave_transaction(), ROWS_PER_TASK)
+    sweeps = 0 if last is None else last.sweeps
+    return TaskDone(scope, await producer.leave_transaction(), ROWS_PER_TASK, sweeps=sweeps)
 
 
 ALL = Counter(
@@ -177,8 +184,7 @@ def test_every_row_is_visible_once_whoever_is_killed_at_whichever_moment(seed: i
                 stage.node.lose_power() if stage.chance.random() < 0.5 else stage.node.kill()
                 while not await stage.node.start():
                     pass
-        # A driver that died before it had swept leaves that to the next decision.
-        await perform(stage.outlet(), commit_batch(Scope("query", "last"), BATCHES, []), nothing)
+        assert await stage.open() == set()
         assert await stage.visible() == ALL
         assert stage.lives > 1
 
@@ -327,5 +333,55 @@ def test_what_lost_attempts_have_open_is_aborted_with_the_next_decision() -> Non
         assert listed[lost.transactional_id] == "CompleteAbort"
         assert listed[won.transactional_id] == "CompleteCommit"
         assert sum((await stage.visible()).values()) == ROWS_PER_TASK
+
+    play(scene)
+
+
+class _Killed(BaseException):
+    pass
+
+
+def test_orphans_of_a_driver_that_died_before_its_sweep_end_when_its_last_batch_is_replayed() -> None:
+    async def scene(stage: Stage) -> None:
+        scope, again = Scope("query", "run"), Scope("query", "again")
+        orphan = (await write(stage.outlet(), NamePool(scope.prefix, "lost"), scope, 0, 0)).transaction
+        won = (await write(stage.outlet(), NamePool(scope.prefix, "won"), scope, 0, 0)).transaction
+        assert orphan is not None
+        assert won is not None
+
+        def dies(point: Point) -> None:
+            if point is Point.BETWEEN_ENDS:
+                raise _Killed
+
+        with pytest.raises(_Killed):
+            await perform(stage.outlet(), commit_batch(scope, 0, [won]), dies)
+        assert await stage.open() == {orphan.transactional_id}
+        replayed = await write(stage.outlet(), NamePool(again.prefix, "process"), again, 0, 0)
+        assert replayed.found_decided
+        await perform(stage.outlet(), commit_batch(again, 0, [], found_decided=True), nothing)
+        assert await stage.open() == set()
+        # The next batch begins at the new number, and is decided.
+        following = await write(stage.outlet(), NamePool(again.prefix, "process"), again, 1, 0)
+        assert following.transaction is not None
+        await perform(
+            stage.outlet(), commit_batch(again, 1, [following.transaction], begun_at=sweeps_seen([following])), nothing
+        )
+        assert sum((await stage.visible()).values()) == 2 * ROWS_PER_TASK
+
+    play(scene)
+
+
+def test_what_another_driver_has_swept_is_not_decided() -> None:
+    async def scene(stage: Stage) -> None:
+        ahead, behind = Scope("query", "ahead"), Scope("query", "behind")
+        await perform(stage.outlet(), commit_batch(ahead, 0, []), nothing)
+        task = await write(stage.outlet(), NamePool(ahead.prefix, "process"), ahead, 1, 0)
+        assert task.transaction is not None
+        await perform(stage.outlet(), commit_batch(behind, 0, []), nothing)
+        assert await stage.open() == set()
+        steps = commit_batch(ahead, 1, [task.transaction], begun_at=sweeps_seen([task]))
+        with pytest.raises(SweptAway):
+            await perform(stage.outlet(), steps, nothing)
+        assert await stage.visible() == Counter()
 
     play(scene)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from cordwood.client.errors import BadAnswer
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 
-_VERSION = 1
+_VERSION = 2
+# Of version 1 there were no sweeps.
+_KNOWN_VERSIONS = (1, _VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,9 @@ class LedgerEntry:
     batch: int
     run: str
     transactions: tuple[LeftTransaction, ...]
+    sweeps: int = 0
+    """How often, up to here, the query's open transactions were aborted without a batch being decided: whatever began
+    at another number may be among them."""
 
     def encode(self) -> bytes:
         # Ids begin alike, so what they begin with is written once: an entry of many tasks is to fit into a record.
@@ -24,6 +29,7 @@ class LedgerEntry:
             "version": _VERSION,
             "batch": self.batch,
             "run": self.run,
+            "sweeps": self.sweeps,
             "prefix": prefix,
             "transactions": [
                 [left.transactional_id.removeprefix(prefix), left.producer_id, left.epoch, int(left.is_version_2)]
@@ -37,7 +43,7 @@ class LedgerEntry:
         """Raises `BadAnswer` for what is no entry, or one of a newer version."""
         try:
             content = json.loads(value)
-            if content["version"] != _VERSION:
+            if content["version"] not in _KNOWN_VERSIONS:
                 raise BadAnswer(
                     f"the ledger has an entry of version {content['version']}, and {_VERSION} is known here"
                 )
@@ -49,6 +55,7 @@ class LedgerEntry:
                     LeftTransaction(prefix + name, int(producer_id), int(epoch), bool(is_version_2))
                     for name, producer_id, epoch, is_version_2 in content["transactions"]
                 ),
+                int(content.get("sweeps", 0)),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadAnswer(f"the ledger has a record that is no entry: {value[:80]!r}") from error

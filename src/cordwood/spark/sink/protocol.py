@@ -7,7 +7,8 @@ Each is a generator of effects, which is sent what came of each; it may be kille
     effect = steps.send(performed(effect))
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
@@ -26,8 +27,16 @@ _LOOKS = 3
 _BETWEEN_LOOKS_S = 1.0
 
 
-class LedgerLost(Exception):
+class CannotDecide(Exception):
+    """The batch cannot be committed; the next life of the query may."""
+
+
+class LedgerLost(CannotDecide):
     """Tasks have found a decision that is not there any more."""
+
+
+class SweptAway(CannotDecide):
+    """Another driver of the query has aborted what was open after our tasks began."""
 
 
 class Outcome(Enum):
@@ -40,23 +49,31 @@ def commit_batch(
     batch: int,
     ours: Sequence[LeftTransaction],
     *,
+    begun_at: Collection[int] = (),
     found_decided: bool = False,
     at_once: int = ENDS_AT_ONCE,
 ) -> Steps[Outcome]:
-    """`ours` are the transactions that this run's tasks have left; `found_decided`: a task saw the batch decided."""
+    """`ours` are the transactions that this run's tasks have left, and `begun_at` the numbers of sweeps that they began
+    at; `found_decided`: a task saw the batch decided."""
     yield OwnLedger(scope.query)
     last: LedgerEntry | None = yield ReadLedger(scope.query)
     if last is not None and last.batch >= batch:
-        yield from _accept(last, batch, ours, at_once)
+        yield from _accept(scope, last, batch, ours, at_once)
         return Outcome.DECIDED_BEFORE
     if found_decided:
         raise LedgerLost(
             f"batch {batch} of query {scope.query} was in the ledger when its tasks began, and is not any more; "
             "was the ledger topic deleted?"
         )
+    sweeps = 0 if last is None else last.sweeps
+    if any(seen != sweeps for seen in begun_at):
+        raise SweptAway(
+            f"another driver of query {scope.query} has gone on from batch {batch - 1} while batch {batch} was written "
+            "here, and has aborted it; the query can be started again"
+        )
     # What is open before the decision and is not named by it can never be: it is of this batch or an older one.
     open_before: Sequence[LeftTransaction] = yield ListOpen(scope.of_query)
-    yield Decide(scope.query, LedgerEntry(batch, scope.run, tuple(ours)))
+    yield Decide(scope.query, LedgerEntry(batch, scope.run, tuple(ours), sweeps))
     yield from _end(ours, commit=True, at_once=at_once)
     yield from _end(_others(open_before, ours), commit=False, at_once=at_once)
     return Outcome.DECIDED
@@ -93,11 +110,21 @@ def abort_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = E
         left = frozenset()
 
 
-def _accept(last: LedgerEntry, batch: int, ours: Sequence[LeftTransaction], at_once: int) -> Steps[None]:
+def _accept(scope: Scope, last: LedgerEntry, batch: int, ours: Sequence[LeftTransaction], at_once: int) -> Steps[None]:
     """A former life, or another driver, has decided this batch; it may not have come to its end."""
-    if last.batch == batch:
-        yield from _end(last.transactions, commit=True, at_once=at_once)
-    yield from _end(_others(ours, last.transactions), commit=False, at_once=at_once)
+    if last.batch > batch:
+        yield from _end(_others(ours, last.transactions), commit=False, at_once=at_once)
+        return
+    yield from _end(last.transactions, commit=True, at_once=at_once)
+    open_before: Sequence[LeftTransaction] = yield ListOpen(scope.of_query)
+    orphans = _others(open_before, (*ours, *last.transactions))
+    if orphans:
+        # Whoever decided it may be alive, and some of these may be its next batch: with another number in the ledger it
+        # cannot decide that any more.
+        yield Decide(scope.query, replace(last, sweeps=last.sweeps + 1))
+        # Our own next tasks are to see the number: they read what stands, and this waits until it does.
+        yield ReadLedger(scope.query)
+    yield from _end((*_others(ours, last.transactions), *orphans), commit=False, at_once=at_once)
 
 
 def _others(some: Iterable[LeftTransaction], than: Iterable[LeftTransaction]) -> list[LeftTransaction]:

@@ -15,9 +15,9 @@ from cordwood.spark.sink.driver import perform
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.points import Point, read_trap
 from cordwood.spark.sink.process import this_process
-from cordwood.spark.sink.protocol import ENDS_AT_ONCE, LedgerLost, abort_batch, commit_batch
+from cordwood.spark.sink.protocol import ENDS_AT_ONCE, CannotDecide, abort_batch, commit_batch
 from cordwood.spark.sink.task import write_task
-from cordwood.spark.sink.transactions import Scope, TaskDone
+from cordwood.spark.sink.transactions import Scope, TaskDone, sweeps_seen
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -45,15 +45,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
         tasks = _tasks(messages)
         if not self._options.is_exactly_once or not tasks:
             return
-        found_decided = any(task.found_decided for task in tasks)
         steps = commit_batch(
-            tasks[0].scope, batchId, left_by(messages), found_decided=found_decided, at_once=self._at_once
+            tasks[0].scope,
+            batchId,
+            left_by(messages),
+            begun_at=sweeps_seen(tasks),
+            found_decided=any(task.found_decided for task in tasks),
+            at_once=self._at_once,
         )
         process = this_process()
         with told_plainly():
             try:
                 process.run(perform(process.outlet(self._options, "decide"), steps, self._reached(batchId)))
-            except LedgerLost as error:
+            except CannotDecide as error:
                 raise SparkError(str(error)) from None
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803  Spark's name

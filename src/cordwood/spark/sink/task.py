@@ -36,7 +36,7 @@ def write_task(
     first = next(rows, None)
     if first is None:
         return TaskDone(scope, None)
-    if batch != NO_BATCH and options.is_exactly_once and process.run(attempt.is_decided()):
+    if batch != NO_BATCH and options.is_exactly_once and process.run(attempt.finds_decided()):
         for _ in rows:
             pass
         return TaskDone(scope, None, found_decided=True)
@@ -62,15 +62,17 @@ class _Attempt:
         self._trap = trap
         self._rows = 0
         self._bytes = 0
+        self._sweeps = 0
         self._deliveries: deque[BulkDelivery] = deque()
 
     def reached(self, point: Point) -> None:
         if self._trap is not None:
             self._trap.reached(point, self._batch)
 
-    async def is_decided(self) -> bool:
+    async def finds_decided(self) -> bool:
         """By a former life of the query, or another driver: the driver would abort what we write."""
         last = await (await self._outlet.ledger()).read(self._scope.query, latest=False)
+        self._sweeps = 0 if last is None else last.sweeps
         return last is not None and last.batch >= self._batch
 
     def write(self, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], *, in_transaction: bool) -> TaskDone:
@@ -89,7 +91,7 @@ class _Attempt:
         for delivery in self._deliveries:
             delivery.result(timeout=0)
         self.reached(Point.TASK_LEFT)
-        return TaskDone(self._scope, left, self._rows, self._bytes)
+        return TaskDone(self._scope, left, self._rows, self._bytes, sweeps=self._sweeps)
 
     async def _begin(self) -> Producer:
         name = self._process.names(self._scope).take(self._batch)

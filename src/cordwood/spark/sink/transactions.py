@@ -11,6 +11,7 @@ the same run: Spark starts that only when the one before is committed.
 
 import os
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import WriterCommitMessage
@@ -56,6 +57,13 @@ class TaskDone(WriterCommitMessage):
     bytes: int = 0
     found_decided: bool = False
     """The batch was decided before the task began, so that it has written nothing."""
+    sweeps: int = 0
+    """Those of the ledger's last entry, as it was before the transaction began."""
+
+
+def sweeps_seen(tasks: Iterable[TaskDone]) -> frozenset[int]:
+    """By those that have written."""
+    return frozenset(task.sweeps for task in tasks if task.transaction is not None)
 
 
 @dataclass
