@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import inspect
 import random
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -280,6 +283,30 @@ def test_those_who_wait_within_a_killed_process_end_from_within_outwards() -> No
         gc.collect()
     finally:
         sys.unraisablehook = hook
+    assert complaints == []
+
+
+def test_what_a_killed_process_had_not_begun_ends_quietly_with_all_that_it_was_called_with() -> None:
+    world = World(0)
+
+    async def innermost() -> None:
+        raise AssertionError("it begins")
+
+    async def inner(held: Coroutine[Any, Any, None]) -> None:
+        await held
+
+    async def main() -> None:
+        process = world.process("victim")
+        kept = [inner(innermost())]
+        process.start(inner(kept[0]))
+        process.kill()
+        await asyncio.sleep(1)
+        assert inspect.getcoroutinestate(kept[0]) == inspect.CORO_CLOSED
+
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        world.run(main())
+        gc.collect()
     assert complaints == []
 
 

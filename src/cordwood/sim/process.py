@@ -67,7 +67,7 @@ class Process:
     def bury(self) -> None:
         """Closes its coroutines, so that their end is quiet and happens here; what they do then has no effect."""
         with warnings.catch_warnings():
-            # One that had not begun may hold others that will never begin.
+            # What they had made and not awaited yet goes with them.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             for task, context in self._tasks.items():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -76,6 +76,11 @@ class Process:
 
 
 def _close(coroutine: Any, context: contextvars.Context) -> None:
+    if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        # What it was called with may never have begun either, and may be garbage that is collected, loudly, some day.
+        for held in list(coroutine.cr_frame.f_locals.values()):
+            if inspect.iscoroutine(held):
+                _close(held, context)
     for _ in range(_CLOSE_ATTEMPTS):
         if coroutine.cr_frame is None:
             break
