@@ -265,6 +265,18 @@ def test_without_members_of_the_consumer_protocol_a_group_is_classic_again_and_r
     play(test, **_AT_ONCE)
 
 
+def test_whoever_is_heard_first_after_a_group_turned_finds_it_rebalancing() -> None:
+    async def test(stage: Stage) -> None:
+        member_id = await _classic_group(stage)
+        stage.join("b", "orders")
+        stage.heartbeat("b", -1)
+        # No time has passed.
+        assert _heartbeat(stage, member_id, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+        assert _join(stage, member_id).leader == member_id
+
+    play(test, **_AT_ONCE)
+
+
 def test_who_loads_a_group_that_turned_and_has_not_rebalanced_rebalances_it() -> None:
     async def test(stage: Stage) -> None:
         member_id = await _classic_group(stage)

@@ -358,6 +358,55 @@ def test_many_alarms_at_a_time_do_not_keep_others_waiting() -> None:
     on_stage(test)
 
 
+def test_what_follows_a_decision_is_decided_before_that_one_is_answered() -> None:
+    async def test(stage: Stage) -> None:
+        def turns(diary: Diary) -> Decision[str]:
+            diary.timers.follow_ups.append(("key", writes("second")))
+            return Decision("turned", [entry("first")])
+
+        answer = stage.shard.decide(turns)
+        assert isinstance(answer, Later)
+        assert stage.diary.names == ["first", "second"]
+        stage.flush()
+        assert answer.result() == "turned"
+
+    on_stage(test, flush_messages="1")
+
+
+def test_nothing_follows_a_decision_that_was_refused() -> None:
+    async def test(stage: Stage) -> None:
+        def turns(diary: Diary) -> Decision[str]:
+            diary.timers.follow_ups.append(("key", writes("second")))
+            return Decision("turned", [entry("first", "x" * 2000)])
+
+        with pytest.raises(Refusal):
+            stage.shard.decide(turns)
+        stage.shard.decide(writes("third"))
+        await asyncio.sleep(10)
+        assert stage.diary.names == ["third"]
+
+    on_stage(test, max_message_bytes="1000")
+
+
+def test_what_follows_and_cannot_be_written_is_raised_again() -> None:
+    async def test(stage: Stage) -> None:
+        sizes = iter([2000, 1])
+
+        def follows(_diary: Diary) -> Decision[None]:
+            return Decision(None, [entry("second", "x" * next(sizes))])
+
+        def turns(diary: Diary) -> Decision[str]:
+            diary.timers.follow_ups.append(("key", follows))
+            return Decision("turned", [entry("first")])
+
+        assert stage.shard.decide(turns) == "turned"
+        assert stage.diary.names == ["first"]
+        await asyncio.sleep(0.6)
+        assert stage.diary.names == ["first", "second"]
+
+    on_stage(test, max_message_bytes="1000")
+
+
 def test_no_alarm_rings_in_a_shard_that_is_closed() -> None:
     async def test(stage: Stage) -> None:
         stage.diary.timers.after("key", 1000, writes("rung"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from cordwood.log.refusal import Refusal
@@ -21,7 +21,7 @@ from cordwood.wire.errors import ErrorCode
 
 from .decision import Decision, ProducerIdAndEpoch
 from .later import Later
-from .timers import Timers
+from .timers import Alarm, Timers
 
 _log = logging.getLogger(__name__)
 
@@ -84,15 +84,21 @@ class Shard(Generic[S]):
         if self._closed is not None:
             raise self._closed
         assert not self._is_deciding, "a decision is taken while another is"
+        timers = self.state.timers
         self._is_deciding = True
         try:
             decided = decision(self.state)
             if decided.records:
                 self._write(decided)
+        except BaseException:
+            timers.follow_ups.clear()
+            raise
         finally:
             self._is_deciding = False
             # Also where the records were refused: what was put right then may have set timers.
             self._set_alarm()
+        if timers.follow_ups:
+            self._follow_up()
         result = self._when_committed(decided)
         while self._told:
             self._told.pop(0)()
@@ -205,17 +211,27 @@ class Shard(Generic[S]):
             due = timers.take_due(queued_by) if self._closed is None else None
             if due is None:
                 break
-            key, alarm = due
-            try:
-                self.decide(alarm)
-            except Refusal as refusal:
-                _log.warning("what was due for %s could not be written, and is tried again: %s", key, refusal)
-                if key not in timers:
-                    timers.after(key, _RETRY_MS, alarm)
-            except Exception:  # noqa: BLE001 - our bug; the shard goes on
-                _log.exception("what was due for %s has failed", key)
+            self._raise(*due)
         if self._closed is None:
             self._set_alarm()
+
+    def _follow_up(self) -> None:
+        timers = self.state.timers
+        follow_ups, timers.follow_ups = timers.follow_ups, []
+        for key, alarm in follow_ups:
+            self._raise(key, alarm)
+        self._set_alarm()
+
+    def _raise(self, key: Hashable, alarm: Alarm) -> None:
+        timers = self.state.timers
+        try:
+            self.decide(alarm)
+        except Refusal as refusal:
+            _log.warning("what was due for %s could not be written, and is tried again: %s", key, refusal)
+            if key not in timers:
+                timers.after(key, _RETRY_MS, alarm)
+        except Exception:  # noqa: BLE001 - our bug; the shard goes on
+            _log.exception("what was due for %s has failed", key)
 
     # Beginning and end
 

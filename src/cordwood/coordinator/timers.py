@@ -31,6 +31,9 @@ class Timers:
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
+        # Wanted by the decision that is being taken, of which nobody is to see the one without the other: they are
+        # raised as soon as it is in the state.
+        self.follow_ups: list[tuple[Hashable, Alarm]] = []
         # Those that have a place in the queue.
         self._timers: dict[Hashable, _Timer] = {}
         # (when it is looked at, a number that keeps the order of equal times, key); at least one entry per timer.

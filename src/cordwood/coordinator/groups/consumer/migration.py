@@ -17,7 +17,7 @@ from cordwood.coordinator.groups.classic.effects import Effects
 from cordwood.coordinator.groups.classic.expiry import begin_session, remove_member
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.member import ClassicMember, Protocols, refused_join
-from cordwood.coordinator.groups.classic.rebalance import prepare_rebalance
+from cordwood.coordinator.groups.classic.rebalance import rebalance_or_complete_join
 from cordwood.coordinator.groups.classic.records import group_record
 from cordwood.coordinator.groups.group import Group
 from cordwood.log.refusal import Refusal
@@ -255,7 +255,7 @@ def _classic_member(member: Member, session_timeout_ms: int, protocols: Protocol
 
 def begin_when_replayed(state: GroupState, group_id: str, gone: Collection[str], rebalance_reason: str | None) -> None:
     """What a classic group has besides its record: sessions; and a rebalance, if there is a reason for one."""
-    state.timers.after(("downgraded", group_id), 0, partial(_begin, group_id, gone, rebalance_reason))
+    state.timers.follow_ups.append((("downgraded", group_id), partial(_begin, group_id, gone, rebalance_reason)))
 
 
 def _begin(group_id: str, gone: Collection[str], rebalance_reason: str | None, state: GroupState) -> Decision[None]:
@@ -269,5 +269,6 @@ def _begin(group_id: str, gone: Collection[str], rebalance_reason: str | None, s
             else:
                 begin_session(state, group, member)
         if rebalance_reason is not None:
-            prepare_rebalance(state, group, effects, rebalance_reason)
+            # One that could not be written is tried again, when the rebalance is under way.
+            rebalance_or_complete_join(state, group, effects, rebalance_reason)
     return effects.decision(None)
