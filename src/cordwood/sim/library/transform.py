@@ -2,7 +2,7 @@
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
-from cordwood.client.errors import TransactionAbortable
+from cordwood.client.errors import TimedOut, TransactionAbortable
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.producer import Producer
 from cordwood.sim.client import Run
@@ -81,10 +81,18 @@ class LibraryTransform(LibraryMember):
 
     async def _begin_anew(self, consumer: Consumer) -> None:
         for topic, index in self.hands.held:
-            committed = (await consumer.committed(TopicPartition(topic, index)))[TopicPartition(topic, index)]
-            offset = 0 if committed is None else committed.offset
+            offset = await self._committed(consumer, TopicPartition(topic, index))
             consumer.seek(TopicPartition(topic, index), offset)
             self._watch.given[topic, index] = Given(offset, offset)
+
+    async def _committed(self, consumer: Consumer, partition: TopicPartition) -> int:
+        """It cannot go on without, however long the node is away."""
+        while True:
+            try:
+                committed = (await consumer.committed(partition))[partition]
+            except TimedOut:
+                continue
+            return 0 if committed is None else committed.offset
 
     def _ends(self, records: Records) -> dict[TopicPartition, OffsetAndMetadata]:
         group = self.plan.group_id
