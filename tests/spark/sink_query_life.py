@@ -1,6 +1,7 @@
 """A driver of its own: one life of a query from a topic to a topic, until all is read or somebody kills it.
 
-python sink_query_life.py '{"bootstrap": ..., "from": ..., "to": ..., "checkpoint": ..., "options": {...}}'
+python sink_query_life.py '{"bootstrap": ..., "from": ..., "to": ..., "checkpoint": ..., "master": ...,
+    "rows_per_batch": ..., "options": {...}}'
 """
 
 import json
@@ -17,7 +18,7 @@ def main() -> None:
     from pyspark.sql import SparkSession
 
     spark = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(told["master"])
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")

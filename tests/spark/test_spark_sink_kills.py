@@ -1,5 +1,5 @@
-"""A query from a topic to a topic whose driver is killed, at each named point of a commit and at random, and whose
-broker is killed in between: every record once."""
+"""A query from a topic to a topic whose driver is killed at each named point of a commit, whose driver or Python
+workers are killed at random, and whose broker is killed in between: every record once."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -25,11 +26,13 @@ ROWS_PER_BATCH = 30
 # A life of a driver takes some ten seconds, so where no number is given there are only the points that matter most;
 # test_spark_sink_stream.py has the others, with less than a whole driver killed.
 RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "0"))
+SEED = int(os.environ.get("SPARK_SINK_SEED", "7"))
 WITHIN_S = 400
 _OF_COMMITS = (Point.BEFORE_DECISION, Point.AFTER_DECISION, Point.BETWEEN_ENDS)
 _OTHERS = (Point.TASK_WRITTEN, Point.TASK_LEFT, Point.COMMIT_BEGUN, Point.AFTER_ENDS)
 POINTS = _OF_COMMITS + (_OTHERS if RANDOM_KILLS else ())
-ROWS = ROWS_PER_BATCH * (2 * len(POINTS) + 3 * RANDOM_KILLS)
+# A task whose worker is killed ends the query, or is tried again.
+MASTERS = ("local[2]", "local[2,4]")
 
 
 class Query:
@@ -37,9 +40,21 @@ class Query:
         self.node = node
         self.folder = folder
         self.checkpoint = folder / "checkpoint"
-        self._mark = f"SPARK_SINK_TEST_LIFE={uuid.uuid4().hex}"
+        self._mark = f"SPARK_SINK_TEST_LIFE={uuid.uuid4().hex}-"
         self._life: subprocess.Popen[bytes] | None = None
         self.lives = 0
+        self.rows = 0
+
+    def feed(self, batches: int) -> None:
+        """What a life reads is what is there when it begins."""
+        more = range(self.rows, self.rows + batches * ROWS_PER_BATCH)
+        with Producer(bootstrap_servers=self.node.bootstrap) as producer:
+            producer.send_many(("in", str(number)) for number in more)
+        self.rows = more.stop
+
+    @property
+    def is_alive(self) -> bool:
+        return self._life is not None and self._life.poll() is None
 
     def start(self, **options: str) -> None:
         self.lives += 1
@@ -48,6 +63,7 @@ class Query:
             "from": "in",
             "to": "out",
             "checkpoint": str(self.checkpoint),
+            "master": MASTERS[self.lives % len(MASTERS)],
             "rows_per_batch": ROWS_PER_BATCH,
             "options": options,
         }
@@ -58,7 +74,7 @@ class Query:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, name: value},
+                env={**os.environ, name: f"{value}{self.lives}"},
             )
 
     def batches(self) -> int:
@@ -82,8 +98,15 @@ class Query:
     def kill(self) -> None:
         """The driver and its JVM at once; its Python workers find out by themselves, as zombies do."""
         assert self._life is not None
-        os.killpg(self._life.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self._life.pid, signal.SIGKILL)
         self._life.wait()
+
+    def kill_workers(self, chance: Random) -> int:
+        """Some of this life's Python workers, or all of them; how many. The driver is none of them."""
+        found = [pid for pid in self._marked(f"{self._mark}{self.lives}\0") if _is_worker(pid)]
+        chosen = chance.sample(found, chance.randint(1, len(found))) if found else []
+        return sum(_kill(pid) for pid in chosen)
 
     def finish(self) -> None:
         assert self._life is not None
@@ -91,13 +114,17 @@ class Query:
 
     def bury(self) -> None:
         """Whatever is left of any life."""
-        if self._life is not None and self._life.poll() is None:
+        if self.is_alive:
             self.kill()
+        for pid in self._marked(self._mark):
+            _kill(pid)
+
+    def _marked(self, mark: str) -> Iterator[int]:
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                if self._mark.encode() in (process / "environ").read_bytes():
-                    os.kill(int(process.name), signal.SIGKILL)
-            except (OSError, ValueError):
+                if mark.encode() in (process / "environ").read_bytes():
+                    yield int(process.name)
+            except OSError:
                 continue
 
     @property
@@ -112,8 +139,6 @@ class Query:
 def query(tmp_path: Path) -> Iterator[Query]:
     node = NodeProcess(tmp_path / "node", {"transaction.two.phase.commit.enable": "true"}).start()
     create(node.bootstrap, "in", "out", partitions=PARTITIONS)
-    with Producer(bootstrap_servers=node.bootstrap) as producer:
-        producer.send_many(("in", str(number)) for number in range(ROWS))
     query = Query(node, tmp_path)
     try:
         yield query
@@ -127,9 +152,26 @@ def restart(node: NodeProcess) -> None:
     node.start()
 
 
+def _is_worker(pid: int) -> bool:
+    """They are started as modules of PySpark; the driver as a file, and Java is no Python."""
+    try:
+        return b"\0-m\0pyspark." in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @pytest.mark.timeout(3_600)
-def test_every_record_arrives_once_however_often_the_driver_and_the_broker_are_killed(query: Query) -> None:
-    chance = Random(7)
+def test_every_record_arrives_once_whatever_is_killed_of_driver_workers_and_broker(query: Query) -> None:
+    chance = Random(SEED)
+    query.feed(2 * len(POINTS))
     for point in POINTS:
         reached = query.folder / point.value
         query.start(**{"testing.at": f"{point.value}=halt:{reached}"})
@@ -137,20 +179,45 @@ def test_every_record_arrives_once_however_often_the_driver_and_the_broker_are_k
         if chance.random() < 0.4:
             restart(query.node)
         query.kill()
-    for number in range(RANDOM_KILLS):
-        until = query.batches() + chance.randrange(3)
-        query.start()
-        if not query.wait_for(lambda until=until: query.batches() >= until):  # type: ignore[misc]
-            break
-        moment = time.monotonic() + chance.uniform(0, 2)
-        query.wait_for(lambda moment=moment: time.monotonic() >= moment)  # type: ignore[misc]
-        if number % 3 == 1:
-            restart(query.node)
+    drivers, workers = kill_at_random(query, chance, RANDOM_KILLS)
+    assert drivers + workers == RANDOM_KILLS
+    print(f"killed at random: {drivers} times the driver, {workers} times workers; {query.lives} lives")
+    if query.is_alive:
         query.kill()
     query.start()
     query.finish()
     counts = Counter(record.value.decode() for record in committed(query.node.bootstrap, "out", PARTITIONS))
     assert [value for value, count in counts.items() if count > 1] == []
-    assert set(counts) == {str(number) for number in range(ROWS)}
+    assert set(counts) == {str(number) for number in range(query.rows)}
     assert names(query.node.bootstrap, "Ongoing") == set()
-    assert query.batches() >= ROWS // ROWS_PER_BATCH
+    assert query.batches() >= query.rows // ROWS_PER_BATCH
+
+
+def kill_at_random(query: Query, chance: Random, kills: int) -> tuple[int, int]:
+    """Somewhere in the next few batches, the driver or workers. How often each."""
+    drivers = workers = 0
+    while drivers + workers < kills:
+        if not query.is_alive:
+            # More than can be read until the moment comes.
+            query.feed(10)
+            query.start()
+        until = query.batches() + chance.randrange(3)
+        moment_s = 0.0
+
+        def has_come(until: int = until) -> bool:
+            nonlocal moment_s
+            if not moment_s and query.batches() >= until:
+                moment_s = time.monotonic() + chance.uniform(0, 2)
+            return 0 < moment_s <= time.monotonic()
+
+        if not query.wait_for(has_come):
+            # It has read all there was, or its workers' end was its own.
+            continue
+        if (drivers + workers) % 3 == 1:
+            restart(query.node)
+        if chance.random() < 0.5:
+            query.kill()
+            drivers += 1
+        else:
+            workers += query.kill_workers(chance) > 0
+    return drivers, workers

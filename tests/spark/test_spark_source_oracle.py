@@ -2,10 +2,12 @@
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, cycle
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, KafkaError
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import TopicPartition as Place
 from kafka_client import eventually
@@ -16,14 +18,29 @@ pytest.importorskip("pyspark", minversion="4.2")
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from cordwood import Admin, Producer
+from cordwood import Admin, OffsetSpec, Producer, TopicPartition
+
+KEYS = 400
+TRANSACTIONS_PER_ROUND = 30
 
 Read = list[tuple[int, int, bytes]]
+# Segments are as small as can be.
+COMING_AND_GOING = {
+    "segment_bytes": str(1024 * 1024),
+    "retention_bytes": str(1024 * 1024),
+    "min_cleanable_dirty_ratio": "0.01",
+    "file_delete_delay_ms": "100",
+}
 StartNode = Callable[..., NodeProcess]
 
 
 def committed(bootstrap: str, topic: str, partitions: int) -> Read:
     """Partition, offset and value of all records, by librdkafka."""
+    return committed_before_ends(bootstrap, topic, partitions)[0]
+
+
+def committed_before_ends(bootstrap: str, topic: str, partitions: int) -> tuple[Read, dict[int, int]]:
+    """With where each partition ended for it."""
     consumer = LibrdkafkaConsumer(
         {
             "bootstrap.servers": bootstrap,
@@ -31,41 +48,59 @@ def committed(bootstrap: str, topic: str, partitions: int) -> Read:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
         }
     )
-    consumer.assign([Place(topic, number, 0) for number in range(partitions)])
+    consumer.assign([Place(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
     found: Read = []
-    ended: set[int] = set()
-    while len(ended) < partitions:
+    ends: dict[int, int] = {}
+    while len(ends) < partitions:
         message = consumer.poll(10)
         assert message is not None
-        partition, offset, value = message.partition(), message.offset(), message.value()
+        partition, offset, value, error = message.partition(), message.offset(), message.value(), message.error()
         assert partition is not None
-        if message.error() is not None:
-            ended.add(partition)
-        else:
-            assert offset is not None
+        assert offset is not None
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            ends.setdefault(partition, offset)
+        elif partition not in ends:
             assert value is not None
             found.append((partition, offset, value))
     consumer.close()
-    return sorted(found)
+    return sorted(found), ends
 
 
 def as_read(found: list[dict[str, Any]]) -> Read:
     return [(row["partition"], row["offset"], row["value"]) for row in found]
 
 
-def write_transactions(bootstrap: str, topic: str, name: str, seed: int) -> None:
-    """Some commit and some abort, over both partitions; the last stays as it is until it is aborted."""
+def write_transactions(
+    bootstrap: str,
+    topic: str,
+    name: str,
+    seed: int,
+    committed_values: set[bytes] | None = None,
+    *,
+    numbers: Iterable[int] = range(30),
+    padding: bytes = b"",
+) -> None:
+    """Some commit and some abort, over both partitions; what is committed is told."""
     decide = random.Random(seed)
     with Producer(bootstrap_servers=bootstrap, transactional_id=name) as producer:
         producer.init_transactions()
-        for number in range(30):
+        for number in numbers:
             producer.begin_transaction()
-            for each in range(decide.randrange(1, 20)):
-                producer.send(topic, b"%s-%d-%d" % (name.encode(), number, each), partition=decide.randrange(2))
+            values = [b"%s-%d-%d-" % (name.encode(), number, each) for each in range(decide.randrange(1, 20))]
+            for value in values:
+                key = b"%d" % decide.randrange(KEYS)
+                producer.send(topic, value + padding, key=key, partition=decide.randrange(2))
             producer.flush()
-            producer.commit_transaction() if decide.random() < 0.6 else producer.abort_transaction()
+            if decide.random() < 0.6:
+                producer.commit_transaction()
+                if committed_values is not None:
+                    committed_values.update(value + padding for value in values)
+            else:
+                producer.abort_transaction()
 
 
 def test_a_stream_beside_transactions_reads_what_librdkafka_reads(node: NodeProcess, admin: Admin, topic: str) -> None:
@@ -97,6 +132,114 @@ def test_a_stream_beside_transactions_reads_what_librdkafka_reads(node: NodeProc
     for number in range(2):
         offsets = [offset for partition, offset, _ in found if partition == number]
         assert offsets == sorted(set(offsets))
+
+
+def test_a_stream_beside_transactions_compaction_and_retention_reads_what_librdkafka_reads(
+    own_node: StartNode, topic: str
+) -> None:
+    """While records come and go, two readers need not see the same: what librdkafka finds afterwards was there all the
+    time, so it has to have been read, and what it found before is all that there was."""
+    bootstrap = own_node({"log.cleaner.backoff.ms": "20", "log.retention.check.interval.ms": "50"}).bootstrap
+    turns, told_enough = threading.Semaphore(0), threading.Event()
+    told: list[set[bytes]] = [set() for _ in range(3)]
+    stream: Read = []
+    with (
+        Admin(bootstrap_servers=bootstrap) as admin,
+        Producer(bootstrap_servers=bootstrap, transactional_id=f"{topic}-open") as open_producer,
+    ):
+        create(admin, topic, 2, cleanup_policy="compact,delete", **COMING_AND_GOING)
+        open_producer.init_transactions()
+        writers = [
+            threading.Thread(
+                target=write_transactions,
+                args=(bootstrap, topic, f"{topic}-{seed}", seed, told[seed]),
+                kwargs={"numbers": in_turns(turns, told_enough), "padding": bytes(4_000)},
+            )
+            for seed in range(len(told))
+        ]
+        reader = stream_reader(
+            bootstrap, topic, startingOffsets="earliest", maxOffsetsPerTrigger="300", failOnDataLoss="false"
+        )
+        limit, position = reader.getDefaultReadLimit(), reader.initialOffset()
+
+        def read_on() -> bool:
+            """One batch; whether there was anything."""
+            nonlocal position
+            before, position = position, reader.latestOffset(position, limit)
+            stream.extend(as_read(rows(reader, reader.partitions(before, position))))
+            return bool(position != before)
+
+        for writer in writers:
+            writer.start()
+        # Until retention has taken what was first, and compaction something of what is left.
+        for is_open in cycle((True, False)):
+            # Every other time both readers come to a transaction that stays open.
+            if is_open:
+                open_producer.begin_transaction()
+                open_producer.send(topic, b"never to be seen", key=b"0", partition=0).result()
+            turns.release(TRANSACTIONS_PER_ROUND)
+            earlier, earlier_ends = committed_before_ends(bootstrap, topic, 2)
+            batch = batch_reader(bootstrap, topic, failOnDataLoss="false", minPartitions="4")
+            ranges = batch.partitions()
+            found = as_read(rows(batch, ranges))
+            later = committed(bootstrap, topic, 2)
+            assert [row for row in found if row[1] < earlier_ends[row[0]] and row not in earlier] == []
+            ends = {wanted.number: wanted.end for wanted in ranges}
+            assert [row for row in later if row[1] < ends.get(row[0], 0) and row not in found] == []
+            read_on()
+            read_on()
+            if is_open:
+                open_producer.abort_transaction()
+            if all(start > 0 for start in starts(admin, topic)) and is_compacted(earlier, later):
+                break
+        told_enough.set()
+        turns.release(len(writers))
+        for writer in writers:
+            writer.join()
+        while read_on():
+            pass
+        # Cleaned as far as it will be: then there is one answer.
+        earlier, found, later = eventually(
+            lambda: (
+                committed(bootstrap, topic, 2),
+                as_read(rows(batch_reader(bootstrap, topic, failOnDataLoss="false"))),
+                committed(bootstrap, topic, 2),
+            ),
+            lambda three: three[0] == three[2],
+        )
+    assert sorted(found) == later
+    assert set(later) <= set(stream)
+    assert {value for _, _, value in stream} <= set().union(*told)
+    for number in range(2):
+        offsets = [offset for partition, offset, _ in stream if partition == number]
+        assert offsets == sorted(set(offsets))
+
+
+def in_turns(turns: threading.Semaphore, told_enough: threading.Event) -> Iterator[int]:
+    """So many numbers as there are turns: who writes is not to be so far ahead that nobody can read it in time."""
+    for number in count():
+        turns.acquire()
+        if told_enough.is_set():
+            return
+        yield number
+
+
+def starts(admin: Admin, topic: str) -> list[int]:
+    """Where the partitions begin: past what retention has taken."""
+    wanted = {TopicPartition(topic, number): OffsetSpec.EARLIEST for number in range(2)}
+    return [listed.offset for listed in admin.list_offsets(wanted).values()]
+
+
+def is_compacted(once: Read, now: Read) -> bool:
+    """Whether something is gone from between what there is now."""
+    firsts: dict[int, int] = {}
+    for number, offset, _ in now:
+        firsts.setdefault(number, offset)
+    kept = set(now)
+    return any(
+        number in firsts and offset > firsts[number] and (number, offset, value) not in kept
+        for number, offset, value in once
+    )
 
 
 def test_ranges_over_what_compaction_has_taken_are_read_to_their_end(own_node: StartNode, topic: str) -> None:
