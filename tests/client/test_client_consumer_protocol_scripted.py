@@ -86,25 +86,27 @@ def test_a_broker_that_does_not_match_patterns_is_told_of_with_the_way_out() -> 
     play(scene)
 
 
+def serve(broker: ScriptedBroker, coordinators: Coordinators) -> None:
+    """As the coordinator of a group of one, if it is."""
+    given = Assignment(topic_partitions=[ResponseTopicPartitions(topic_id=TOPIC_ID, partitions=[0])])
+
+    def heartbeat(request: ConsumerGroupHeartbeatRequest, version: int) -> ConsumerGroupHeartbeatResponse:
+        if coordinators.default != broker.id:
+            return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR)
+        return ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id,
+            member_epoch=1,
+            heartbeat_interval_ms=1000,
+            assignment=given if request.member_epoch == 0 else None,
+        )
+
+    broker.answers[HEARTBEAT] = heartbeat
+
+
 def test_a_member_finds_the_coordinator_that_took_over_and_tells_it_everything() -> None:
     async def scene(brokers: list[ScriptedBroker], coordinators: Coordinators, driver: MembershipDriver) -> None:
-        given = Assignment(topic_partitions=[ResponseTopicPartitions(topic_id=TOPIC_ID, partitions=[0])])
-
-        def serve(broker: ScriptedBroker) -> None:
-            def heartbeat(request: ConsumerGroupHeartbeatRequest, version: int) -> ConsumerGroupHeartbeatResponse:
-                if coordinators.default != broker.id:
-                    return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR)
-                return ConsumerGroupHeartbeatResponse(
-                    member_id=request.member_id,
-                    member_epoch=1,
-                    heartbeat_interval_ms=1000,
-                    assignment=given if request.member_epoch == 0 else None,
-                )
-
-            broker.answers[HEARTBEAT] = heartbeat
-
         for broker in brokers:
-            serve(broker)
+            serve(broker, coordinators)
         driver.subscribe(frozenset({"t"}))
         driver.polled()
         await until(lambda: driver.waiting)
@@ -117,5 +119,31 @@ def test_a_member_finds_the_coordinator_that_took_over_and_tells_it_everything()
         assert (first.member_epoch, first.subscribed_topic_names) == (1, ["t"])
         assert first.topic_partitions[0].partitions == [0]
         assert driver.assignment == {TopicPartition("t", 0)}
+
+    play(scene)
+
+
+def test_a_member_that_is_wanted_again_after_an_error_sends_its_heartbeats_again() -> None:
+    """Whatever came due meanwhile."""
+
+    async def scene(brokers: list[ScriptedBroker], coordinators: Coordinators, driver: MembershipDriver) -> None:
+        for broker in brokers:
+            serve(broker, coordinators)
+        driver.subscribe(frozenset({"t"}))
+        driver.polled()
+        await until(lambda: driver.waiting)
+        driver.settled()
+        coordinators.errors = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
+        coordinators.default = 2
+        await until(lambda: driver.error)
+        # Longer than max_poll_interval_ms.
+        await asyncio.sleep(310)
+        driver.subscribe(frozenset({"t"}))
+        driver.polled()
+        await until(lambda: driver.waiting)
+        driver.settled()
+        driver.polled()
+        async with asyncio.timeout(30):
+            await until(lambda: len(brokers[1].seen_of(ConsumerGroupHeartbeatRequest)) > 2)
 
     play(scene)

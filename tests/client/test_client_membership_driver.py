@@ -225,6 +225,24 @@ def test_an_error_that_will_not_pass_stays_until_the_application_subscribes_agai
     play(scene)
 
 
+def test_what_the_application_does_after_an_error_counts_when_it_subscribes_again() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.subscribe()
+        stage.driver.polled()
+        async with asyncio.timeout(120):
+            while stage.driver.waiting is None:
+                await asyncio.sleep(0.1)
+            # Its partitions wait for the application, and a heartbeat cannot be sent.
+            stage.coordinators.errors = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
+            stage.coordinators.of["g"] = 2
+            while stage.driver.error is None:
+                await asyncio.sleep(0.1)
+        stage.driver.settled()
+        await stage.join()
+
+    play(scene)
+
+
 def test_who_leaves_has_left_when_the_coordinator_knows() -> None:
     async def scene(stage: Stage) -> None:
         await stage.join()

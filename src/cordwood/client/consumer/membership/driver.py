@@ -88,8 +88,8 @@ class MembershipDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_polling = False
-        # What was to be heard after an error that will not pass; the machine is told when it is wanted again.
-        self._unheard: Failed | None = None
+        # An error that will not pass, and what came after it: the machine is told when it is wanted again.
+        self._unheard: list[Event] = []
         self._is_leaving = False
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -229,7 +229,9 @@ class MembershipDriver:
     # ---- the machine
 
     def _hear(self, event: Event) -> None:
-        if self._unheard is not None:
+        if self._unheard:
+            if not isinstance(event, Polled | Tick | TopicsChanged):
+                self._unheard.append(event)
             return
         for effect in self._machine.step(event, self._loop.time()):
             self._perform(effect)
@@ -277,9 +279,13 @@ class MembershipDriver:
 
     def _come_back(self) -> None:
         self.error = None
-        if self._unheard is not None:
-            unheard, self._unheard = self._unheard, None
-            self._hear(unheard)
+        if self._unheard:
+            unheard, self._unheard = self._unheard, []
+            for event in unheard:
+                self._hear(event)
+            # Of these the last counts, and that it is later.
+            self._hear(self._topics({}))
+            self._hear(Tick())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
@@ -310,10 +316,11 @@ class MembershipDriver:
     def _failed(self, failed: Failed) -> None:
         if failed.error.retriable or self._is_leaving:
             self._hear(failed)
-        elif self._unheard is None:
-            self._unheard = failed
-            self.error = explained(failed.request, failed.error)
-            self.changed.set()
+        else:
+            if not self._unheard:
+                self.error = explained(failed.request, failed.error)
+                self.changed.set()
+            self._unheard.append(failed)
 
     # ---- metadata for the machine
 
