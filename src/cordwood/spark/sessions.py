@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from cordwood.spark.java import provide_java
 from cordwood.spark.kept_files import kept_file
+from cordwood.spark.worker_nursery import start_nursery
 from cordwood.spark.worker_python import worker_python
 
 LOCAL: Final = "local[*]"
@@ -85,12 +86,15 @@ def session(
 
 def prepare_environment(master: str = LOCAL) -> None:
     """What Spark's own scripts read: which Java, which Python, and for a master on this machine which address."""
-    provide_java()
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
-        # Workers run with the packages of whoever starts them, wherever the path points.
-        os.environ.setdefault("PYSPARK_PYTHON", worker_python())
+        start_nursery()
+        # Workers run with the packages of whoever starts them, wherever the path points. Of the two, Spark takes the
+        # driver's for what it asks of a data source.
+        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+            os.environ.setdefault(name, worker_python())
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    provide_java()
 
 
 def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]:

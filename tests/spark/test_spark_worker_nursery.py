@@ -1,0 +1,117 @@
+"""Spark's Python processes are forked from one that has imported what they need, and are what they would be without."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cordwood.spark.worker_launcher import NURSERY_VARIABLE, without_zips
+from cordwood.spark.worker_nursery import start_nursery
+from cordwood.spark.worker_python import worker_python
+
+IS_FORKED = "import sys; print('pyspark.worker' in sys.modules)"
+
+_DRIVER = """
+import os, sys
+from cordwood.spark.worker_nursery import start_nursery
+start_nursery()
+print(os.environ[{variable!r}], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Path]:
+    """Its socket; of a driver in a process of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _DRIVER.format(variable=NURSERY_VARIABLE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        path = Path(driver.stdout.readline().strip())
+        yield path
+        driver.stdin.close()
+    assert not path.parent.exists(), "the nursery is left over"
+
+
+def run(nursery: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [worker_python(), *arguments],
+        env={**os.environ, NURSERY_VARIABLE: str(nursery), **environment},
+        input="told",
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_what_is_needed_has_been_imported(nursery: Path) -> None:
+    assert run(nursery, "-c", IS_FORKED).stdout == "True\n"
+
+
+def test_without_a_nursery_python_is_started_as_ever(tmp_path: Path) -> None:
+    assert run(tmp_path / "nothing", "-c", IS_FORKED).stdout == "False\n"
+
+
+def test_streams_arguments_and_environment_are_those_of_who_asked(nursery: Path) -> None:
+    said = run(nursery, "-c", "import os, sys; print(sys.argv, os.environ['A'], sys.stdin.read())", "more", A="b")
+    assert said.stdout == "['-c', 'more'] b told\n"
+
+
+def test_a_module_is_run_as_the_main_one(nursery: Path, tmp_path: Path) -> None:
+    (tmp_path / "answering.py").write_text("import sys; print(__name__, sys.modules['__main__'].__spec__.name)")
+    assert run(nursery, "-m", "answering", PYTHONPATH=str(tmp_path)).stdout == "__main__ answering\n"
+
+
+def test_the_exit_code_is_handed_on(nursery: Path) -> None:
+    assert run(nursery, "-c", "raise SystemExit(3)").returncode == 3
+
+
+def test_an_error_is_told_where_the_process_was_asked_for(nursery: Path) -> None:
+    done = run(nursery, "-c", "raise ValueError('as ever')")
+    assert done.returncode == 1
+    assert "ValueError: as ever" in done.stderr
+
+
+def test_a_signal_goes_to_the_process_that_was_asked_for(nursery: Path) -> None:
+    waiting = "import signal; print('ready', flush=True); signal.pause()"
+    with subprocess.Popen(
+        [worker_python(), "-c", waiting],
+        env={**os.environ, NURSERY_VARIABLE: str(nursery)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        assert process.wait() == 128 + signal.SIGTERM
+
+
+def test_processes_are_forked_without_threads(nursery: Path) -> None:
+    count = "import os; print(len(os.listdir('/proc/self/task')))"
+    if not Path("/proc/self/task").exists():
+        pytest.skip("threads are counted in /proc")
+    assert run(nursery, "-c", count).stdout == "1\n"
+
+
+def test_processes_draw_numbers_of_their_own(nursery: Path) -> None:
+    drawing = "import random, numpy; print(random.random(), numpy.random.random())"
+    one, other = run(nursery, "-c", drawing).stdout.split(), run(nursery, "-c", drawing).stdout.split()
+    assert set(one).isdisjoint(other)
+
+
+def test_a_driver_has_one_nursery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NURSERY_VARIABLE, "there")
+    start_nursery()
+    assert os.environ[NURSERY_VARIABLE] == "there"
+
+
+def test_of_the_path_only_sparks_own_zips_are_dropped() -> None:
+    path = os.pathsep.join(["/a", "/s/python/lib/pyspark.zip", "/s/python/lib/py4j-0.10.9-src.zip", "/my/pyspark.zip"])
+    assert without_zips(path) == os.pathsep.join(["/a", "/my/pyspark.zip"])
