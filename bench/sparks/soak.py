@@ -35,8 +35,8 @@ _WARM_S = 30.0
 _LOOK_EVERY_S = 5.0
 _MB = 1024 * 1024
 _HEADER = """\
-| Python process | seen for | first third | last third | most |
-|---|---|---|---|---|"""
+| Python process | seen for | first third | second | last | most |
+|---|---|---|---|---|---|"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -73,9 +73,10 @@ class _Worker:
     def line(self) -> str:
         third = max(1, len(self.resident_mb) // 3)
         first, last = median(self.resident_mb[:third]), median(self.resident_mb[-third:])
+        second = median(self.resident_mb[third:-third] or self.resident_mb)
         return (
-            f"| {self.name} {self.pid} | {self.seen_s[-1] - self.seen_s[0]:.0f} s "
-            f"| {first:.1f} MB | {last:.1f} MB ({(last - first) / first:+.1%}) | {max(self.resident_mb):.1f} MB |"
+            f"| {self.name} {self.pid} | {self.seen_s[-1] - self.seen_s[0]:.0f} s | {first:.1f} MB | {second:.1f} MB "
+            f"| {last:.1f} MB ({(last - first) / first:+.1%}) | {max(self.resident_mb):.1f} MB |"
         )
 
 

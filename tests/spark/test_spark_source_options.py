@@ -47,6 +47,16 @@ def test_a_read_without_servers_says_which_option_is_missing() -> None:
         batch_options({"subscribe": "orders"})
 
 
+@pytest.mark.parametrize(
+    "name", ["fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "kafka.group.id"]
+)
+def test_options_of_the_connector_that_have_no_effect_are_taken_with_a_warning(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert batch(**{name: "3"}).topics == batch().topics
+    assert f"{name} has no effect: " in caplog.text
+
+
 @pytest.mark.parametrize("name", ["key.deserializer", "auto.offset.reset", "enable.auto.commit", "interceptor.classes"])
 def test_what_spark_decides_cannot_be_set_for_the_client(name: str) -> None:
     with pytest.raises(BadOption, match=f"kafka.{name} cannot be set"):

@@ -13,9 +13,9 @@ EXACTLY_ONCE: Final = "exactly-once"
 AT_LEAST_ONCE: Final = "at-least-once"
 DEFAULT_LEDGER_TOPIC: Final = "__cordwood_spark_ledger"
 
-# Spark's own, which come along with those of a sink.
-_OF_SPARK = frozenset({"checkpointLocation", "path", "queryName"})
-_KNOWN = frozenset({"topic", "guarantee", "ledgerTopic", "testing.at"}) | _OF_SPARK
+KNOWN: Final = frozenset({"topic", "guarantee", "ledgerTopic"})
+# Spark's own come along with those of a sink; see points.py for the last.
+_ALSO_TAKEN = frozenset({"checkpointLocation", "path", "queryName", "testing.at"})
 
 _TIMEOUT = "transaction.timeout.ms"
 _TWO_PHASES = "transaction.two.phase.commit.enable"
@@ -68,7 +68,7 @@ class SinkOptions:
 
 def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
     """Raises `BadOption` or, for the client's settings, `BadSetting`."""
-    options = Options(given, known=_KNOWN, purpose=purpose)
+    options = Options(given, known=KNOWN | _ALSO_TAKEN, purpose=purpose)
     client = dict(options.client)
     for name, reason in _DECIDED_HERE.items():
         if name in client:
