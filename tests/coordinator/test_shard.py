@@ -282,6 +282,19 @@ def test_an_alarm_decides_when_its_time_has_come() -> None:
     on_stage(test)
 
 
+def test_an_alarm_that_is_moved_forward_without_a_decision_rings_then() -> None:
+    async def test(stage: Stage) -> None:
+        stage.diary.timers.after("key", 60_000, writes("rung"))
+        stage.shard.loaded()
+        state = stage.shard.settled_state
+        assert state is not None
+        state.timers.postpone("key", 1000)
+        await asyncio.sleep(1.1)
+        assert stage.diary.names == ["rung"]
+
+    on_stage(test)
+
+
 def test_alarms_that_are_set_while_loading_ring_from_then_on() -> None:
     async def test(stage: Stage) -> None:
         stage.diary.timers.after("key", 1000, writes("rung"))

@@ -75,6 +75,7 @@ class Shard(Generic[S]):
         self._closed: Refusal | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = float("inf")
+        state.timers.on_sooner = self._set_alarm
 
     # Deciding
 
@@ -106,7 +107,7 @@ class Shard(Generic[S]):
 
     @property
     def settled_state(self) -> S | None:
-        """For who only looks, or moves a timer to a later time: the state, if all of it is committed, so that what is
+        """For who only looks, or postpones a timer: the state, if all of it is committed, so that what is
         seen may be told at once."""
         if self._closed is not None or self._is_deciding:
             return None

@@ -34,6 +34,8 @@ class Timers:
         # Wanted by the decision that is being taken, of which nobody is to see the one without the other: they are
         # raised as soon as it is in the state.
         self.follow_ups: list[tuple[Hashable, Alarm]] = []
+        # Called when one is moved forward: also outside of decisions, after which the shard looks at the time.
+        self.on_sooner: Callable[[], None] = lambda: None
         # Those that have a place in the queue.
         self._timers: dict[Hashable, _Timer] = {}
         # (when it is looked at, a number that keeps the order of equal times, key); at least one entry per timer.
@@ -65,7 +67,9 @@ class Timers:
             return False
         timer.at = at = self._monotonic() + delay_ms / 1000
         if at < timer.looked_at:
+            # Rare: a session that was made shorter.
             self._enqueue(key, timer)
+            self.on_sooner()
         return True
 
     def clear(self, key: Hashable) -> None:
