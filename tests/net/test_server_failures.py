@@ -1,8 +1,10 @@
 """The server: failures that stay where they happened."""
 
 import asyncio
+import gc
 import logging
 import struct
+import warnings
 from typing import Any
 
 import pytest
@@ -141,3 +143,34 @@ def test_a_reply_to_a_client_that_is_gone_is_dropped(run: Run) -> None:
             reply.answer([frame(b"too late")])
 
     run(main())
+
+
+def test_what_is_begun_as_the_server_stops_ends_without_a_complaint(run: Run) -> None:
+    """Its client has gone in the same turn of the loop, so nothing is waited for."""
+    begun: list[str] = []
+
+    async def answered() -> list[Part]:
+        begun.append("answered")
+        await asyncio.Event().wait()
+        return []
+
+    async def main() -> None:
+        stopping: list[asyncio.Task[None]] = []
+
+        def handler(request: bytearray, connection: ConnectionInfo) -> Answer:
+            stopping.append(asyncio.get_running_loop().create_task(server.stop(grace_seconds=60)))
+            for served in server:
+                served.abort()
+            return answered()
+
+        async with serving(handler) as (server, address), client_of(address) as client:
+            await client.send(frame(b"last words"))
+            await until(lambda: bool(stopping))
+            await stopping[0]
+
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        run(main())
+        gc.collect()
+    assert [str(complaint.message) for complaint in complaints] == []
+    assert begun == ["answered"]

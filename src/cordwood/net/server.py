@@ -103,6 +103,8 @@ class Server:
                 _log.warning("%d connections had work after %g s and were cut", len(self), grace_seconds)
         for connection in self:
             connection.abort()
+        # What this very turn has brought begins, to be cancelled: what is never awaited is complained of.
+        await asyncio.sleep(0)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
