@@ -52,6 +52,40 @@ def test_timers_fire_by_their_time_and_equal_ones_in_the_order_they_were_set() -
     assert seen == ["first", *(f"equal {number}" for number in range(20)), "last"]
 
 
+def test_with_pauses_some_readings_take_time_and_the_loops_own_are_coarse() -> None:
+    world = World(0, pauses=True)
+
+    async def main() -> None:
+        begun_s = world.loop.exact_s
+        readings = [world.clock.monotonic() for _ in range(1000)]
+        assert world.loop.exact_s == readings[-1] == max(readings)
+        assert 0 < len(set(readings)) - 1 < 200
+        assert readings[-1] - begun_s < 1
+        assert all((world.loop.time() * 1000).is_integer() for _ in range(1000))
+
+    world.run(main())
+
+
+def test_with_pauses_timers_come_a_little_early_and_what_others_do_comes_exactly_then() -> None:
+    world = World(0, pauses=True)
+    timers_s: list[float] = []
+    others_s: list[float] = []
+
+    def note(late_s: list[float], when: float) -> None:
+        late_s.append(world.loop.exact_s - when)
+
+    async def main() -> None:
+        for _ in range(100):
+            when = world.loop.exact_s + 1
+            world.loop.call_at(when, note, timers_s, when)
+            world.loop.happen_at(when + 5, note, others_s, when + 5)
+            await asyncio.sleep(10.0001234)
+
+    world.run(main())
+    assert -0.0005 <= min(timers_s) < 0
+    assert 0 <= min(others_s) <= max(others_s) < 0.0001
+
+
 def test_a_task_that_only_yields_lets_timers_come() -> None:
     async def main() -> None:
         done: list[bool] = []

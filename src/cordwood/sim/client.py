@@ -38,7 +38,7 @@ class Run:
 
     @property
     def now_s(self) -> float:
-        return self.world.loop.time()
+        return self.world.loop.exact_s
 
     def next_number(self) -> int:
         self._numbers += 1

@@ -14,10 +14,10 @@ class SimClock:
         self._epoch_ms = epoch_ms
 
     def now_ms(self) -> int:
-        return self._epoch_ms + int(self._loop.time() * 1000)
+        return self._epoch_ms + int(self._loop.monotonic() * 1000)
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        return self._loop.monotonic()
 
     def sleep(self, seconds: float) -> None:
         self._loop.sleep_in_job(seconds)

@@ -202,8 +202,8 @@ class SimConnection:
             self._in_flight += len(item)
         source, odds, other = self._wire.source, self._wire.odds, self.other
         delay = source.random() * (odds.slow_s if source.random() < odds.slow else odds.delay_s)
-        self._last_arrival = max(self._last_arrival, self._loop.time() + delay)
-        self._loop.call_at(self._last_arrival, other._arrive, item, context=other._context)
+        self._last_arrival = max(self._last_arrival, self._loop.exact_s + delay)
+        self._loop.happen_at(self._last_arrival, other._arrive, item, context=other._context)
 
     def _room(self) -> None:
         """The other side has read."""
@@ -281,9 +281,8 @@ class SimConnection:
         self._in_flight -= count
         if self._unsent and not self._room_is_due and not self.closed:
             self._room_is_due = True
-            self._loop.call_later(
-                self._wire.source.random() * self._wire.odds.delay_s, self._room, context=self._context
-            )
+            delay = self._wire.source.random() * self._wire.odds.delay_s
+            self._loop.happen_at(self._loop.exact_s + delay, self._room, context=self._context)
 
     # ---- the end
 
@@ -308,7 +307,7 @@ class SimConnection:
     def _hear_of_loss(self) -> None:
         source, odds = self._wire.source, self._wire.odds
         delay = source.random() * (odds.late_notice_s if source.random() < odds.late_notice else odds.notice_s)
-        self._loop.call_later(delay, self._arrive_loss, context=self._context)
+        self._loop.happen_at(self._loop.exact_s + delay, self._arrive_loss, context=self._context)
 
     def _arrive_loss(self) -> None:
         if not self.closed:

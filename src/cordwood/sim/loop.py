@@ -54,15 +54,15 @@ class SimLoop(LoopWithoutSystem):
         limit_s: float = float("inf"),
         pauses: random.Random | None = None,
     ) -> None:
-        """`limit_s`: a run that takes longer, in virtual time, ends with `OutOfTime`. With `pauses` time is as real ones
-        are: some readings of it take some, it is coarse, and timers come a little too early."""
+        """`limit_s`: a run that takes longer, in virtual time, ends with `OutOfTime`. With `pauses` time is as on a
+        machine: some readings of it take some, the loop's own are coarse, and its timers come a little too early."""
         self.limit_s = limit_s
         # What nobody handled: (message, exception). A run in which something stands here has found a bug.
         self.unhandled: list[tuple[str, BaseException | None]] = []
         self._source = source
         self._trace = trace
         self._pauses = pauses
-        trace.clock = self._read
+        trace.clock = lambda: self.exact_s
         self._now = 0.0
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -157,14 +157,18 @@ class SimLoop(LoopWithoutSystem):
     # ---- callbacks and time
 
     def time(self) -> float:
-        pauses = self._pauses
-        if pauses is None:
-            return self._read()
-        if pauses.random() < _PAUSED_READINGS:
-            self._now += pauses.random() * _PAUSE_S
-        return int(self._read() * _TICKS_PER_S) / _TICKS_PER_S
+        now = self.monotonic()
+        return now if self._pauses is None else int(now * _TICKS_PER_S) / _TICKS_PER_S
 
-    def _read(self) -> float:
+    def monotonic(self) -> float:
+        """What other clocks than the loop's own tell."""
+        if self._pauses is not None and self._pauses.random() < _PAUSED_READINGS:
+            self._now += self._pauses.random() * _PAUSE_S
+        return self.exact_s
+
+    @property
+    def exact_s(self) -> float:
+        """For who watches: looking takes no time."""
         return self._now if self._job_slept is None else self._now + self._job_slept
 
     def call_soon(
@@ -187,9 +191,16 @@ class SimLoop(LoopWithoutSystem):
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        if self._pauses is not None:
-            when = round(when * _TICKS_PER_S) / _TICKS_PER_S
+        tick = when if self._pauses is None else round(when * _TICKS_PER_S) / _TICKS_PER_S
+        return self._enqueue(tick, asyncio.TimerHandle(when, callback, args, self, context))
+
+    def happen_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """What others than the program do, exactly then."""
+        return self._enqueue(when, asyncio.TimerHandle(when, callback, args, self, context))
+
+    def _enqueue(self, when: float, handle: asyncio.TimerHandle) -> asyncio.TimerHandle:
         self._sequence += 1
         heapq.heappush(self._timers, (when, self._sequence, handle))
         return handle
@@ -242,7 +253,7 @@ class SimLoop(LoopWithoutSystem):
         if process is not None and not process.alive:
             raise SimulatedCrash(f"{process.name} is dead and starts nothing")
         future: asyncio.Future[T] = self.create_future()
-        self.call_later(self._thread_delay_s(), self._run_job, future, func, args)
+        self.happen_at(self.exact_s + self._thread_delay_s(), self._run_job, future, func, args)
         return future
 
     def _run_job(self, future: "asyncio.Future[T]", func: Callable[..., T], args: tuple[Any, ...]) -> None:
@@ -256,7 +267,7 @@ class SimLoop(LoopWithoutSystem):
             error = caught
         finally:
             slept, self._job_slept = self._job_slept, None
-        self.call_later(slept + self._thread_delay_s(), _settle, future, result, error)
+        self.happen_at(self.exact_s + slept + self._thread_delay_s(), _settle, future, result, error)
 
     def _thread_delay_s(self) -> float:
         slow = self._source.random() < _SLOW_THREADS
