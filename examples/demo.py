@@ -3,6 +3,7 @@
 The pipeline is examples/spark/order_windows.py; `cordwood pipeline run` runs it, as you would.
 """
 
+import argparse
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from rich.table import Table
 import cordwood.testing
 from cordwood import Consumer, Producer, TopicPartition
 
-ORDERS, PARTITIONS, ORDERS_PER_BATCH = 200_000, 3, 20_000
+PARTITIONS, BATCHES = 3, 10
 KILLED_AFTER_BATCHES = 3
 BEGIN, APART = datetime(2026, 1, 1, tzinfo=UTC), timedelta(milliseconds=100)
 PATIENCE_S = 600.0
@@ -32,34 +33,39 @@ ITEMS = ("candles", "matches", "logs", "axes")
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="cordwood-demo-"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, help="for the node's data and the query's checkpoint")
+    parser.add_argument("--orders", type=int, default=200_000)
+    options = parser.parse_args()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="cordwood-demo-"))
     with cordwood.testing.node(subprocess=True, data=folder / "data") as node:
         say(f"A node is ready at {node.bootstrap}.")
         source, target = node.topic("orders", partitions=PARTITIONS), node.topic("order-totals", partitions=PARTITIONS)
-        placed = produce(node.bootstrap, source)
+        placed = produce(node.bootstrap, source, options.orders)
+        per_batch = options.orders // BATCHES
 
         say("A pipeline on Spark counts them in windows of an hour, and is killed (SIGKILL) in the middle.")
-        run_pipeline(node.bootstrap, folder, killed_after=KILLED_AFTER_BATCHES)
+        run_pipeline(node.bootstrap, folder, per_batch, killed_after=KILLED_AFTER_BATCHES)
         say("It is started again.")
-        run_pipeline(node.bootstrap, folder)
+        run_pipeline(node.bootstrap, folder, per_batch)
         show(placed, list(read(node.bootstrap, target)))
     say(f"Look around:  cordwood up --data {folder / 'data'}   and   cordwood consume order-totals")
 
 
-def produce(bootstrap: str, topic: str) -> Counter[datetime]:
+def produce(bootstrap: str, topic: str, orders: int) -> Counter[datetime]:
     """Returns how many orders were placed in each hour."""
     placed: Counter[datetime] = Counter()
     started = time.perf_counter()
     with Producer(bootstrap_servers=bootstrap) as producer:
-        for number in range(ORDERS):
+        for number in range(orders):
             placed_at = BEGIN + number * APART
             producer.send(topic, order(number, placed_at), key=f"customer-{number % 1_000}")
             placed[placed_at.replace(minute=0, second=0, microsecond=0)] += 1
         producer.flush()
         # The last window is over when somebody orders after it.
-        producer.send(topic, order(ORDERS, BEGIN + ORDERS * APART + timedelta(hours=2)))
+        producer.send(topic, order(orders, BEGIN + orders * APART + timedelta(hours=2)))
     seconds = time.perf_counter() - started
-    say(f"{ORDERS:,} orders are placed, {ORDERS / seconds:,.0f} a second.")
+    say(f"{orders:,} orders are placed, {orders / seconds:,.0f} a second.")
     return placed
 
 
@@ -73,11 +79,11 @@ def order(number: int, placed_at: datetime) -> bytes:
     return json.dumps(fields).encode()
 
 
-def run_pipeline(bootstrap: str, folder: Path, *, killed_after: int | None = None) -> None:
+def run_pipeline(bootstrap: str, folder: Path, per_batch: int, *, killed_after: int | None = None) -> None:
     """Until all orders are counted, or until it is killed after so many batches."""
     command = [sys.executable, "-m", "cordwood", "pipeline", "run", str(PIPELINE)]
     command += ["--bootstrap", bootstrap, "--set", f"checkpoint={folder / 'checkpoint'}"]
-    command += ["--set", f"orders_per_batch={ORDERS_PER_BATCH}", "--set", "available_now=true"]
+    command += ["--set", f"orders_per_batch={per_batch}", "--set", "available_now=true"]
     said = []
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr is not None

@@ -138,12 +138,12 @@ def _wait(query: StreamingQuery, seconds: float) -> None:
 
 
 def _worker_name(pid: int) -> str | None:
-    """The module of PySpark that it runs; None for what is no Python worker."""
+    """The module that it runs; None for what is no Python worker."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return None
-    started = re.search(rb"\0-m\0(pyspark[\w.]*)\0(?:([\w.]+)\0)?", command)
+    started = re.search(rb"\0-m\0((?:pyspark|cordwood\.spark)[\w.]*)\0(?:([a-z][\w.]*)\0)?", command)
     return None if started is None else (started[2] or started[1]).decode().removeprefix("pyspark.")
 
 

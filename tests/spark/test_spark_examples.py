@@ -159,7 +159,9 @@ def test_files_become_a_topic(node: NodeProcess, run: Run, topic: str, tmp_path:
 
 
 def test_the_demo_counts_every_order_once_though_its_pipeline_is_killed(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, EXAMPLES.parent / "demo.py", tmp_path], capture_output=True, text=True)
+    # Those of an hour and some minutes: what takes the time is Spark, which is started twice.
+    command = [sys.executable, EXAMPLES.parent / "demo.py", tmp_path, "--orders", "40000"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "  killed\n" in done.stdout
     assert "Every order was counted once." in done.stdout

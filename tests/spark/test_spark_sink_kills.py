@@ -23,16 +23,16 @@ from cordwood.spark.sink.points import Point
 
 PARTITIONS = 3
 ROWS_PER_BATCH = 30
-# A life of a driver takes some ten seconds, so where no number is given there are only the points that matter most;
-# test_spark_sink_stream.py has the others, with less than a whole driver killed.
+# A life of a driver takes some ten seconds, so where no number is given there are only the points with most to be done
+# by the next life; test_spark_sink_stream.py has the others, with less than a whole driver killed.
 RANDOM_KILLS = int(os.environ.get("SPARK_SINK_KILLS", "0"))
 SEED = int(os.environ.get("SPARK_SINK_SEED", "7"))
 WITHIN_S = 400
 # Spark gives Python ten seconds to start, and a busy machine may need more.
 BUSY, ATTEMPTS = "failed to connect back", 5
-_OF_COMMITS = (Point.BEFORE_DECISION, Point.AFTER_DECISION, Point.BETWEEN_ENDS)
-_OTHERS = (Point.TASK_WRITTEN, Point.TASK_LEFT, Point.COMMIT_BEGUN, Point.AFTER_ENDS)
-POINTS = _OF_COMMITS + (_OTHERS if RANDOM_KILLS else ())
+_OF_ENDS = (Point.AFTER_DECISION, Point.BETWEEN_ENDS)
+_OTHERS = (Point.TASK_WRITTEN, Point.TASK_LEFT, Point.COMMIT_BEGUN, Point.BEFORE_DECISION, Point.AFTER_ENDS)
+POINTS = _OF_ENDS + (_OTHERS if RANDOM_KILLS else ())
 # A task whose worker is killed ends the query, or is tried again.
 MASTERS = ("local[2]", "local[2,4]")
 
@@ -171,11 +171,13 @@ def restart(node: NodeProcess) -> None:
 
 
 def _is_worker(pid: int) -> bool:
-    """They are started as modules of PySpark; the driver as a file, and Java is no Python."""
+    """The driver runs a file, and Java is no Python; all others work for Spark."""
     try:
-        return b"\0-m\0pyspark." in Path(f"/proc/{pid}/cmdline").read_bytes()
+        program, *arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
+    is_driver = any(argument.endswith(b"sink_query_life.py") for argument in arguments)
+    return Path(program.decode()).name.startswith("python") and not is_driver
 
 
 def _kill(pid: int) -> bool:
