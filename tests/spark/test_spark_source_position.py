@@ -2,6 +2,7 @@ import pytest
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.spark.errors import CannotRead, DataLoss
+from cordwood.spark.source.fetch_sizes import FetchSizes
 from cordwood.spark.source.loss import LossReport
 from cordwood.spark.source.range_position import RangePosition
 from cordwood.wire.messages.fetch import PartitionData
@@ -71,3 +72,21 @@ def test_a_log_that_has_caught_up_meanwhile_is_read() -> None:
     here = position(5, 10)
     here.out_of_range(0, 7, STRICT)
     assert here.offset == 5
+
+
+def test_what_is_known_of_a_partition_limits_what_is_asked_for() -> None:
+    sizes = FetchSizes()
+    here = RangePosition(TopicPartition("t", 0), 5, 8, read_committed=False, sizes=sizes)
+    assert here.wanted_bytes(10_000) == 10_000
+    batch = answer(4, 5, 7)
+    assert here.take(batch) is not None
+    batch_size = len(batch.records or b"")
+    following = RangePosition(TopicPartition("t", 0), 8, 28, read_committed=False, sizes=sizes)
+    assert following.wanted_bytes(10_000) == 20 * batch_size // 4 + 2 * batch_size
+    assert following.wanted_bytes(100) == 100
+
+
+def test_of_another_partition_nothing_is_known() -> None:
+    sizes = FetchSizes()
+    sizes.learn(TopicPartition("t", 0), offsets=10, size=1_000, largest_batch=1_000)
+    assert sizes.enough_for(TopicPartition("t", 1), 1, 10_000) == 10_000

@@ -15,6 +15,7 @@ from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import CannotReachCluster
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Lock
+from cordwood.spark.source.fetch_sizes import FetchSizes
 
 T = TypeVar("T")
 
@@ -39,6 +40,8 @@ class Link:
 
     def __init__(self, settings: ConsumerSettings, *, patient: bool = False) -> None:
         self.settings = settings
+        self.sizes = FetchSizes()
+        """For the tasks that read one after another."""
         self._portal = Portal(f"cordwood-spark {settings.client_id}")
         try:
             self.client = self._portal.run(_connect(settings, patient))

@@ -7,6 +7,7 @@ from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
 from cordwood.spark.errors import CannotRead
+from cordwood.spark.source.fetch_sizes import FetchSizes
 from cordwood.spark.source.loss import LossReport
 from cordwood.spark.source.range_position import Fetched, RangePosition
 from cordwood.spark.source.ranges import OffsetRange
@@ -31,12 +32,21 @@ class FetchLimits:
 class RangeFetcher:
     """Belongs to the loop of its client."""
 
-    def __init__(self, client: Client, wanted: OffsetRange, limits: FetchLimits, losses: LossReport) -> None:
+    def __init__(
+        self,
+        client: Client,
+        wanted: OffsetRange,
+        limits: FetchLimits,
+        losses: LossReport,
+        sizes: FetchSizes | None = None,
+    ) -> None:
         self._client = client
         self._partition = wanted.partition
         self._limits = limits
         self._losses = losses
-        self._position = RangePosition(wanted.partition, wanted.start, wanted.end, read_committed=limits.read_committed)
+        self._position = RangePosition(
+            wanted.partition, wanted.start, wanted.end, read_committed=limits.read_committed, sizes=sizes
+        )
         self._next: asyncio.Task[Fetched | None] | None = None
         self._arrived: Fetched | None = None
         # A follower nearby, if the leader has named one (KIP-392).
@@ -98,16 +108,17 @@ class RangeFetcher:
         topic = cluster.topics[topic_name]
         source = self._replica if self._replica in cluster.brokers else None
         broker = await self._client.broker(cluster.leader(self._partition) if source is None else source)
+        max_bytes = self._position.wanted_bytes(self._limits.max_bytes)
         wanted = FetchPartition(
             partition=self._partition.partition,
             current_leader_epoch=cluster.partition(self._partition).leader_epoch,
             fetch_offset=self._position.offset,
-            partition_max_bytes=self._limits.max_bytes,
+            partition_max_bytes=max_bytes,
         )
         request = FetchRequest(
             max_wait_ms=_MAX_WAIT_MS,
             min_bytes=1,
-            max_bytes=self._limits.max_bytes,
+            max_bytes=max_bytes,
             isolation_level=1 if self._limits.read_committed else 0,
             rack_id=self._limits.rack,
             topics=[FetchTopic(topic=topic.name, topic_id=topic.id, partitions=[wanted])],

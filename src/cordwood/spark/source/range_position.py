@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.spark.errors import CannotRead
+from cordwood.spark.source.fetch_sizes import FetchSizes
 from cordwood.spark.source.loss import LossReport
 from cordwood.wire.messages.fetch import AbortedTransaction, PartitionData
 from cordwood.wire.record import Buffer, CorruptBatch
@@ -28,17 +29,31 @@ class Fetched:
 
 
 class RangePosition:
-    def __init__(self, partition: TopicPartition, start: int, end: int, *, read_committed: bool) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        start: int,
+        end: int,
+        *,
+        read_committed: bool,
+        sizes: FetchSizes | None = None,
+    ) -> None:
+        """`sizes` are what is known from other ranges, and learn from this one."""
         self.partition = partition
         self.offset = start
         """The next to be read."""
         self.end = end
         self._read_committed = read_committed
+        self._sizes = sizes if sizes is not None else FetchSizes()
         self._empty_answers = 0
 
     @property
     def is_done(self) -> bool:
         return self.offset >= self.end
+
+    def wanted_bytes(self, most: int) -> int:
+        """How much to ask for next."""
+        return self._sizes.enough_for(self.partition, self.end - self.offset, most)
 
     def take(self, data: PartitionData) -> Fetched | None:
         """Moves on past whole batches; None if there are none. Raises `CannotRead`."""
@@ -49,14 +64,18 @@ class RangePosition:
         assert isinstance(content, bytes | bytearray | memoryview)
         self._empty_answers = 0
         before = self.offset
+        begin, size, largest = before, 0, 0
         try:
             # The last batch may be cut where the limit was; it is not among these.
             for _, header in batch_headers(content):
                 self.offset = max(self.offset, header.next_offset)
+                begin = min(begin, header.base_offset)
+                size, largest = size + header.size, max(largest, header.size)
         except CorruptBatch as error:
             raise CannotRead(f"{self.partition} at offset {self.offset}: {error}") from None
         if self.offset == before:
             raise CannotRead(f"{self.partition} at offset {before}: no whole batch in what the broker sent")
+        self._sizes.learn(self.partition, offsets=self.offset - begin, size=size, largest_batch=largest)
         return Fetched(content, before, data.aborted_transactions or ())
 
     def _take_nothing(self, data: PartitionData) -> None:

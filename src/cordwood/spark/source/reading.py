@@ -37,10 +37,10 @@ def read_range(options: SourceOptions, wanted: OffsetRange, *, headers: bool) ->
         options.max_bytes_per_batch, options.read_committed, options.poll_timeout_ms, link.settings.client_rack
     )
     losses = LossReport(fails=options.fail_on_data_loss)
-    fetcher = RangeFetcher(link.client, wanted, limits, losses)
+    fetcher = RangeFetcher(link.client, wanted, limits, losses, link.sizes)
     try:
         while link.run(fetcher.advance()):
-            for piece in _pieces(fetcher.take(), options):
+            for piece in _pieces(fetcher.take(), wanted.end, options):
                 records = _decode(piece, wanted, headers)
                 if records.num_rows:
                     yield Records(records, piece.timestamp_type)
@@ -61,13 +61,15 @@ class _Piece:
     timestamp_type: int
 
 
-def _pieces(fetched: Fetched, options: SourceOptions) -> Iterator[_Piece]:
+def _pieces(fetched: Fetched, range_end: int, options: SourceOptions) -> Iterator[_Piece]:
     """So many batches at a time that they are neither too many rows nor, decompressed, too many bytes."""
     content = memoryview(fetched.content)
     aborted = Aborted(fetched.aborted) if options.read_committed else None
     begin = end = rows = size = timestamp_type = 0
     skipped: set[int] = set()
     for place, header in batch_headers(content):
+        if header.base_offset >= range_end:
+            break
         batch_rows = max(header.count, 0)
         batch_size = header.size * (_EXPANSION if header.is_compressed else 1)
         is_other = header.is_log_append_time != bool(timestamp_type)
