@@ -70,17 +70,21 @@ class Session:
     @property
     def _spark(self) -> SparkSession:
         if self._started is None:
+            master = f"local[{CORES}]"
+            builder = SparkSession.builder.master(master).appName(f"bench {self._format}")
             if self._prepared:
-                from cordwood.spark.sessions import prepare_environment
+                from cordwood.spark.sessions import prepare_environment, session_settings
 
-                prepare_environment(f"local[{CORES}]")
+                prepare_environment(master)
+                for name, value in session_settings(master).items():
+                    builder = builder.config(name, value)
             for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
                 os.environ.setdefault(name, sys.executable)
             self._started = (
-                SparkSession.builder.master(f"local[{CORES}]")
-                .appName(f"bench {self._format}")
-                .config("spark.jars", ",".join(self._jars))
+                builder.config("spark.jars", ",".join(self._jars))
                 .config("spark.driver.memory", "4g")
+                # As in the session of Cordwood, for both: Spark's 200 are for clusters.
+                .config("spark.sql.shuffle.partitions", CORES)
                 .config("spark.driver.host", "127.0.0.1")
                 .config("spark.driver.bindAddress", "127.0.0.1")
                 .config("spark.ui.enabled", "false")
@@ -97,7 +101,7 @@ class Session:
     # ---- reading
 
     def first_row(self, topic: str, prepared: bool) -> Found:
-        """`prepared`: with workers as `cordwood.spark.session()` has them, or else as anybody's session has."""
+        """`prepared`: as `cordwood.spark.session()` starts it, or else as anybody does."""
         self._prepared = prepared
         began = time.perf_counter()
         spark = self._spark

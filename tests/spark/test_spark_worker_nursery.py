@@ -115,3 +115,28 @@ def test_a_driver_has_one_nursery(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_the_path_only_sparks_own_zips_are_dropped() -> None:
     path = os.pathsep.join(["/a", "/s/python/lib/pyspark.zip", "/s/python/lib/py4j-0.10.9-src.zip", "/my/pyspark.zip"])
     assert without_zips(path) == os.pathsep.join(["/a", "/my/pyspark.zip"])
+
+
+_SESSION = """
+import sys
+import cordwood.spark
+
+def look(batches):
+    import pyarrow
+    for batch in batches:
+        # Of us, this worker itself needs nothing.
+        is_forked = "cordwood.spark.source.batch_reader" in sys.modules
+        is_zipped = any(entry.endswith("pyspark.zip") for entry in sys.path)
+        yield pyarrow.RecordBatch.from_pylist([{"is_forked": is_forked, "is_zipped": is_zipped}])
+
+spark = cordwood.spark.session(master="local[1]", settings={"spark.driver.memory": "1g"})
+print(*spark.range(1).mapInArrow(look, "is_forked boolean, is_zipped boolean").first())
+spark.stop()
+"""
+
+
+def test_the_workers_of_a_session_come_from_its_nursery() -> None:
+    own = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", NURSERY_VARIABLE)
+    environment = {name: value for name, value in os.environ.items() if name not in own}
+    done = subprocess.run([sys.executable, "-c", _SESSION], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"], done.stderr

@@ -113,6 +113,9 @@ def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]
             # Spark's 200 are for clusters: each is a task of its own in every batch.
             "spark.sql.shuffle.partitions": str(_processors()),
             "spark.driver.memory": f"{driver_memory_mb(_memory_mb())}m",
+            # Over TCP a task waits once or twice for an acknowledgement that comes 40 ms late: Spark sends small pieces
+            # to Python, with Nagle's algorithm. PySpark before 4.1 takes no notice of this.
+            "spark.python.unix.domain.socket.enabled": "true",
         }
     return chosen
 
