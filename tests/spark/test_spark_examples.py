@@ -1,8 +1,6 @@
 """The examples of pipelines do what they say."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -156,15 +154,6 @@ def test_files_become_a_topic(node: NodeProcess, run: Run, topic: str, tmp_path:
         run("files_to_topic.py", folder=str(inbox), target=target)
     records = consumed(node, target)
     assert [(record.key, json.loads(record.value or b"")["order"]) for record in records] == [(b"ann", 1), (b"ann", 2)]
-
-
-def test_the_demo_counts_every_order_once_though_its_pipeline_is_killed(tmp_path: Path) -> None:
-    # Those of an hour and some minutes: what takes the time is Spark, which is started twice.
-    command = [sys.executable, EXAMPLES.parent / "demo.py", tmp_path, "--orders", "40000"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "  killed\n" in done.stdout
-    assert "Every order was counted once." in done.stdout
 
 
 def order(number: int, at: str, amount: int, *, customer: str = "ann") -> Sent:
