@@ -1,4 +1,5 @@
 """Spark, with `format("cordwood")` and with Spark's own Kafka connector: `python -m bench spark [--only ROW …]`.
+`python -m bench spark soak` is about the memory of Spark's Python processes.
 
 Both read and write topics of one node, in turns, each with its own Spark at local[2]; the best of several runs counts.
 Where the connector cannot be had, a sentence says so, and Cordwood is measured alone. Docs: docs/performance.md.
@@ -13,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.nodes.brokers import Broker, Cordwood
-from bench.sparks import topics
+from bench.sparks import soak, topics
 from bench.sparks.connector import VERSION, Connector, NoConnector, connector_folder
 from bench.sparks.contestants import Contestant
 from bench.sparks.rows import JSON, PLAIN, ROWS, Bench, Row
@@ -24,6 +25,9 @@ _ROWS = 10_000_000
 
 
 def main(arguments: list[str] | None = None) -> None:
+    if arguments and arguments[0] == "soak":
+        soak.main(arguments[1:])
+        return
     options = _parser().parse_args(arguments or [])
     rows = [row for row in ROWS if not options.only or row.name in options.only]
     with tempfile.TemporaryDirectory(prefix="cordwood-bench-") as temporary, ExitStack() as stack:
