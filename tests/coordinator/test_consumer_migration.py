@@ -88,6 +88,55 @@ def test_a_classic_group_becomes_a_consumer_group_in_which_its_members_have_what
     play(test, **_AT_ONCE)
 
 
+def test_what_a_member_is_to_give_up_and_has_not_is_its_own_in_the_consumer_group() -> None:
+    """Cooperative members give up first; then, in the next generation, others get it."""
+
+    async def test(stage: Stage) -> None:
+        member_id = await _classic_group(stage)
+        claims = _bytes("subscription(orders, owned={orders: [0, 1]}, generation=1)")
+        assert _join(stage, member_id, says=claims).generation_id == 2
+        _sync(stage, member_id, 2, _bytes("assignment(orders=[0])"))
+        # The answer is not heard.
+        assert assigned(stage.join("b", "orders")) == set()
+        _join(stage, member_id, says=claims)
+        assert _sync(stage, member_id, 2).assignment == _bytes("assignment(orders=[0])")
+        assert assigned(stage.heartbeat("b", 3)) is None, "nothing new"
+        _join(stage, member_id, says=_bytes("subscription(orders, owned={orders: [0]}, generation=2)"))
+        assert assigned(stage.heartbeat("b", 3)) == {(stage.topic_id("orders"), 1)}
+
+    play(test, **_AT_ONCE)
+
+
+def test_of_members_who_claim_the_same_the_one_of_the_later_generation_has_it() -> None:
+    async def test(stage: Stage) -> None:
+        first_id = await _classic_group(stage)
+        waiting = _join(stage, says=_bytes("subscription(orders, owned={orders: [0, 1]}, generation=0)"))
+        _join(stage, first_id, says=_bytes("subscription(orders, owned={orders: [0]}, generation=1)"))
+        second_id = waiting.result().member_id
+        # The first is the leader, and has assigned nothing yet to either.
+        _sync(stage, first_id, 2, _bytes("assignment()"))
+        stage.join("b", "orders")
+        members = stage.group.members
+        assert members[first_id].assigned == {stage.topic_id("orders"): {0: 2}}
+        assert members[second_id].assigned == {stage.topic_id("orders"): {1: 2}}
+
+    play(test, **_AT_ONCE)
+
+
+def test_what_is_assigned_to_another_is_not_its_former_owners() -> None:
+    async def test(stage: Stage) -> None:
+        first_id = await _classic_group(stage)
+        waiting = _join(stage, says=_bytes("subscription(orders, owned={orders: [0, 1]}, generation=0)"))
+        _join(stage, first_id)
+        _sync(stage, first_id, 2, _bytes("assignment(orders=[0, 1])"))
+        stage.join("b", "orders")
+        members = stage.group.members
+        assert members[first_id].assigned == {stage.topic_id("orders"): {0: 2, 1: 2}}
+        assert members[waiting.result().member_id].assigned == {}
+
+    play(test, **_AT_ONCE)
+
+
 def test_a_group_whose_assignor_has_data_of_its_own_stays_as_it_is() -> None:
     async def test(stage: Stage) -> None:
         stage.create("orders", 2)

@@ -24,12 +24,19 @@ from cordwood.log.refusal import Refusal
 from cordwood.metadata.image import Topics
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.exceptions import DecodeError
+from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
 from cordwood.wire.messages.group_records.consumer_group_member_metadata import ClassicMemberMetadata, ClassicProtocol
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 from cordwood.wire.primitives import Uuid
 
 from . import records
-from .consumer_protocol import read_assignment, read_subscription, write_assignment, write_subscription
+from .consumer_protocol import (
+    owned_partitions,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
 from .group import PROTOCOL_TYPE, ConsumerGroup
 from .member import Member
 
@@ -41,6 +48,8 @@ _log = logging.getLogger(__name__)
 
 _UPGRADING = ("upgrade", "bidirectional")
 _DOWNGRADING = ("downgrade", "bidirectional")
+# Topic id → partition → the epoch in which a member was given it.
+_Assigned = dict[Uuid, dict[int, int]]
 
 
 def migration_policy(config: BrokerConfig) -> str:
@@ -65,11 +74,7 @@ def upgraded(
         return ConsumerGroup(group.group_id), []
     _check_upgrade(state, group)
     try:
-        members = [
-            _consumer_member(group, member, state.image.topics)
-            for member in group.members.values()
-            if member.member_id != joining_id
-        ]
+        members = _consumer_members(group, joining_id, state.image.topics)
     except DecodeError as error:
         raise _not_upgraded(group, "the embedded consumer protocol is malformed") from error
     created = ConsumerGroup(group.group_id)
@@ -102,10 +107,21 @@ def _not_upgraded(group: ClassicGroup, why: str) -> Refusal:
     )
 
 
-def _consumer_member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Member:
-    """It has what it was last assigned, and is stable: that there is a new member will tell it to join again."""
-    said = member.known_metadata(group.protocol_name)
-    subscription = read_subscription(member.protocols[0][1] if said is None else said)
+def _consumer_members(group: ClassicGroup, joining_id: str, topics: Topics) -> list[Member]:
+    """They have what they had, and are stable: that there is a new member will tell them to join again."""
+    members = [member for member_id, member in group.members.items() if member_id != joining_id]
+    subscriptions = [_subscription(group, member) for member in members]
+    assigned = [_assigned(group, member, topics) for member in members]
+    _add_what_is_not_given_up(assigned, subscriptions, group.generation, topics)
+    return [
+        _consumer_member(group, member, subscription, has)
+        for member, subscription, has in zip(members, subscriptions, assigned, strict=True)
+    ]
+
+
+def _consumer_member(
+    group: ClassicGroup, member: ClassicMember, subscription: ConsumerProtocolSubscription, assigned: _Assigned
+) -> Member:
     return Member(
         member.member_id,
         epoch=group.generation,
@@ -116,7 +132,7 @@ def _consumer_member(group: ClassicGroup, member: ClassicMember, topics: Topics)
         client_id=member.client_id,
         client_host=member.client_host,
         topic_names=frozenset(subscription.topics),
-        assigned=_assigned(group, member, topics),
+        assigned=assigned,
         classic=ClassicMemberMetadata(
             session_timeout_ms=member.session_timeout_ms,
             supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols],
@@ -124,7 +140,12 @@ def _consumer_member(group: ClassicGroup, member: ClassicMember, topics: Topics)
     )
 
 
-def _assigned(group: ClassicGroup, member: ClassicMember, topics: Topics) -> dict[Uuid, dict[int, int]]:
+def _subscription(group: ClassicGroup, member: ClassicMember) -> ConsumerProtocolSubscription:
+    said = member.known_metadata(group.protocol_name)
+    return read_subscription(member.protocols[0][1] if said is None else said)
+
+
+def _assigned(group: ClassicGroup, member: ClassicMember, topics: Topics) -> _Assigned:
     if not member.assignment:
         # It has joined and never synced.
         return {}
@@ -140,6 +161,25 @@ def _assigned(group: ClassicGroup, member: ClassicMember, topics: Topics) -> dic
         for assigned in assignment.assigned_partitions
         if (topic_id := topics.ids.get(assigned.topic)) is not None
     }
+
+
+def _add_what_is_not_given_up(
+    assigned: list[_Assigned],
+    subscriptions: list[ConsumerProtocolSubscription],
+    generation: int,
+    topics: Topics,
+) -> None:
+    """In a cooperative group, what changes hands is assigned to nobody until its owner has joined again without it. The
+    owner still has it: it may not even have heard that it is to give it up. (In Kafka, others get it at once.)"""
+    taken = {(topic_id, number) for has in assigned for topic_id, numbers in has.items() for number in numbers}
+    claims = zip(subscriptions, assigned, strict=True)
+    # Of two who claim the same, the one of the later generation has it.
+    for subscription, has in sorted(claims, key=lambda claim: claim[0].generation_id, reverse=True):
+        for owned in owned_partitions(subscription, topics):
+            kept = [number for number in owned.partitions if (owned.topic_id, number) not in taken]
+            if kept:
+                has.setdefault(owned.topic_id, {}).update(dict.fromkeys(kept, generation))
+                taken.update((owned.topic_id, number) for number in kept)
 
 
 def _group_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
