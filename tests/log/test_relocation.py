@@ -167,6 +167,22 @@ def test_a_producer_whose_records_were_deleted_is_known_after_the_move() -> None
     assert moved.append_as_leader(bytearray(sent), 0, NOW).is_duplicate
 
 
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 100])
+def test_a_producer_whose_records_were_deleted_is_known_after_the_move_and_a_crash(segment_bytes: int) -> None:
+    disks = two_disks()
+    both = directories(*disks, config=LogConfig(segment_bytes=segment_bytes))
+    log = both.directories[0].create(*KEY, TOPIC_ID, NOW)
+    sent = batch("x", producer_id=7, epoch=0, sequence=0)
+    log.append_as_leader(bytearray(sent), 0, NOW)
+    append(log, "v1", "v2", "v3")
+    log.advance_start(1)
+    move(both)
+    again = directories(*(disk.restart() for disk in disks), config=LogConfig(segment_bytes=segment_bytes))
+    moved = again.directories[1].logs[KEY]
+    assert values(moved) == ["v1", "v2", "v3"]
+    assert moved.append_as_leader(bytearray(sent), 0, NOW).is_duplicate
+
+
 def test_each_of_a_producers_last_batches_is_still_known_as_a_duplicate() -> None:
     both = directories(*two_disks())
     log = both.directories[0].create(*KEY, TOPIC_ID, NOW)

@@ -6,7 +6,7 @@ around a thread) when `flush_due` says so, has the `removals` that are due done,
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex
 from .markers import end_txn_of
 from .place import Place
 from .producer_replay import load_producers, note_batch, rebuild_txn_index
-from .producers import AppendOrigin, Producers
+from .producers import AppendOrigin, Producer, Producers
 from .refusal import Refusal
 from .removals import Removals
 from .rolling import Room, should_roll
@@ -611,6 +611,12 @@ class Log:
         self.high_watermark = min(self.high_watermark, offset)
         self._bound = None
         self._room = None
+
+    def remember(self, producers: Iterable[Producer]) -> None:
+        """Those who wrote what this log, which is empty, begins after."""
+        self._names_changed += 1
+        self.producers = Producers(self.producers.expiration_ms, self.end_offset, producers)
+        self.snapshots.write(self.producers)
 
     def reload_producers(self, now_ms: int) -> None:
         """Producer state as of the end of the log, from the last snapshot before it and the log since."""

@@ -106,6 +106,21 @@ class Producers:
         # First offset -> last offset, of those whose marker is not yet below the high watermark.
         self._unreplicated_txns: dict[int, int] = {}
 
+    def before(self, offset: int) -> list[Producer]:
+        """Copies of those that have written nothing from there on."""
+        return [
+            Producer(
+                producer.producer_id,
+                producer.epoch,
+                producer.coordinator_epoch,
+                producer.last_timestamp,
+                producer.txn_first_offset,
+                producer.batches,
+            )
+            for producer in self.by_id.values()
+            if not producer.batches or producer.batches[-1].last_offset < offset
+        ]
+
     @property
     def first_unstable_offset(self) -> int | None:
         """No record from here on may be shown to a reader of committed data."""

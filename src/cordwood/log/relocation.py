@@ -68,7 +68,7 @@ class Relocation:
         while self.copy(_FINAL_COPY_BYTES, to_the_end=True):
             pass
         now_ms = self._clock.now_ms()
-        # Those are known, too, whose records were deleted and not copied, and may send them once more.
+        # These are known of more batches than a log alone can tell.
         self.future.producers = self.present.producers
         self.future.close(now_ms)
         self.future.high_watermark = self.present.high_watermark
@@ -99,6 +99,8 @@ class Relocation:
         beginning = min([present.start_offset, *bases])
         if (self.future.start_offset, self.future.end_offset) != (beginning, beginning):
             self.future.truncate_fully(beginning, self._clock.now_ms())
+        # Whose records were deleted, and may be sent once more. After a crash the files have to tell of them, too.
+        self.future.remember(present.producers.before(beginning))
 
 
 _FINAL_COPY_BYTES = 1 << 20

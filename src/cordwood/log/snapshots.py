@@ -96,8 +96,9 @@ class ProducerSnapshots:
 
 
 def _is_of_use(offset: int, start_offset: int, end_offset: int) -> bool:
-    """What lies before the log's start says nothing of its records; the state at the very end is good all the same."""
-    return start_offset < offset <= end_offset or offset == end_offset
+    """What lies before the log's start says nothing of its records; the state at the very end is good all the same. So
+    is that at the start, of producers whose records are all deleted: Kafka removes it, and forgets them in a crash."""
+    return start_offset <= offset <= end_offset or offset == end_offset
 
 
 def encode_snapshot(producers: Iterable[Producer]) -> bytes:
