@@ -51,7 +51,8 @@ class Query:
         """What a life reads is what is there when it begins."""
         more = range(self.rows, self.rows + batches * ROWS_PER_BATCH)
         with Producer(bootstrap_servers=self.node.bootstrap) as producer:
-            producer.send_many(("in", str(number)) for number in more)
+            # In each partition there is some of each batch: more than one transaction is to be ended.
+            producer.send_many(("in", str(number), None, number % PARTITIONS) for number in more)
         self.rows = more.stop
 
     @property
