@@ -184,7 +184,7 @@ async def read_from_one(world: World) -> list[int]:
         source = await started(brokers, world, replace(SETTINGS, retry_backoff_ms=10, retry_backoff_max_ms=10))
         source.assign([TopicPartition("t", number) for number in range(PARTITIONS)])
         while min(read) < LOG_END:
-            for partition, records in (await source.poll(None)).items():
+            for partition, records in (await source.getmany(timeout_ms=None)).items():
                 read[partition.partition] += len(records)
         await source.close()
     return read
