@@ -190,7 +190,7 @@ def test_a_stream_beside_transactions_compaction_and_retention_reads_what_librdk
             read_on()
             if is_open:
                 open_producer.abort_transaction()
-            if all(start > 0 for start in starts(admin, topic)) and is_compacted(earlier, later):
+            if all(start > 0 for start in starts(admin, topic)) and is_compacted(stream, later):
                 break
         told_enough.set()
         turns.release(len(writers))
