@@ -28,11 +28,11 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_python_examples_run(node: ProcessNode) -> None:
+def test_the_python_examples_run(node: ProcessNode, tmp_path: Path) -> None:
     said = []
     for example in blocks("python"):
         command = [sys.executable, "-c", example.replace(DEFAULT_ADDRESS, node.bootstrap)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
     assert said[0] == "b'a box of matches'\n"
