@@ -69,6 +69,21 @@ def test_records_that_are_not_worked_on_once_are_seen(offsets: tuple[int, ...]) 
         history.check_each_processed({Place(TOPIC, 0): 2})
 
 
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_work_is_done_again_only_if_it_could_not_be_committed(is_refused: bool) -> None:
+    first = [processed("a", 0, 0, 1), committed("a", 0, 1)]
+    if is_refused:
+        first.append(Event("refused", "a", next(_times), 1, text="too late"))
+    first.append(revoked("a", 0))
+    done_again = GroupHistory([*first, processed("b", 0, 1)])
+    if is_refused:
+        done_again.check_each_processed({Place(TOPIC, 0): 2})
+        # But for what was committed.
+        done_again = GroupHistory([*first, processed("b", 0, 0, 1)])
+    with pytest.raises(AssertionError):
+        done_again.check_each_processed({Place(TOPIC, 0): 2})
+
+
 def test_work_that_is_committed_by_two_members_is_seen() -> None:
     events = [processed("a", 0, 0, 1), committed("a", 0, 2), processed("b", 0, 1, 2)]
     GroupHistory(events).check_committed_once()
