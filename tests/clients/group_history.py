@@ -5,6 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from member_journal import Event, Place, Position
 
+Undone = dict[tuple[str, Place], list[Position]]
+"""What a member has worked on in a partition, and not committed."""
+
 
 class GroupHistory:
     """Events of all members, in the order in which they happened."""
@@ -100,16 +103,10 @@ class GroupHistory:
         joins a cooperative rebalance while the application works: where the others are quick, commits of the
         generation before come too late, for a broker of Kafka's as for ours."""
         given_up: list[Position] = []
-        undone: dict[tuple[str, Place], list[Position]] = defaultdict(list)
+        undone: Undone = defaultdict(list)
         refused: set[tuple[str, Place]] = set()
         for event in self.events:
-            for record in event.records:
-                key = (event.member, record.place)
-                if event.kind == "processed":
-                    undone[key].append(record)
-                elif event.kind == "committed":
-                    undone[key] = [done for done in undone[key] if done.offset >= record.offset]
-                    refused.discard(key)
+            refused.difference_update((event.member, done.place) for done in _commit(undone, event))
             if event.kind == "refused":
                 refused.update(key for key, records in undone.items() if key[0] == event.member and records)
             for place in event.places:
@@ -121,17 +118,24 @@ class GroupHistory:
 
     def check_committed_once(self) -> None:
         """Nobody commits work that has been committed before. A member that was given up may do it without a commit."""
-        undone: dict[tuple[str, Place], list[Position]] = defaultdict(list)
+        undone: Undone = defaultdict(list)
         times: Counter[Position] = Counter()
         for event in self.events:
-            for record in event.records:
-                key = (event.member, record.place)
-                if event.kind == "processed":
-                    undone[key].append(record)
-                elif event.kind == "committed":
-                    # What is committed is the offset of the next record.
-                    times.update(done for done in undone[key] if done.offset < record.offset)
-                    undone[key] = [done for done in undone[key] if done.offset >= record.offset]
+            times.update(_commit(undone, event))
             for place in event.places:
                 undone.pop((event.member, place), None)
         assert {record: count for record, count in times.items() if count > 1} == {}
+
+
+def _commit(undone: Undone, event: Event) -> list[Position]:
+    """What the event commits of it. Work is added to it."""
+    committed: list[Position] = []
+    for record in event.records:
+        key = (event.member, record.place)
+        if event.kind == "processed":
+            undone[key].append(record)
+        elif event.kind == "committed":
+            # What is committed is the offset of the next record.
+            committed += [done for done in undone[key] if done.offset < record.offset]
+            undone[key] = [done for done in undone[key] if done.offset >= record.offset]
+    return committed

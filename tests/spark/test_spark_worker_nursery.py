@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kafka_client import eventually
 
 from cordwood.spark.worker_launcher import NURSERY_VARIABLE, without_zips
 from cordwood.spark.worker_nursery import start_nursery
@@ -24,9 +26,9 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Path]:
-    """Its socket; of a driver in a process of its own."""
+@contextmanager
+def driven() -> "Iterator[tuple[subprocess.Popen[str], Path]]":
+    """A driver in a process of its own, and the socket of its nursery."""
     with subprocess.Popen(
         [sys.executable, "-c", _DRIVER.format(variable=NURSERY_VARIABLE)],
         stdin=subprocess.PIPE,
@@ -35,10 +37,22 @@ def nursery() -> Iterator[Path]:
     ) as driver:
         assert driver.stdin is not None
         assert driver.stdout is not None
-        path = Path(driver.stdout.readline().strip())
-        yield path
+        yield driver, Path(driver.stdout.readline().strip())
         driver.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Path]:
+    with driven() as (_, path):
+        yield path
     assert not path.parent.exists(), "the nursery is left over"
+
+
+def test_a_nursery_ends_with_a_driver_that_is_killed() -> None:
+    with driven() as (driver, path):
+        assert run(path, "-c", IS_FORKED).stdout == "True\n"
+        driver.kill()
+        eventually(lambda: not path.parent.exists())
 
 
 def run(nursery: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":

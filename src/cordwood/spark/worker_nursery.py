@@ -79,23 +79,25 @@ def start_nursery() -> None:
             process_group=0,
         )
     os.environ[NURSERY_VARIABLE] = path
-    atexit.register(_stop, process, folder)
+    atexit.register(_stop, process)
 
 
-def _stop(process: "subprocess.Popen[bytes]", folder: str) -> None:
+def _stop(process: "subprocess.Popen[bytes]") -> None:
     os.environ.pop(NURSERY_VARIABLE, None)
     assert process.stdin is not None
     process.stdin.close()
     process.wait()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(listening_fd: int) -> None:
     with socket.socket(fileno=listening_fd) as listening:
         _import_modules()
         child = _serve(listening)
+        folder = Path(listening.getsockname()).parent
     if child is not None:
         _become(child)
+    # Here, since who started it may have been killed.
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _import_modules() -> None:
