@@ -114,7 +114,8 @@ def _import_modules() -> None:
 
 
 def _seed_numpy() -> None:
-    """Processes are not to draw the same numbers. Python's own generator sees to that by itself."""
+    """Processes are not to draw the same numbers. Python's own generator sees to that by itself; of numpy, only older
+    ones have imported theirs by now."""
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
         numpy_random.seed()
 
