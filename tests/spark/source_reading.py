@@ -7,9 +7,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.types import StructType
 
 from cordwood import Admin, NewTopic, Producer
+from cordwood.client.cluster import TopicPartition
 from cordwood.spark.source.batch_reader import BatchReader
 from cordwood.spark.source.options import batch_options, stream_options
-from cordwood.spark.source.ranges import OffsetRange
+from cordwood.spark.source.ranges import OffsetRange, ReadTask
 from cordwood.spark.source.stream_reader import stream_reader as stream_reader_of
 from cordwood.spark.source.table import default_schema
 
@@ -34,13 +35,18 @@ def stream_reader(bootstrap: str, topic: str | None, /, **options: str) -> Any:
     return stream_reader_of(read, schema)
 
 
-def rows(reader: Any, ranges: list[OffsetRange] | None = None) -> list[dict[str, Any]]:
+def rows(reader: Any, tasks: list[ReadTask] | None = None) -> list[dict[str, Any]]:
     """All that the tasks yield. They get the reader by pickle."""
     there = pickle.loads(pickle.dumps(reader))
-    found = reader.partitions() if ranges is None else ranges
-    batches = [batch for wanted in found for batch in there.read(wanted)]
+    planned = reader.partitions() if tasks is None else tasks
+    batches = [batch for task in planned for batch in there.read(pickle.loads(pickle.dumps(task)))]
     table: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist() if batches else []
     return table
+
+
+def task_of(topic: str, start: int, end: int) -> ReadTask:
+    """A range of its only partition."""
+    return ReadTask((OffsetRange(TopicPartition(topic, 0), start, end),))
 
 
 def create(admin: Admin, topic: str, partitions: int = 1, **configs: str) -> None:
@@ -61,5 +67,5 @@ def numbered(count: int, first: int = 0) -> list[bytes]:
     return [b"v%d" % number for number in range(first, first + count)]
 
 
-def values(reader: Any, ranges: list[OffsetRange] | None = None) -> list[bytes | None]:
-    return [row["value"] for row in rows(reader, ranges)]
+def values(reader: Any, tasks: list[ReadTask] | None = None) -> list[bytes | None]:
+    return [row["value"] for row in rows(reader, tasks)]

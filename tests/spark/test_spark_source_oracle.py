@@ -180,11 +180,11 @@ def test_a_stream_beside_transactions_compaction_and_retention_reads_what_librdk
             turns.release(TRANSACTIONS_PER_ROUND)
             earlier, earlier_ends = committed_before_ends(bootstrap, topic, 2)
             batch = batch_reader(bootstrap, topic, failOnDataLoss="false", minPartitions="4")
-            ranges = batch.partitions()
-            found = as_read(rows(batch, ranges))
+            tasks = batch.partitions()
+            found = as_read(rows(batch, tasks))
             later = committed(bootstrap, topic, 2)
             assert [row for row in found if row[1] < earlier_ends[row[0]] and row not in earlier] == []
-            ends = {wanted.number: wanted.end for wanted in ranges}
+            ends = {wanted.partition.partition: wanted.end for task in tasks for wanted in task.ranges}
             assert [row for row in later if row[1] < ends.get(row[0], 0) and row not in found] == []
             read_on()
             read_on()
@@ -255,9 +255,9 @@ def test_ranges_over_what_compaction_has_taken_are_read_to_their_end(own_node: S
         producer.send(topic, b"last", key=b"last", timestamp_ms=long_ago_ms + 3_600_000).result()
         eventually(lambda: len(committed(bootstrap, topic, 1)), lambda count: count == 21)
         reader = batch_reader(bootstrap, topic, minPartitions="6")
-        ranges = reader.partitions()
-        assert sum(wanted.size for wanted in ranges) == 101
-        assert as_read(rows(reader, ranges)) == committed(bootstrap, topic, 1)
+        tasks = reader.partitions()
+        assert sum(task.size for task in tasks) == 101
+        assert as_read(rows(reader, tasks)) == committed(bootstrap, topic, 1)
 
 
 def test_a_task_waits_for_a_node_that_comes_back(own_node: StartNode, topic: str) -> None:
@@ -266,11 +266,11 @@ def test_a_task_waits_for_a_node_that_comes_back(own_node: StartNode, topic: str
     with Admin(bootstrap_servers=bootstrap) as admin, Producer(bootstrap_servers=bootstrap) as producer:
         create(admin, topic)
         fill(producer, topic, 5)
-    ranges = batch_reader(bootstrap, topic).partitions()
+    tasks = batch_reader(bootstrap, topic).partitions()
     process.stop()
     starting = threading.Thread(target=process.start)
     starting.start()
     # Another client, so that the task has to connect anew.
     task = batch_reader(bootstrap, topic, kafka__client__id="task")
-    assert len(rows(task, ranges)) == 5
+    assert len(rows(task, tasks)) == 5
     starting.join()

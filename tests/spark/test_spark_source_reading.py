@@ -9,13 +9,12 @@ from node_process import NodeProcess
 from pyspark.sql.datasource import DataSourceReader, Filter, GreaterThanOrEqual, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, MapType, StringType, StructType
-from source_reading import batch_reader, create, fill, numbered, rows, values
+from source_reading import batch_reader, create, fill, numbered, rows, task_of, values
 
 from cordwood import Admin, Producer, TopicPartition
 from cordwood.spark.errors import BadOption, CannotRead, DataLoss
 from cordwood.spark.source import reading
 from cordwood.spark.source.options import batch_options
-from cordwood.spark.source.ranges import OffsetRange
 from cordwood.spark.source.table import default_schema
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -142,7 +141,7 @@ def test_records_that_retention_took_are_reported_with_both_offsets(
     create(admin, topic)
     fill(producer, topic, 20)
     admin.delete_records({TopicPartition(topic, 0): 12})
-    lost = [OffsetRange(TopicPartition(topic, 0), 5, 20)]
+    lost = [task_of(topic, 5, 20)]
     with pytest.raises(DataLoss, match=f"topic {topic} partition 0: records from offset 5 to 12 are gone"):
         values(batch_reader(node.bootstrap, topic), lost)
     assert values(batch_reader(node.bootstrap, topic, failOnDataLoss="false"), lost) == numbered(8, first=12)
@@ -153,7 +152,7 @@ def test_a_log_that_ends_too_early_is_reported_with_both_offsets(
 ) -> None:
     create(admin, topic)
     fill(producer, topic, 3)
-    lost = [OffsetRange(TopicPartition(topic, 0), 10, 20)]
+    lost = [task_of(topic, 10, 20)]
     with pytest.raises(DataLoss, match=f"topic {topic} partition 0: it ends at offset 3, but offset 10 was reached"):
         values(batch_reader(node.bootstrap, topic), lost)
     assert values(batch_reader(node.bootstrap, topic, failOnDataLoss="false"), lost) == []
@@ -164,7 +163,7 @@ def test_a_range_that_stays_unread_is_an_error_after_the_poll_timeout(
 ) -> None:
     create(admin, topic)
     fill(producer, topic, 3)
-    beyond = [OffsetRange(TopicPartition(topic, 0), 3, 4)]
+    beyond = [task_of(topic, 3, 4)]
     with pytest.raises(CannotRead, match="nothing came from offset 3 on within 1 ms"):
         values(batch_reader(node.bootstrap, topic, kafkaConsumer__pollTimeoutMs="1"), beyond)
 
@@ -253,7 +252,7 @@ def test_a_filter_on_time_narrows_the_range(node: NodeProcess, admin: Admin, pro
     reader = batch_reader(node.bootstrap, topic)
     filters: list[Filter] = [GreaterThanOrEqual(("timestamp",), datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC))]
     assert list(reader.pushFilters(filters)) == filters
-    assert reader.partitions() == [OffsetRange(TopicPartition(topic, 0), 1, 3)]
+    assert reader.partitions() == [task_of(topic, 1, 3)]
 
 
 def test_spark_does_not_take_the_reader_for_one_that_insists_on_pushdown(node: NodeProcess, topic: str) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from cordwood.spark.java import provide_java
 from cordwood.spark.kept_files import kept_file
+from cordwood.spark.local_master import is_local, processors, tell_cores
 from cordwood.spark.worker_nursery import start_nursery
 from cordwood.spark.worker_python import worker_python
 
@@ -86,6 +87,7 @@ def session(
 
 def prepare_environment(master: str = LOCAL) -> None:
     """What Spark's own scripts read: which Java, which Python, and for a master on this machine which address."""
+    tell_cores(master)
     if is_local(master):
         start_nursery()
         # Workers run with the packages of whoever starts them, wherever the path points. Of the two, Spark takes the
@@ -111,17 +113,13 @@ def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
             # Spark's 200 are for clusters: each is a task of its own in every batch.
-            "spark.sql.shuffle.partitions": str(_processors()),
+            "spark.sql.shuffle.partitions": str(processors()),
             "spark.driver.memory": f"{driver_memory_mb(_memory_mb())}m",
             # Over TCP a task waits once or twice for an acknowledgement that comes 40 ms late: Spark sends small pieces
             # to Python, with Nagle's algorithm. PySpark before 4.1 takes no notice of this.
             "spark.python.unix.domain.socket.enabled": "true",
         }
     return chosen
-
-
-def is_local(master: str) -> bool:
-    return master.partition("[")[0] == "local"
 
 
 def driver_memory_mb(memory_mb: int) -> int:
@@ -131,7 +129,3 @@ def driver_memory_mb(memory_mb: int) -> int:
 
 def _memory_mb() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

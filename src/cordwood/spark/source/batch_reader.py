@@ -15,7 +15,7 @@ from cordwood.spark.source.loss import LossReport
 from cordwood.spark.source.offset_lookup import by_time, resolve
 from cordwood.spark.source.offsets import Offsets
 from cordwood.spark.source.options import SourceOptions
-from cordwood.spark.source.ranges import OffsetRange, split_ranges
+from cordwood.spark.source.ranges import OffsetRange, ReadTask
 from cordwood.spark.source.table import Table, record_column
 
 
@@ -30,16 +30,16 @@ class BatchReader(DataSourceReader):
         """In the driver, before `partitions`, where Spark is set to push filters down."""
         self._bounds = narrowed(filters, lambda name: record_column(name, self._options.value_format))
 
-    def partitions(self) -> list[OffsetRange]:
+    def partitions(self) -> list[ReadTask]:
         """In the driver."""
         with told_plainly():
             link = link_to(self._options.client)
             ranges = link.run(_plan(link.client, self._options, self._bounds))
-            return split_ranges(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+            return self._options.tasks.tasks(ranges)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In a task. Where there is nothing to read, Spark makes a partition of its own."""
-        if isinstance(partition, OffsetRange):
+        if isinstance(partition, ReadTask):
             with told_plainly():
                 yield from self._table.read(partition)
 

@@ -9,9 +9,11 @@ from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting
 from cordwood.client.offsets import EARLIEST, LATEST
 from cordwood.spark.errors import BadOption
+from cordwood.spark.local_master import told_cores
 from cordwood.spark.options import Options
 from cordwood.spark.source.admission import DEFAULT_MAX_TRIGGER_DELAY_MS, ReadLimits
 from cordwood.spark.source.offsets import Edge, OffsetsOption, read_edge
+from cordwood.spark.source.ranges import TaskLimits
 from cordwood.spark.source.topics import TopicChoice, read_choice
 
 _log = logging.getLogger(__name__)
@@ -82,8 +84,7 @@ class SourceOptions:
     starting: OffsetsOption
     ending: OffsetsOption
     limits: ReadLimits
-    min_partitions: int | None
-    max_records_per_partition: int | None
+    tasks: TaskLimits
     max_bytes_per_batch: int
     fail_on_data_loss: bool
     include_headers: bool
@@ -129,8 +130,11 @@ def _options(options: Options, starting: OffsetsOption, ending: OffsetsOption) -
         starting=starting,
         ending=ending,
         limits=_limits(options),
-        min_partitions=options.whole_number("minPartitions", least=1),
-        max_records_per_partition=options.whole_number("maxRecordsPerPartition", least=1),
+        tasks=TaskLimits(
+            options.whole_number("minPartitions", least=1),
+            options.whole_number("maxRecordsPerPartition", least=1),
+            told_cores(),
+        ),
         max_bytes_per_batch=options.whole_number("maxBytesPerBatch", least=1) or DEFAULT_MAX_BYTES_PER_BATCH,
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
         include_headers=options.boolean("includeHeaders", False),

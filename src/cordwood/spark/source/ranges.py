@@ -1,39 +1,63 @@
-"""Ranges of offsets: what a task reads, and how large ones are split."""
+"""Ranges of offsets, and tasks that read them: large ranges are split, small ones share a task."""
 
+import heapq
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
 from cordwood.client.cluster import TopicPartition
 
+SMALL_TASK: Final = 250_000
+"""So many records keep a task busy for longer than Spark takes to start it."""
 
-class OffsetRange(InputPartition):
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
     """The records of a partition from `start` up to, and without, `end`."""
 
-    def __init__(self, partition: TopicPartition, start: int, end: int) -> None:
-        self.topic, self.number = partition
-        self.start = start
-        self.end = end
-
-    @property
-    def partition(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.number)
+    partition: TopicPartition
+    start: int
+    end: int
 
     @property
     def size(self) -> int:
         return self.end - self.start
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OffsetRange) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((self.topic, self.number, self.start, self.end))
-
     def split(self, parts: int) -> list["OffsetRange"]:
         """Of sizes as equal as may be."""
         edges = [self.start + self.size * part // parts for part in range(parts + 1)]
         return [OffsetRange(self.partition, start, end) for start, end in pairwise(edges) if start < end]
+
+
+@dataclass(frozen=True)
+class ReadTask(InputPartition):
+    """What a task of Spark reads, one range after another."""
+
+    ranges: tuple[OffsetRange, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """How many tasks there are to be, and how large."""
+
+    min_tasks: int | None = None
+    max_records: int | None = None
+    parallel_tasks: int | None = None
+    """How many run at once, where that is known: small ranges share tasks as long as there are so many."""
+
+    def tasks(self, ranges: Iterable[OffsetRange]) -> list[ReadTask]:
+        split = split_ranges(ranges, self.min_tasks, self.max_records)
+        if self.parallel_tasks is None:
+            return [ReadTask((each,)) for each in split]
+        most = SMALL_TASK if self.max_records is None else min(self.max_records, SMALL_TASK)
+        return share_tasks(split, max(self.parallel_tasks, self.min_tasks or 1), most)
 
 
 def split_ranges(
@@ -60,6 +84,32 @@ def _split_in_proportion(ranges: Sequence[OffsetRange], wanted: int) -> list[Off
     return found
 
 
+def _place(each: OffsetRange) -> tuple[TopicPartition, int]:
+    return each.partition, each.start
+
+
 def _parts(size: int, total: int, wanted: int) -> int:
     # Halves go up, where Python's round would go to the even number.
     return max((2 * size * wanted + total) // (2 * total), 1)
+
+
+def share_tasks(ranges: Sequence[OffsetRange], least: int, most_records: int) -> list[ReadTask]:
+    """Small ranges together, in tasks of equal sizes, where that leaves `least` tasks and none has too many records.
+
+    A task costs Spark tens of milliseconds, whatever it reads: a batch of a few records from each of many partitions
+    would be made of little else.
+    """
+    small = [each for each in ranges if 2 * each.size <= most_records]
+    alone = [ReadTask((each,)) for each in ranges if 2 * each.size > most_records]
+    # Twice as many as the records need, since ranges do not add up to full tasks.
+    wanted = max(least - len(alone), -(-2 * sum(each.size for each in small) // most_records))
+    if wanted >= len(small):
+        return [ReadTask((each,)) for each in ranges]
+    # The largest first, each to the task that has least.
+    loads = [(0, number) for number in range(wanted)]
+    shares: list[list[OffsetRange]] = [[] for _ in loads]
+    for each in sorted(small, key=lambda each: each.size, reverse=True):
+        load, number = heapq.heappop(loads)
+        shares[number].append(each)
+        heapq.heappush(loads, (load + each.size, number))
+    return alone + [ReadTask(tuple(sorted(share, key=_place))) for share in shares]

@@ -14,7 +14,7 @@ from cordwood.spark.errors import BadOption, told_plainly
 from cordwood.spark.source.link import link_to
 from cordwood.spark.source.offsets import OffsetsJson, offsets_from_json, offsets_to_json
 from cordwood.spark.source.options import SourceOptions
-from cordwood.spark.source.ranges import OffsetRange, split_ranges
+from cordwood.spark.source.ranges import ReadTask
 from cordwood.spark.source.stream_progress import StreamProgress
 from cordwood.spark.source.table import Table
 
@@ -72,7 +72,7 @@ class _StreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with told_plainly():
             ranges = self._progress.ranges(offsets_from_json(start), offsets_from_json(end))
-            return split_ranges(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+            return self._options.tasks.tasks(ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
         with told_plainly():
@@ -85,7 +85,7 @@ class _StreamReader(DataSourceStreamReader):
     # ---- in a task
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, OffsetRange)
+        assert isinstance(partition, ReadTask)
         with told_plainly():
             yield from self._table.read(partition)
 

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from cordwood.spark.errors import BadOption
 from cordwood.spark.source.columns import COLUMN_TYPES, CORRUPT_RECORD, RecordColumns
 from cordwood.spark.source.options import SourceOptions, ValueFormat
-from cordwood.spark.source.ranges import OffsetRange
+from cordwood.spark.source.ranges import OffsetRange, ReadTask
 from cordwood.spark.source.reading import read_range
 
 if TYPE_CHECKING:
@@ -102,12 +102,16 @@ class Table:
         elif (kind := _unreadable(field.dataType)) is not None:
             raise BadOption(f"column {field.name} has the type {kind.simpleString()}, which is not read from JSON here")
 
-    def read(self, wanted: OffsetRange) -> Iterator[Any]:
+    def read(self, task: ReadTask) -> Iterator[Any]:
         """RecordBatches of pyarrow, in the types that Spark expects."""
+        schema = _arrow_schema(self._schema)
+        for wanted in task.ranges:
+            yield from self._read(wanted, schema)
+
+    def _read(self, wanted: OffsetRange, schema: Any) -> Iterator[Any]:
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        schema = _arrow_schema(self._schema)
-        own = RecordColumns(wanted.topic, wanted.number)
+        own = RecordColumns(*wanted.partition)
         parsed = self._parsed_columns(wanted, schema)
         for records in read_range(self._options, wanted, headers="headers" in self._sources.values()):
             fields: dict[str, Any] = {}
