@@ -12,8 +12,11 @@ import sys
 import time
 import uuid
 from abc import ABC, abstractmethod
+from functools import cache
 from pathlib import Path
 
+import cordwood
+from bench.nodes.processes import as_installed
 from bench.nodes.wire_client import WireClient
 
 READY_LINE = re.compile(r"is ready: bootstrap (?P<host>\S+):(?P<port>\d+)")
@@ -94,13 +97,21 @@ class Cordwood(Broker):
     name = "Cordwood"
 
     def _prepare(self) -> None:
-        """Nothing: an empty directory is formatted at the first start."""
+        """An empty directory is formatted at the first start; and who has installed Cordwood has compiled modules."""
+        compile_modules()
 
     def _launch(self) -> subprocess.Popen[str]:
         options = [part for key, value in self.settings.items() for part in ("--set", f"{key}={value}")]
         command = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(self.folder / "data"), *options]
         with (self.folder / "errors").open("a") as errors:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True)
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=as_installed(),
+            )
 
     def _wait_until_ready(self, deadline: float) -> None:
         """The port is the system's choice: the ready line tells it."""
@@ -212,6 +223,14 @@ class Running(Broker):
 
     def _launch(self) -> subprocess.Popen[str]:
         raise NotImplementedError("it runs already")
+
+
+@cache
+def compile_modules() -> None:
+    """Those of Cordwood, and of what it imports; and all of them are in the page cache then."""
+    package = Path(cordwood.__file__).parent
+    for arguments in (("-m", "compileall", "-q", str(package)), ("-c", "import cordwood.cli.up")):
+        subprocess.run([sys.executable, *arguments], check=True, env=as_installed())
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a process and its children cost: processor time and memory, from /proc."""
+"""Processes that are measured: what they inherit, and what they and their children cost, from /proc."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+
+
+def as_installed() -> dict[str, str]:
+    """This environment without what keeps Python from having compiled modules: who installs a package has them."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def tree(pid: int) -> list[int]:

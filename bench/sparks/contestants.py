@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from bench.nodes.processes import cpu_s, tree
+from bench.nodes.processes import as_installed, cpu_s, tree
 
 _NOT_INHERITED = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _PROGRAM = Path(__file__).parent / "session.py"
@@ -61,7 +60,7 @@ class Contestant:
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
             # What is measured is not to find other Sparks or modules than its own.
-            own = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+            own = {name: value for name, value in as_installed().items() if name not in _NOT_INHERITED}
             with self._log.open("a") as log:
                 self._process = subprocess.Popen(
                     self._command,
