@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import IO
 
 READY_WITHIN_S = 30.0
+# What the tests are told by the environment is no setting of a node.
+OF_TESTS = ("CORDWOOD_TEST_", "CORDWOOD_PYSPARK_")
 TELLS_OF_PROCESSES = Path("/proc/self/fd").exists()
 
 
@@ -48,7 +50,9 @@ class NodeProcess:
         self._stdout.clear()
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "stderr").open("ab") as stderr:
-            self._process = subprocess.Popen(self._command(), stdout=subprocess.PIPE, stderr=stderr, text=True)
+            self._process = subprocess.Popen(
+                self._command(), stdout=subprocess.PIPE, stderr=stderr, text=True, env=_environment()
+            )
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
@@ -125,6 +129,10 @@ def up_command(data: Path, settings: Mapping[str, str], port: int | None) -> lis
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]
     return command
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)}
 
 
 def free_port(host: str = "127.0.0.1") -> int:

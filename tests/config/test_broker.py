@@ -104,6 +104,11 @@ def test_an_unknown_variable_is_refused_with_the_nearest() -> None:
     )
 
 
+def test_what_a_spark_session_leaves_in_the_environment_is_no_setting() -> None:
+    variables = {"CORDWOOD_SPARK_CORES": "2", "CORDWOOD_SPARK_NURSERY": "/n", "CORDWOOD_NUM_PARTITIONS": "3"}
+    assert environment_layer(variables).settings == {"num.partitions": "3"}
+
+
 def test_no_two_keys_have_one_variable() -> None:
     assert len({variable_of(name) for name in BROKER}) == len(BROKER)
 

@@ -11,6 +11,8 @@ from cordwood.config.keys import LISTENER_PREFIX
 from cordwood.config.properties import BadProperties, parse_properties
 
 ENVIRONMENT_PREFIX = "CORDWOOD_"
+# What a Spark session tells the processes that it starts; a node that is started beside it inherits it.
+_SPARKS_PREFIX = "CORDWOOD_SPARK_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ def environment_layer(environment: Mapping[str, str], ignore: Collection[str] = 
     For one listener: CORDWOOD_LISTENER_NAME_<LISTENER>_<KEY>. Keys of a SASL mechanism cannot be said here.
     `ignore` are variables with that prefix that mean something else.
     """
-    variables = {name for name in environment if name.startswith(ENVIRONMENT_PREFIX)} - set(ignore)
+    named = {name for name in environment if name.startswith(ENVIRONMENT_PREFIX)}
+    variables = {name for name in named if not name.startswith(_SPARKS_PREFIX)} - set(ignore)
     return Layer("the environment", {_key_of(name): environment[name] for name in sorted(variables)})
 
 
