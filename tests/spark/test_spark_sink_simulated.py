@@ -22,7 +22,7 @@ from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT, Machine
 from cordwood.sim.world import World
 from cordwood.spark.errors import SparkError
-from cordwood.spark.sink.driver import TransactionLost, perform
+from cordwood.spark.sink.driver import TakenOver, TransactionLost, perform
 from cordwood.spark.sink.ledger import Ledger
 from cordwood.spark.sink.options import SinkOptions, read_options
 from cordwood.spark.sink.outlet import Outlet
@@ -385,3 +385,26 @@ def test_what_another_driver_has_swept_is_not_decided() -> None:
         assert await stage.visible() == Counter()
 
     play(scene)
+
+
+@pytest.mark.parametrize("settings", [{}, _TWO_PHASES], ids=["one phase", "two phases"])
+def test_a_driver_that_replays_what_another_has_left_behind_is_told_that_it_was_taken_over(
+    settings: dict[str, str],
+) -> None:
+    async def scene(stage: Stage) -> None:
+        ahead, behind = Scope("query", "ahead"), Scope("query", "behind")
+        writing, names = stage.outlet(), NamePool(ahead.prefix, "process")
+        first = await write(writing, names, ahead, 0, 0)
+        assert first.transaction is not None
+        await perform(stage.outlet(), commit_batch(ahead, 0, [first.transaction]), nothing)
+        second = await write(writing, names, ahead, 1, 0)
+        assert second.transaction is not None
+        assert second.transaction.transactional_id == first.transaction.transactional_id
+        with pytest.raises(TakenOver, match="another driver of this query has committed the batch"):
+            await perform(stage.outlet(), commit_batch(behind, 0, [], found_decided=True), nothing)
+        # The one that is ahead has lost nothing by it.
+        steps = commit_batch(ahead, 1, [second.transaction], begun_at=sweeps_seen([second]))
+        await perform(stage.outlet(), steps, nothing)
+        assert sum((await stage.visible()).values()) == 2 * ROWS_PER_TASK
+
+    play(scene, settings=settings)

@@ -20,12 +20,18 @@ T = TypeVar("T")
 Reached = Callable[[Point], None]
 
 _OPEN = "Ongoing"
+_ABORTED = frozenset({"PrepareAbort", "CompleteAbort", "PrepareEpochFence", "Dead"})
+_COMMITTED = frozenset({"PrepareCommit", "CompleteCommit"})
 _FEATURE = "transaction.version"
 _VERSION_2 = 2
 
 
 class TransactionLost(SparkError):
     """A batch was decided, and a part of it cannot be made visible any more."""
+
+
+class TakenOver(SparkError):
+    """Another driver of the same query has ended this batch, and is in a later one."""
 
 
 async def perform(outlet: Outlet, steps: Steps[T], reached: Reached) -> T:
@@ -104,8 +110,38 @@ class _Driver:
         left, error = next(iter(failed.items()))
         if not commit:
             raise error
+        again = await self._used_again(tuple(failed))
+        if again is not None:
+            raise TakenOver(_taken_over(again))
         where = f" to topic {self._outlet.options.topic}" if self._outlet.options.topic else ""
         raise TransactionLost(_lost(left, error, len(failed), len(transactions), where))
+
+    async def _used_again(self, transactions: tuple[LeftTransaction, ...]) -> LeftTransaction | None:
+        """One of them whose name a later batch has. Then the run that decided this batch has come to its end with it,
+        for only that run uses the name, and not before: these have been committed."""
+        names = [left.transactional_id for left in transactions]
+        described = await describe_transactions(await self._outlet.client(), names)
+        for left in transactions:
+            told = described[left.transactional_id]
+            if isinstance(told, TransactionDescription) and _is_later(told, left):
+                return left
+        return None
+
+
+def _is_later(told: TransactionDescription, than: LeftTransaction) -> bool:
+    """What is told is a transaction after that one. Where it was aborted, it may be that one itself."""
+    if told.state in _ABORTED:
+        return False
+    # With `transaction.version` 2 the end has an epoch of its own.
+    last_epoch = than.epoch + (1 if told.state in _COMMITTED else 0)
+    return told.producer_id != than.producer_id or told.producer_epoch > last_epoch
+
+
+def _taken_over(left: LeftTransaction) -> str:
+    return (
+        f"another driver of this query has committed the batch that is committed here, and is writing a later one "
+        f"({left.transactional_id} is used again): it has taken over, and nothing is lost; let only one of them run"
+    )
 
 
 def _lost(left: LeftTransaction, error: BrokerError, failed: int, asked: int, where: str) -> str:
