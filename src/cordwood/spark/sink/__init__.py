@@ -45,14 +45,8 @@ def batch_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: 
 
 def stream_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: bool) -> "StreamWriter":
     """`overwrite` is the output mode "complete": every batch has all rows, and they are appended as in any other."""
-    import pyspark.sql.datasource
-
-    from cordwood.spark.errors import SparkError
     from cordwood.spark.sink.columns import Columns
     from cordwood.spark.sink.options import read_options
-
-    if not hasattr(pyspark.sql.datasource, "DataSourceStreamArrowWriter"):
-        raise SparkError(f"a streaming write needs PySpark 4.1 or newer, and this is {pyspark.__version__}")
     from cordwood.spark.sink.stream import StreamWriter
 
     chosen = read_options(options, "a streaming write")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from cordwood.spark.errors import SparkError, told_plainly
 from cordwood.spark.sink.batch import as_far_as_possible, left_by
@@ -21,6 +21,15 @@ from cordwood.spark.sink.transactions import Scope, TaskDone, sweeps_seen
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
+
+    class DataSourceStreamArrowWriter(DataSourceArrowWriter, DataSourceStreamWriter):  # type: ignore[no-redef, misc]
+        """PySpark 4.0 does not have the class, and gives Arrow's batches to whatever is an Arrow writer."""
+
 
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
