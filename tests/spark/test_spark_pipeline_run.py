@@ -2,23 +2,19 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from node_process import NodeProcess
+from pipeline_process import run_until_sales, write_first_pipeline
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from topic_records import Sent, consumed, produce, topics
 
 from cordwood.spark.pipelines.figures import QueryFigures
 from cordwood.spark.pipelines.running import PipelineFailed, run_pipeline
-
-PATIENCE_S = 300.0
-ATTEMPTS = 5
 
 
 class Watcher:
@@ -119,37 +115,11 @@ def test_the_first_pipeline_runs_as_it_is_without_java_until_ctrl_c(node: NodePr
     own = ("JAVA", "SPARK", "PYSPARK")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     environment |= {"CORDWOOD_BOOTSTRAP": node.bootstrap, "PATH": path_without_java(tmp_path / "bin")}
-    init = [sys.executable, "-m", "cordwood", "pipeline", "init", "first.py"]
-    subprocess.run(init, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    for _ in range(ATTEMPTS):
-        code, said = run_until_sales(tmp_path, environment)
-        # Spark gives Python ten seconds to start, and a busy machine may need more.
-        if "failed to connect back" not in said:
-            break
+    write_first_pipeline(tmp_path, environment)
+    code, said = run_until_sales(tmp_path, environment)
     assert code == 0, said
     assert "Traceback" not in said, said
     assert consumed(node, "orders")
-
-
-def run_until_sales(folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """Interrupts the first pipeline when its second query has read something; the exit code, and what was said."""
-    said = ""
-    run = [sys.executable, "-m", "cordwood", "pipeline", "run", "first.py"]
-    with subprocess.Popen(
-        run, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            assert process.stderr is not None
-            for line in process.stderr:
-                said += line
-                if line.startswith("sales: running") and ", 0 rows in" not in line:
-                    # A terminal tells all processes of the group.
-                    os.killpg(process.pid, signal.SIGINT)
-                    break
-            said += process.stderr.read()
-            return process.wait(PATIENCE_S), said
-        finally:
-            process.kill()
 
 
 def path_without_java(folder: Path) -> str:
