@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cordwood.cli.main import app
+from cordwood.cli.commands import app
 
 # Far more than anything here takes: a test that waits for what never comes fails instead of hanging.
 PATIENCE_S = 60.0

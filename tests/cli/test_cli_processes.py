@@ -128,7 +128,7 @@ def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) 
 def test_help_imports_neither_a_broker_nor_a_client() -> None:
     code = (
         "import sys\n"
-        "from cordwood.cli.main import app\n"
+        "from cordwood.cli.commands import app\n"
         "app(['--help'], standalone_mode=False)\n"
         "print(sorted(name for name in sys.modules if name.startswith('cordwood') and '.cli' not in name))"
     )

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from cordwood.cli.commands import app
 from cordwood.cli.dump.segment import Batch, Rest, walk
-from cordwood.cli.main import app
 from cordwood.runtime.read_only import ReadOnlyFile
 from cordwood.wire.legacy import encode_message
 from cordwood.wire.records import Record, encode_batch
@@ -480,7 +480,7 @@ MEMORY_LIMIT_MB = 130
 # VmHWM is this program's own; ru_maxrss begins with that of the process it was forked from.
 MEASURED = """
 import sys
-from cordwood.cli.main import app
+from cordwood.cli.commands import app
 try:
     app(["log", "dump", *sys.argv[1:]])
 finally:

@@ -38,7 +38,7 @@ def test_an_unknown_command_is_an_error() -> None:
 def test_the_version_does_not_import_the_log_or_the_messages() -> None:
     code = (
         "import sys\n"
-        "from cordwood.cli.main import app\n"
+        "from cordwood.cli.commands import app\n"
         "app(['--version'], standalone_mode=False)\n"
         "print(sorted(name for name in sys.modules if name.startswith(('cordwood.log', 'cordwood.wire.messages'))))"
     )

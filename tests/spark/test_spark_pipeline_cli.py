@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cordwood.cli.main import app
+from cordwood.cli.commands import app
 
 
 def cordwood(*arguments: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from cordwood.wire.errors import ErrorCode
@@ -44,4 +43,6 @@ class BadConfiguration(ConfigError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
+    import difflib
+
     return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)

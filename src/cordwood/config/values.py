@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import IntEnum
 
 from cordwood.config.errors import InvalidValue
@@ -89,6 +88,8 @@ def spell_double(value: float) -> str:
     sign = "-" if math.copysign(1.0, value) < 0 else ""
     if value == 0:
         return sign + "0.0"
+    from decimal import Decimal
+
     # Python's repr has the fewest digits that read back as the same number, as Java's (since 19) has.
     number = Decimal(repr(abs(value))).normalize()
     digits = "".join(map(str, number.as_tuple().digits))

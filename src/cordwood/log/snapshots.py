@@ -3,9 +3,8 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 
-import crc32c
-
 from cordwood.runtime.disk import Disk, File
+from cordwood.wire.checksum import crc32c
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.messages.storage_records.producer_snapshot import ProducerEntry, ProducerSnapshot
@@ -119,7 +118,7 @@ def encode_snapshot(producers: Iterable[Producer]) -> bytes:
         ]
     )
     data = bytearray(_VERSION.to_bytes(2, "big") + encode(snapshot, _VERSION))
-    crc = crc32c.crc32c(memoryview(data)[_ENTRIES_POSITION:])
+    crc = crc32c(memoryview(data)[_ENTRIES_POSITION:])
     data[_CRC_POSITION:_ENTRIES_POSITION] = crc.to_bytes(4, "big")
     return bytes(data)
 
@@ -132,7 +131,7 @@ def decode_snapshot(path: str, data: bytes) -> list[Producer]:
         snapshot = decode(ProducerSnapshot, _VERSION, data[_CRC_POSITION:])
     except DecodeError as error:
         raise CorruptSnapshot(f"{path}: {error}") from error
-    if snapshot.crc != crc32c.crc32c(data[_ENTRIES_POSITION:]):
+    if snapshot.crc != crc32c(data[_ENTRIES_POSITION:]):
         raise CorruptSnapshot(f"{path}: the checksum is wrong")
     return [_producer(entry) for entry in snapshot.producer_entries]
 

@@ -3,7 +3,6 @@
 import ctypes
 import fcntl
 import os
-import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -115,6 +114,8 @@ class LocalDisk:
                 return
 
     def remove_tree(self, path: str) -> None:
+        import shutil
+
         with self._guard("remove", path):
             try:
                 shutil.rmtree(self._absolute(path))

@@ -1,7 +1,6 @@
 """TLS settings: PEM files become contexts, and a file that will not do is refused with its name and the reason."""
 
 import ssl
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -114,6 +113,8 @@ def _as_file(source: str) -> Iterator[str]:
     if _PEM_MARK not in source:
         yield source
         return
+    import tempfile
+
     with tempfile.NamedTemporaryFile("w", prefix="pem-", suffix=".pem") as file:
         file.write(source)
         file.flush()

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import cython  # type: ignore[import-untyped]
-from crc32c import crc32c
 
+from cordwood.wire.checksum import crc32c
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import Buffer, CorruptBatch, InvalidRecord
 

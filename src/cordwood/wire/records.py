@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import cython  # type: ignore[import-untyped]
-from crc32c import crc32c
 
 from cordwood.wire.batch_header import (
     ATTRIBUTES_POSITION,
@@ -35,6 +34,7 @@ from cordwood.wire.batch_header import (
     stamp_max_timestamp,
     whole_batches_length,
 )
+from cordwood.wire.checksum import crc32c
 from cordwood.wire.compression import Codec, DecompressionError, compress, decompress
 from cordwood.wire.record import (
     CREATE_TIME,

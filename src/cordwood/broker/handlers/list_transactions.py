@@ -6,8 +6,6 @@ a whole (KIP-1152; in RE2's syntax).
 
 from __future__ import annotations
 
-import re2  # type: ignore[import-untyped]
-
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
 from cordwood.coordinator.errors import coordinator_error
@@ -19,9 +17,6 @@ from cordwood.log.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-_QUIETLY = re2.Options()
-_QUIETLY.log_errors = False
-
 
 @handles(ListTransactionsRequest)
 async def list_transactions(broker: Broker, request: ListTransactionsRequest, call: Call) -> ListTransactionsResponse:
@@ -30,8 +25,13 @@ async def list_transactions(broker: Broker, request: ListTransactionsRequest, ca
     statuses = {BY_LABEL[label] for label in request.state_filters if label in BY_LABEL}
     matches = None
     if request.transactional_id_pattern:
+        import re2  # type: ignore[import-untyped]
+
+        options = re2.Options()
+        # Otherwise it writes to standard error, past every logger.
+        options.log_errors = False
         try:
-            matches = re2.compile(request.transactional_id_pattern, _QUIETLY).fullmatch
+            matches = re2.compile(request.transactional_id_pattern, options).fullmatch
         except re2.error:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     response = ListTransactionsResponse(

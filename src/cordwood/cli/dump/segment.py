@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import crc32c
-
 from cordwood.runtime.read_only import CHUNK_BYTES, ReadOnlyFile
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, LEGACY_CHECKSUMMED_POSITION
+from cordwood.wire.checksum import crc32c
 from cordwood.wire.records import (
     BATCH_HEADER_SIZE,
     BatchHeader,
@@ -156,7 +155,7 @@ def _read_batch(position: int, header: BatchHeader, data: memoryview, decode: bo
 
 def _check_large(file: ReadOnlyFile, position: int, header: BatchHeader) -> Batch:
     checksum, at, end = 0, position + _CHECKSUMMED_POSITION[header.magic], position + header.size
-    add = crc32c.crc32c if header.magic >= 2 else zlib.crc32
+    add = crc32c if header.magic >= 2 else zlib.crc32
     while at < end and (chunk := file.read(at, min(CHUNK_BYTES, end - at))):
         checksum = add(chunk, checksum)
         at += len(chunk)

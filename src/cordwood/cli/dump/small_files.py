@@ -8,9 +8,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import crc32c
-
 from cordwood.runtime.read_only import ReadOnlyFile
+from cordwood.wire.checksum import crc32c
 
 Described = Iterator[dict[str, Any]]
 
@@ -34,10 +33,10 @@ def dump_producers(file: ReadOnlyFile) -> Described:
     if version != _SNAPSHOT_VERSION:
         yield _problem(f"a producer snapshot of version {version}: only version {_SNAPSHOT_VERSION} is known")
         return
-    checksum = crc32c.crc32c(start[_CHECKSUMMED_POSITION:])
+    checksum = crc32c(start[_CHECKSUMMED_POSITION:])
     found = 0
     for chunk in file.chunks(_SNAPSHOT_START.size, _PRODUCER.size * _PRODUCERS_AT_A_TIME):
-        checksum = crc32c.crc32c(chunk, checksum)
+        checksum = crc32c(chunk, checksum)
         whole = len(chunk) - len(chunk) % _PRODUCER.size
         for entry in _PRODUCER.iter_unpack(memoryview(chunk)[:whole]):
             found += 1

@@ -1,0 +1,55 @@
+"""All commands. Each is imported when it runs, so that `--version` and `--help` are quick."""
+
+from typing import Annotated
+
+import typer
+
+from cordwood.cli.lazy import LazyCommand, LazyGroup
+
+
+class Commands(LazyGroup):
+    lazy = (
+        LazyCommand("up", "Start a node in the foreground.", "cordwood.cli.up", "up"),
+        LazyCommand("topic", "Create, list, describe, alter and delete topics.", "cordwood.cli.topic", "app"),
+        LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.produce", "app"),
+        LazyCommand("consume", "Read a topic, to its end or following it.", "cordwood.cli.consume", "app"),
+        LazyCommand("group", "List, describe, reset and delete consumer groups.", "cordwood.cli.group", "app"),
+        LazyCommand("txn", "List, describe and abort transactions.", "cordwood.cli.txn", "app"),
+        LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
+        LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
+        LazyCommand("pipeline", "Run data pipelines on Spark.", "cordwood.cli.pipeline", "app"),
+        LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.log", "app"),
+    )
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="A distributed commit log that speaks Apache Kafka's protocol.",
+    epilog="Shell completion: cordwood --install-completion",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from cordwood import __version__
+        from cordwood.wire.records import COMPILED
+
+        typer.echo(f"cordwood {__version__} (records: {'compiled' if COMPILED else 'pure Python'})")
+        raise typer.Exit
+
+
+@app.callback()
+def cordwood(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, and whether records run compiled or in pure Python.",
+        ),
+    ] = False,
+) -> None:
+    """Options that stand before a command."""

@@ -1,0 +1,169 @@
+"""A node in the foreground, until SIGINT or SIGTERM: what `cordwood up` does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from cordwood import __version__
+from cordwood.broker.node import CannotStart, Node
+from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
+from cordwood.cli.log_lines import JsonLines, TextLines
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.effects import Effect, effect_on_broker
+from cordwood.config.errors import BadConfiguration, ConfigError
+from cordwood.config.keys import base_of, definition_of
+from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.event_loop import run
+from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.memory import give_large_blocks_back
+from cordwood.runtime.network import CannotListen
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import TlsError
+
+if TYPE_CHECKING:
+    from cordwood.console.metrics_server import MetricsServer
+
+_log = logging.getLogger(__name__)
+
+# Variables that are the command line's and no broker's.
+_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP",)
+
+
+class LogFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class NodeOptions(NamedTuple):
+    """The options of `cordwood up`, by their names; there they are explained."""
+
+    port: int | None = None
+    host: str = DEFAULT_HOST
+    data: str | None = None
+    config: Path | None = None
+    set: Sequence[str] = ()
+    ephemeral: bool = False
+    log_format: LogFormat = LogFormat.TEXT
+    log_level: str = "WARNING"
+    metrics_port: int | None = None
+
+
+def run_node(options: NodeOptions) -> int:
+    """The process's exit code; raises `SystemExit` where a node cannot be started."""
+    _set_up_logging(options.log_format, options.log_level)
+    give_large_blocks_back()
+    if options.ephemeral and options.data is not None:
+        _give_up("--ephemeral keeps no data: leave out --data, or leave out --ephemeral")
+    with _data_directory(options.data, options.ephemeral) as directory:
+        try:
+            config = _read_config(options.config, options.set, options.host, options.port, directory)
+            return run(_serve(config, options.host, options.metrics_port))
+        except BadConfiguration as error:
+            _give_up("\n".join(error.problems))
+        except (ConfigError, CannotStart, TlsError, DiskError) as error:
+            _give_up(str(error))
+        except CannotListen as error:
+            _give_up(f"{error}\nIs another node running? Choose another port with --port, or --port 0 for a free one.")
+
+
+def _read_config(
+    file: Path | None, assignments: Sequence[str], host: str, port: int | None, directory: str | None
+) -> BrokerConfig:
+    layers = []
+    if file is not None:
+        try:
+            layers.append(file_layer(file.read_text(), str(file)))
+        except OSError as error:
+            raise ConfigError(f"--config {file}: {error.strerror}") from error
+    layers.append(environment_layer(os.environ, _OTHER_VARIABLES))
+    layers.append(command_line_layer(assignments))
+    if directory is not None:
+        layers.append(Layer("--data", {"log.dirs": directory}))
+    if port is not None and any("listeners" in layer.settings for layer in layers):
+        raise ConfigError("--port and listeners both say where to listen: give one of them")
+    config = standalone_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
+    _tell_what_does_nothing(layers)
+    return config
+
+
+@contextmanager
+def _data_directory(data: str | None, ephemeral: bool) -> Iterator[str | None]:
+    if not ephemeral:
+        yield data
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="cordwood-", ignore_cleanup_errors=True) as directory:
+        yield directory
+
+
+def _tell_what_does_nothing(layers: list[Layer]) -> None:
+    """Nothing is silently ignored: a key that was set and has no effect here is named."""
+    for name in dict.fromkeys(name for layer in layers for name in layer.settings):
+        if definition_of(name) is None:
+            continue
+        rule = effect_on_broker(base_of(name) or name)
+        if rule.effect is not Effect.WORKS:
+            why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
+            _log.warning("%s is set and has no effect %s", name, why)
+
+
+async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> int:
+    network, clock = SocketNetwork(), SystemClock()
+    node = Node(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk)
+    await node.start()
+    metrics = None if metrics_port is None else await _serve_metrics(node, network, clock, host, metrics_port)
+    # What is here now stays: the collector need not look through it again and again while requests wait.
+    gc.collect()
+    gc.freeze()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, node.stopped.set)
+    told = "" if metrics is None else f", metrics at {metrics.url}"
+    print(
+        f"Cordwood {__version__} is ready: bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}",
+        flush=True,
+    )
+    await node.stopped.wait()
+    if metrics is not None:
+        metrics.stop()
+    await node.stop()
+    return 0 if node.failure is None else 1
+
+
+async def _serve_metrics(node: Node, network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
+    # Imported where it is wanted: a node without metrics starts quicker.
+    from cordwood.console.metrics_server import MetricsServer
+
+    try:
+        return await MetricsServer.start(node, network, clock, host, port)
+    except CannotListen as error:
+        await node.stop()
+        raise CannotStart(f"--metrics-port {port}: {error}") from error
+
+
+def _set_up_logging(log_format: LogFormat, level: str) -> None:
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        _give_up(f"--log-level {level}: allowed are DEBUG, INFO, WARNING, ERROR")
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else TextLines())
+    logging.basicConfig(level=number, handlers=[handler])
+
+
+def _give_up(message: str) -> NoReturn:
+    print(f"cordwood up: {message}", file=sys.stderr)
+    raise SystemExit(2)
