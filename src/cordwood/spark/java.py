@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ OLDEST_VERSION = 17
 
 # Spark asks for it so that linear algebra is quicker; it starts without it, but Java does not if it is not there.
 _OPTIONAL_MODULE = "jdk.incubator.vector"
+_WRAPPED = "wrapped"
 
 
 class NoJava(SparkError):
@@ -33,6 +35,8 @@ class JavaRuntime:
     """For `JAVA_HOME`."""
     version: int
     """17, 21, 25."""
+    installed: Path
+    """Where its files are: the home itself, or what that stands for."""
 
 
 def provide_java(environment: dict[str, str] | os._Environ[str] = os.environ) -> JavaRuntime:
@@ -49,9 +53,10 @@ def find_java(environment: Mapping[str, str] = os.environ) -> JavaRuntime:
         if home is None:
             found.append(f"there is no {place}")
             continue
+        home = _unwrapped(home)
         version = _version(home)
         if version is not None and version >= OLDEST_VERSION:
-            return JavaRuntime(_able_to_start(home, environment), version)
+            return JavaRuntime(_able_to_start(home, environment), version, home)
         found.append(f"{place} ({home}) " + ("does not run" if version is None else f"is Java {version}"))
     raise NoJava(
         f"Spark needs Java {OLDEST_VERSION} or newer: {', '.join(found)}; pip install 'cordwood[spark]' brings one"
@@ -101,7 +106,15 @@ for argument; do
 done
 exec {shlex.quote(str(home / "bin" / "java"))} "$@"
 """
-    return kept_file("bin/java", script, mode=0o755, environment=environment).parent.parent
+    wrapper = kept_file("bin/java", script, mode=0o755, environment=environment).parent.parent
+    with suppress(OSError):
+        (wrapper / _WRAPPED).symlink_to(home)
+    return wrapper
+
+
+def _unwrapped(home: Path) -> Path:
+    """Whoever started this process may have provided it with one of ours."""
+    return (home / _WRAPPED).resolve() if (home / _WRAPPED).is_symlink() else home
 
 
 def _release(home: Path) -> dict[str, str]:

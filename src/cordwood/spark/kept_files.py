@@ -11,10 +11,18 @@ def kept_file(name: str, content: str, *, mode: int = 0o644, environment: Mappin
     """The file of that name with that content; one with another content is another file."""
     digest = blake2b(content.encode(), digest_size=6).hexdigest()
     try:
-        return _made(_cache(environment) / digest / name, content, mode)
+        return _made(cache_folder(environment) / digest / name, content, mode)
     except OSError:
         # A user without a home that could be written to.
         return _made(Path(tempfile.mkdtemp(prefix="cordwood-")) / name, content, mode)
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Need not be there, nor be one that can be written to. Raises `OSError` for a user without a home."""
+    try:
+        return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cordwood" / "spark"
+    except RuntimeError as error:
+        raise FileNotFoundError(str(error)) from error
 
 
 def _made(path: Path, content: str, mode: int) -> Path:
@@ -26,7 +34,3 @@ def _made(path: Path, content: str, mode: int) -> Path:
         os.chmod(file.name, mode)
         os.replace(file.name, path)
     return path
-
-
-def _cache(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cordwood" / "spark"

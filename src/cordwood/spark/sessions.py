@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from cordwood.spark.class_archive import use_archive
 from cordwood.spark.java import provide_java
 from cordwood.spark.kept_files import kept_file
 from cordwood.spark.local_master import is_local, processors, tell_cores
@@ -22,6 +23,7 @@ LOCAL: Final = "local[*]"
 CONNECT: Final = "sc://"
 
 _LOOPBACK = "127.0.0.1"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MB = 1024 * 1024
 _LEAST_MEMORY_MB, _MOST_MEMORY_MB = 1024, 4096
 
@@ -72,8 +74,8 @@ def session(
         for key, value in {**_ALWAYS, **(settings or {})}.items():
             connecting = connecting.config(key, value)
         return connecting.getOrCreate()
-    prepare_environment(master)
-    chosen = {**session_settings(master, ui=ui), **(settings or {})}
+    prepare_environment(master, settings)
+    chosen = joined_settings(session_settings(master, ui=ui), settings or {})
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -85,8 +87,9 @@ def session(
     return made
 
 
-def prepare_environment(master: str = LOCAL) -> None:
-    """What Spark's own scripts read: which Java, which Python, and for a master on this machine which address."""
+def prepare_environment(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> None:
+    """What Spark's own scripts read: which Java, which Python, and for a master on this machine which address, and an
+    archive of Spark's classes if there is one and `settings` do not name another."""
     tell_cores(master)
     if is_local(master):
         start_nursery()
@@ -96,7 +99,9 @@ def prepare_environment(master: str = LOCAL) -> None:
             os.environ.setdefault(name, worker_python())
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    provide_java()
+    java = provide_java()
+    if is_local(master):
+        use_archive(java, settings or {})
 
 
 def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]:
@@ -106,7 +111,7 @@ def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]
         **_ALWAYS,
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j}",
     }
     if is_local(master):
         chosen |= {
@@ -120,6 +125,14 @@ def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]
             "spark.python.unix.domain.socket.enabled": "true",
         }
     return chosen
+
+
+def joined_settings(chosen: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What is given goes before what is chosen here; of options for Java, which are many in one, the later wins."""
+    joined = {**chosen, **given}
+    if _JAVA_OPTIONS in given and _JAVA_OPTIONS in chosen:
+        joined[_JAVA_OPTIONS] = f"{chosen[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    return joined
 
 
 def driver_memory_mb(memory_mb: int) -> int:

@@ -36,7 +36,7 @@ def run_declarative(spec: Path, *, master: str = LOCAL, settings: Mapping[str, s
             f"a declarative pipeline runs on this machine or through Spark Connect, not on {master}; "
             "expected local[4], or sc://host:15002"
         )
-    prepare_environment(master)
+    prepare_environment(master, settings)
     # Declarative pipelines speak to a Connect server, which is started here if it is to be local.
     command = [str(_COMMAND), "--remote", master]
     for name, value in settings.items():

@@ -1,0 +1,139 @@
+"""Making the archive of Spark's classes: Spark does a little of everything, and Java writes down what it has loaded."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cordwood import Admin, NewTopic, Producer
+from cordwood.spark import class_archive_training
+from cordwood.spark.class_archive import (
+    OPTIONS_VARIABLE,
+    SILENT,
+    archive_folder,
+    can_be_named,
+    keep_archive,
+    seal_path,
+    whole_archive,
+)
+from cordwood.spark.class_archive_training import COUNTS, EVENTS, FIRST_ROW, WORK
+from cordwood.spark.errors import SparkError
+from cordwood.spark.java import JavaRuntime, provide_java
+
+_MB = 1024 * 1024
+_NEEDED_MB = 600
+"""On the disk while it is made: the one of before may be there, too, and others need some."""
+_SAID_LINES = 5
+
+
+class ArchiveNotMade(SparkError):
+    """The text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeArchive:
+    path: Path
+    size_mb: int
+    """With all that belongs to it."""
+    seconds_without: float
+    """From starting Spark to the first row."""
+    seconds_with: float
+
+
+def make_archive(bootstrap: str, tell: Callable[[str], None]) -> MadeArchive:
+    """For the Java and the PySpark that `session()` would take; one that is there is replaced. `bootstrap`: a node that
+    has no other use. Raises `ArchiveNotMade`, `NoJava`."""
+    java = provide_java()
+    try:
+        seal = seal_path(java)
+        seal.parent.mkdir(parents=True, exist_ok=True)
+        _check_room(archive_folder())
+        folder = Path(tempfile.mkdtemp(dir=seal.parent, prefix="spark-"))
+    except OSError as error:
+        raise ArchiveNotMade(f"there is no room for an archive in the cache: {error}") from error
+    try:
+        _write_events(bootstrap)
+        tell("starting Spark without an archive")
+        # Options that speak of archives are left as they are.
+        without = _spark(FIRST_ROW, bootstrap, "-Xshare:auto")["seconds"]
+        made = folder / "spark.jsa"
+        tell(f"it had its first row after {without:.1f} s; looking at what it loads for work of all kinds")
+        base = _base(java, folder)
+        _spark(WORK, bootstrap, f"{base} -XX:ArchiveClassesAtExit={made} {SILENT}")
+        if not made.exists():
+            raise ArchiveNotMade("Java has written no archive; it does so only if Spark's conf folder is empty")
+        tell("starting Spark with the archive")
+        # Before anybody else does.
+        fast = _spark(FIRST_ROW, bootstrap, f"-Xshare:auto -XX:SharedArchiveFile={made} {SILENT}")["seconds"]
+        size_mb = round(sum(path.stat().st_size for path in folder.iterdir()) / _MB)
+        keep_archive(made, seal)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ArchiveNotMade(f"the archive could not be kept: {error}") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    kept = whole_archive(java)
+    if kept is None:
+        raise ArchiveNotMade("somebody else has removed the archive at this moment")
+    return MadeArchive(kept, size_mb, without, fast)
+
+
+def _write_events(bootstrap: str) -> None:
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(name, partitions=2) for name in (EVENTS, COUNTS)])
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.send(EVENTS, b"{}")
+
+
+def _check_room(folder: Path) -> None:
+    if not can_be_named(folder):
+        raise ArchiveNotMade(f"Java takes no archive from {folder}: its name has a blank, a colon or a quote")
+    free_mb = shutil.disk_usage(folder).free // _MB
+    if free_mb < _NEEDED_MB:
+        raise ArchiveNotMade(f"{folder} has {free_mb} MB left, of which {_NEEDED_MB} are needed")
+
+
+def _base(java: JavaRuntime, folder: Path) -> str:
+    """The options for a runtime that lacks an archive of its own classes, as those of PyPI do: Spark's goes on top."""
+    if (java.installed / "lib" / "server" / "classes.jsa").exists():
+        return ""
+    base = folder / "base.jsa"
+    dumped = subprocess.run(
+        [java.home / "bin" / "java", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if dumped.returncode != 0 or not base.exists():
+        raise ArchiveNotMade(f"this Java ({java.installed}) makes no archives: {_last_lines(dumped.stdout)}")
+    return f"-XX:SharedArchiveFile={base}"
+
+
+def _spark(what: str, bootstrap: str, java_options: str) -> dict[str, Any]:
+    """Spark in a process of its own; its answer."""
+    theirs = os.environ.get(OPTIONS_VARIABLE, "")
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", class_archive_training.__name__, what, bootstrap],
+        env={**os.environ, OPTIONS_VARIABLE: f"{java_options} {theirs}".strip()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode != 0:
+        raise ArchiveNotMade(f"Spark did not do its work: {_last_lines(ran.stderr)}")
+    answer: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return answer
+
+
+def _last_lines(said: str) -> str:
+    return " / ".join(line.strip() for line in said.strip().splitlines()[-_SAID_LINES:])
