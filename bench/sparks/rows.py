@@ -136,11 +136,13 @@ def planning(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
 
 
 def first_row(bench: Bench, contestant: Contestant) -> tuple[float, ...]:
-    """From `getOrCreate()` on; and with the session that Cordwood makes, which the connector has no use for."""
+    """From `getOrCreate()` on; and with the session that Cordwood makes, which the connector has no use for, without
+    and with the archive that `cordwood pipeline prepare` makes."""
     seconds = []
-    for prepared in (False, True):
+    for prepared, archived in ((False, False), (True, False), (True, True)):
         contestant.stop()
-        found = contestant.ask("first_row", topic=PLAIN, prepared=prepared and contestant.name == OURS)
+        ours = contestant.name == OURS
+        found = contestant.ask("first_row", topic=PLAIN, prepared=prepared and ours, archived=archived and ours)
         bench.tell(contestant, found)
         seconds.append(found["seconds"])
     contestant.stop()
@@ -177,7 +179,11 @@ ROWS = (
     Row(
         "first-row",
         "first row after starting Spark",
-        (Measure("s", "", ratio=1), Measure("with cordwood.spark.session(), s", "", ratio=1)),
+        (
+            Measure("s", "", ratio=1),
+            Measure("cordwood.spark.session(), s", "", ratio=1),
+            Measure("and pipeline prepare, s", "", ratio=1),
+        ),
         first_row,
         PLAIN,
         rounds=2,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -100,9 +101,15 @@ class Session:
 
     # ---- reading
 
-    def first_row(self, topic: str, prepared: bool) -> Found:
-        """`prepared`: as `cordwood.spark.session()` starts it, or else as anybody does."""
+    def first_row(self, topic: str, prepared: bool, archived: bool) -> Found:
+        """`prepared`: as `cordwood.spark.session()` starts it, or else as anybody does; `archived`: with the archive of
+        Spark's classes, which is made if there is none."""
         self._prepared = prepared
+        if archived:
+            _need_archive()
+        else:
+            # Who tells Java of archives is not told of ours; this is what Java does anyhow.
+            os.environ["SPARK_SUBMIT_OPTS"] = "-Xshare:auto"
         began = time.perf_counter()
         spark = self._spark
         session_s = time.perf_counter() - began
@@ -252,6 +259,14 @@ class Session:
         self._spark.sparkContext.setLogLevel("OFF")
         query.stop()
         self._spark.sparkContext.setLogLevel("ERROR")
+
+
+def _need_archive() -> None:
+    from cordwood.spark.class_archive import whole_archive
+    from cordwood.spark.java import find_java
+
+    if whole_archive(find_java()) is None:
+        subprocess.run([sys.executable, "-m", "cordwood", "pipeline", "prepare"], check=True)
 
 
 def _wait(query: StreamingQuery, seconds: float) -> None:

@@ -11,7 +11,14 @@ import pyspark
 import pytest
 
 from cordwood.spark import class_archive
-from cordwood.spark.class_archive import keep_archive, remove_archives, seal_path, use_archive, whole_archive
+from cordwood.spark.class_archive import (
+    is_worth_a_hint,
+    keep_archive,
+    remove_archives,
+    seal_path,
+    use_archive,
+    whole_archive,
+)
 from cordwood.spark.java import JavaRuntime, find_java
 from cordwood.spark.sessions import joined_settings
 
@@ -181,6 +188,21 @@ def test_a_cache_whose_name_java_would_take_apart_has_none(java: JavaRuntime, tm
     assert use_archive(java, {}, environment) is None
 
 
+def test_a_user_is_told_once_that_there_could_be_one(java: JavaRuntime, environment: dict[str, str]) -> None:
+    assert is_worth_a_hint(java, environment)
+    assert not is_worth_a_hint(java, environment)
+
+
+def test_who_has_one_is_not_told_of_it(java: JavaRuntime, environment: dict[str, str]) -> None:
+    kept(java, environment)
+    assert not is_worth_a_hint(java, environment)
+
+
+def test_who_cannot_be_remembered_is_not_told(java: JavaRuntime, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert not is_worth_a_hint(java, {"XDG_CACHE_HOME": str(tmp_path / "file")})
+
+
 # ---- options for Java
 
 
@@ -251,7 +273,7 @@ def run_java(java: JavaRuntime, *options: str) -> tuple[int, str, str]:
     """A program of Spark that says what it needs, and ends."""
     own = {name: value for name, value in os.environ.items() if "JAVA" not in name}
     jar = next((Path(pyspark.__file__).parent / "jars").glob("spark-launcher*.jar"))
-    command = [java.home / "bin" / "java", *options, "-cp", jar, "org.apache.spark.launcher.Main"]
+    command = [str(java.home / "bin" / "java"), *options, "-cp", str(jar), "org.apache.spark.launcher.Main"]
     ran = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     assert "missing class name" in ran.stderr, ran.stderr
     return ran.returncode, ran.stdout, ran.stderr

@@ -81,6 +81,7 @@ def run(
         pipeline = load_pipeline(file)
         passed = arguments_of(pipeline, given, {"bootstrap": bootstrap})
         show_to_workers(file)
+        _hint_at_archive(master)
         note(f"starting Spark ({master})")
         run_in_session(
             pipeline, passed, name=file.stem, master=master, settings=conf, ui=ui, log_level=log_level.upper()
@@ -140,6 +141,15 @@ def prepare(
         raise typer.Exit(EXIT_INTERRUPTED) from None
     print(f"{made.path}: {made.size_mb} MB")
     print(f"Spark's first row: after {made.seconds_with:.1f} s, {made.seconds_without:.1f} s without")
+
+
+def _hint_at_archive(master: str) -> None:
+    from cordwood.spark.class_archive import is_worth_a_hint
+    from cordwood.spark.java import find_java
+    from cordwood.spark.local_master import is_local
+
+    if is_local(master) and sys.stderr.isatty() and is_worth_a_hint(find_java()):
+        note("Spark starts a third faster after `cordwood pipeline prepare`, which takes a minute and 170 MB")
 
 
 def _need_spark() -> None:

@@ -128,6 +128,20 @@ def remove_archives(environment: Mapping[str, str] = os.environ) -> int:
     return size
 
 
+def is_worth_a_hint(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether there is no archive, and nobody was told so before: once is enough for a user."""
+    if whole_archive(java, environment) is not None:
+        return False
+    try:
+        told = cache_folder(environment) / "hinted-at-archive"
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.touch(exist_ok=False)
+    except OSError:
+        # Told before, or it could not be remembered.
+        return False
+    return True
+
+
 def _sealed(folder: Path, text: str) -> Path | None:
     """The archive that a seal names, if all of it is as it was."""
     try:
