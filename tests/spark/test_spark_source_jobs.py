@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from node_process import NodeProcess
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from source_reading import create, fill
 
@@ -99,6 +99,16 @@ def test_what_is_wrong_with_a_read_is_one_sentence_when_it_is_planned(
     assert said in str(error.value)
     assert "Traceback" not in str(error.value)
     assert len(str(error.value).strip().splitlines()) <= 2
+
+
+def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_starts(
+    spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("cordwood").option("kafka.bootstrap.servers", node.bootstrap)
+    rows = stream.option("subscribe", topic).option("endingOffsets", "latest").load()
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(StreamingQueryException, match="endingOffsets is for batch reads; a stream has no end"):
+        query.awaitTermination()
 
 
 def test_a_query_goes_on_from_its_checkpoint_and_reads_each_record_once(

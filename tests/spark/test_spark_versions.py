@@ -172,6 +172,14 @@ def test_limits_make_small_batches_or_are_refused_with_a_sentence(
         )
 
 
+def test_an_option_that_is_not_for_streams_is_told_in_a_sentence(
+    other_spark: OtherSpark, node: NodeProcess, topic: str
+) -> None:
+    options = reading(node, topic, endingOffsets="latest")
+    told = other_spark.ask("read_stream", options=options, trigger={"availableNow": True})
+    assert sentence_of(told) == "endingOffsets is for batch reads; a stream has no end"
+
+
 def test_a_missing_topic_is_told_in_a_sentence(other_spark: OtherSpark, node: NodeProcess, topic: str) -> None:
     told = other_spark.ask("read", options=reading(node, topic))
     assert sentence_of(told).startswith(f"topic {topic} is not there to be read")

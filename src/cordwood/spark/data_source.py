@@ -9,7 +9,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cordwood.spark.errors import told_plainly
+from cordwood.spark.errors import SparkError, told_plainly
 
 
 class CordwoodDataSource(DataSource):
@@ -38,10 +38,12 @@ class CordwoodDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         from cordwood.spark.source.options import stream_options
-        from cordwood.spark.source.stream_reader import stream_reader
+        from cordwood.spark.source.stream_reader import RefusedStreamReader, stream_reader
 
-        with told_plainly():
+        try:
             return stream_reader(stream_options(self.options), schema)
+        except SparkError as error:
+            return RefusedStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from cordwood.spark.sink import batch_writer

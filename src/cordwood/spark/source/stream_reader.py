@@ -5,12 +5,12 @@ PySpark 4.2 has brought admission control and a fixed end for AvailableNow; befo
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from cordwood.spark.errors import BadOption, told_plainly
+from cordwood.spark.errors import BadOption, SparkError, told_plainly
 from cordwood.spark.source.link import link_to
 from cordwood.spark.source.offsets import OffsetsJson, offsets_from_json, offsets_to_json
 from cordwood.spark.source.options import SourceOptions
@@ -45,6 +45,35 @@ def stream_reader(options: SourceOptions, schema: StructType) -> DataSourceStrea
             "this one does not tell a source where a batch begins"
         )
     return UnlimitedStreamReader(options, schema)
+
+
+class RefusedStreamReader(DataSourceStreamReader):
+    """Raises why there is no reader, when it is first asked for something.
+
+    Of an error that is raised where a reader is made, Spark's process says nothing but that it has no reader to stop.
+    """
+
+    def __init__(self, error: SparkError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> OffsetsJson:  # noqa: N802  Spark's name
+        return self._refuse()
+
+    def latestOffset(self) -> OffsetsJson:  # type: ignore[override]  # noqa: N802  Spark's name
+        return self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return self._refuse()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        with told_plainly():
+            raise self._error
 
 
 class _StreamReader(DataSourceStreamReader):
