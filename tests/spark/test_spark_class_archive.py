@@ -282,17 +282,32 @@ def run_java(java: JavaRuntime, *options: str) -> tuple[int, str, str]:
 # ---- with a real Spark
 
 
-def test_prepare_makes_an_archive_with_which_the_next_session_starts(tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_prepare_makes_an_archive_from_which_spark_takes_its_classes(tmp_path: Path) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK", "CORDWOOD"))}
     environment = {**own, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     made = cordwood("prepare", environment)
     assert made.returncode == 0, made.stderr
     archive = Path(made.stdout.partition(": ")[0])
-    assert archive == whole_archive(find_java(), environment)
     assert re.search(r": \d+ MB\nSpark's first row: after [\d.]+ s, [\d.]+ s without\n$", made.stdout)
-    removed = cordwood("prepare --remove", environment)
-    assert removed.returncode == 0
+    assert use_archive(find_java(), {}, environment) == archive
+    assert "shared objects file (top)" in loading_of("org.apache.spark.deploy.SparkSubmit", environment, tmp_path)
+    assert cordwood("prepare --remove", environment).returncode == 0
     assert not archive.exists()
+
+
+def loading_of(name: str, environment: dict[str, str], folder: Path) -> str:
+    """What Java logs of where it takes a class from, when Spark's script starts it."""
+    log = folder / "classes.log"
+    options = f"{environment['SPARK_SUBMIT_OPTS']} -Xlog:class+load:file={log}"
+    script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    subprocess.run(
+        [script, "--version"],
+        env={**environment, "JAVA_HOME": str(find_java().home), "SPARK_SUBMIT_OPTS": options},
+        capture_output=True,
+        check=True,
+    )
+    return next(line for line in log.read_text().splitlines() if f"] {name} " in line)
 
 
 def cordwood(words: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
