@@ -15,6 +15,7 @@ from cordwood.broker.registry import Call
 from cordwood.log.log import Log
 from cordwood.net.channel import Channel
 from cordwood.net.serving import Reply
+from cordwood.replica.partition import Partition
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_request, decode_response, encode_request
@@ -246,6 +247,37 @@ def test_one_that_waits_is_told_when_its_disk_fails() -> None:
         assert isinstance(answer, Reply)
         node.partition("t").go_offline()
         told = decode_response(ProduceResponse, 9, told_by(answer)[4:])[1].responses[0].partition_responses[0]
+        assert (told.error_code, told.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+    simulate(test)
+
+
+class FailedReader:
+    """A reader that is woken and finds that the disk does not answer any more."""
+
+    def woken(self, partition: Partition) -> None:
+        partition.unwatch(self)
+        partition.go_offline()
+
+    def expire(self) -> None:
+        raise AssertionError("it is woken first")
+
+
+def test_one_under_which_the_disk_fails_is_told() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t")
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=1)
+        await channel.request(request, 9)
+        (connection,) = node.node.server
+        node.partition("t").watch(FailedReader())
+        answer = dispatch_of(node)._produce.answer(
+            bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
+        )
+        assert isinstance(answer, list)
+        [whole] = answer
+        assert isinstance(whole, bytes)
+        told = decode_response(ProduceResponse, 9, whole[4:])[1].responses[0].partition_responses[0]
         assert (told.error_code, told.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
     simulate(test)

@@ -13,9 +13,10 @@ from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from cordwood.log.log import Appended
+from cordwood.log.refusal import Refusal
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
+from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
 from cordwood.wire.errors import ErrorCode
@@ -30,7 +31,7 @@ from cordwood.wire.primitives import continue_uvarint, encode_uvarint
 from cordwood.wire.schema import Request
 
 from .broker import Broker
-from .handlers.produce import Outcome, answer_one, refuse_all, try_append
+from .handlers.produce import answer_one, refuse_all
 from .registry import Call
 from .timeouts import Timeouts
 from .topic_view import INTERNAL_TOPICS
@@ -93,7 +94,7 @@ class ProduceShortcut:
         except (IndexError, ValueError):
             # Cut short, or lengths that are none: the general way has words for it.
             return None
-        if length <= BATCH_HEADER_SIZE or frame[end:] != _END:
+        if length <= BATCH_HEADER_SIZE or len(frame) != end + len(_END) or not frame.endswith(_END):
             return None
         topic, index, transactional_id, acks, timeout_ms, answer, size, middle, rest = known
         partition = self._partition(topic, index)
@@ -105,11 +106,15 @@ class ProduceShortcut:
                 return None
         elif not is_transactional or not self._verified(transactional_id, partition, records, frame[3]):
             return None
-        outcome = try_append(partition, records, acks, self._now_ms())
+        try:
+            first_offset, last_offset, log_append_time_ms, _ = partition.append(records, acks, self._now_ms())
+        except (Refusal, DiskError) as error:
+            return self._refuse(frame, connection, partition, error)
         log = partition.log
-        if not isinstance(outcome, Appended) or log is None:
-            return self._refuse(frame, connection, partition, outcome)
-        first_offset, last_offset, log_append_time_ms, _ = outcome
+        if log is None:
+            # Its directory has failed under a reader whom the append has woken.
+            offline = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")
+            return self._refuse(frame, connection, partition, offline)
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 4)
         parts: list[Part] = [
             answer.pack(size, correlation_id, middle, first_offset, log_append_time_ms, log.start_offset, rest)
@@ -121,12 +126,12 @@ class ProduceShortcut:
         return waiting.reply
 
     def _refuse(
-        self, frame: bytearray, connection: ConnectionInfo, partition: Partition, outcome: Outcome
+        self, frame: bytearray, connection: ConnectionInfo, partition: Partition, refusal: Refusal | DiskError
     ) -> list[Part] | Reply:
         header, request = decode_request(frame)
         assert isinstance(request, ProduceRequest)
         call = Call(header, connection, len(frame))
-        result = answer_one(self._broker, request, call, partition, outcome)
+        result = answer_one(self._broker, request, call, partition, refusal)
         return result if isinstance(result, Reply) else call.parts(result)
 
     def learn(self, frame: bytearray, request: Request[Any], version: int) -> None:
