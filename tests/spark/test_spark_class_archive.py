@@ -282,7 +282,6 @@ def run_java(java: JavaRuntime, *options: str) -> tuple[int, str, str]:
 # ---- with a real Spark
 
 
-@pytest.mark.timeout(600)
 def test_prepare_makes_an_archive_from_which_spark_takes_its_classes(tmp_path: Path) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK", "CORDWOOD"))}
     environment = {**own, "XDG_CACHE_HOME": str(tmp_path / "cache")}
