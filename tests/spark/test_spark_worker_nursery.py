@@ -93,6 +93,12 @@ def test_an_error_is_told_where_the_process_was_asked_for(nursery: Path) -> None
     assert "ValueError: as ever" in done.stderr
 
 
+def test_a_process_that_spark_does_not_listen_to_any_more_ends_without_a_trace(nursery: Path, tmp_path: Path) -> None:
+    (tmp_path / "talking.py").write_text("raise BrokenPipeError(32, 'Broken pipe')")
+    done = run(nursery, "-m", "talking", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_a_signal_goes_to_the_process_that_was_asked_for(nursery: Path) -> None:
     waiting = "import signal; print('ready', flush=True); signal.pause()"
     with subprocess.Popen(

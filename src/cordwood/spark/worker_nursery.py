@@ -210,7 +210,11 @@ def _become(child: Child) -> NoReturn:
         sys.argv = [what, *rest]
         # Modules that are run are not to have been imported.
         sys.modules.pop(what, None)
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        except BrokenPipeError:
+            # Spark does not listen any more, as when a query was stopped: a trace would be for nobody.
+            sys.exit(1)
     sys.exit()
 
 
