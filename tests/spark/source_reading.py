@@ -56,6 +56,12 @@ def create(admin: Admin, topic: str, partitions: int = 1, **configs: str) -> Non
     admin.until_topics_led([topic], partitions)
 
 
+def until_ended(admin: Admin, transactional_id: str) -> None:
+    """With its markers in the log: brokers answer before they have written them."""
+    while not admin.describe_transactions([transactional_id])[transactional_id].state.startswith("Complete"):
+        pass
+
+
 def fill(producer: Producer, topic: str, count: int, partition: int = 0, first: int = 0) -> None:
     for number in range(first, first + count):
         producer.send(topic, b"v%d" % number, partition=partition)

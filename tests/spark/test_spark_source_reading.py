@@ -9,7 +9,7 @@ from node_process import NodeProcess
 from pyspark.sql.datasource import DataSourceReader, Filter, GreaterThanOrEqual, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, MapType, StringType, StructType
-from source_reading import batch_reader, create, fill, numbered, rows, task_of, values
+from source_reading import batch_reader, create, fill, numbered, rows, task_of, until_ended, values
 
 from cordwood import Admin, Producer, TopicPartition
 from cordwood.spark.errors import BadOption, CannotRead, DataLoss
@@ -130,6 +130,7 @@ def test_gaps_at_the_end_of_a_range_are_no_loss(node: NodeProcess, admin: Admin,
         producer.begin_transaction()
         fill(producer, topic, 5)
         producer.abort_transaction()
+    until_ended(admin, f"{topic}-1")
     reader = batch_reader(node.bootstrap, topic, minPartitions="3")
     assert sum(wanted.size for wanted in reader.partitions()) == 6
     assert values(reader) == []
