@@ -234,7 +234,8 @@ def test_the_first_pipeline_runs_as_it_is(other_spark: OtherSpark, node: NodePro
     write_first_pipeline(tmp_path, chosen, other_spark.python)
     code, said = run_until_sales(tmp_path, chosen, other_spark.python)
     assert code == 0, said
-    assert "Traceback" not in said, said
+    # PySpark's own daemon may have something to say of a pipe that Spark has closed: 4.1 does.
+    assert "cordwood/spark" not in said, said
     assert consumed(node, "orders")
 
 
