@@ -13,6 +13,7 @@ from source_reading import batch_reader, create, fill, numbered, rows, task_of, 
 
 from cordwood import Admin, Producer, TopicPartition
 from cordwood.spark.errors import BadOption, CannotRead, DataLoss
+from cordwood.spark.local_master import CORES_VARIABLE
 from cordwood.spark.source import reading
 from cordwood.spark.source.options import batch_options
 from cordwood.spark.source.table import default_schema
@@ -121,6 +122,20 @@ def test_only_what_is_committed_is_read(node: NodeProcess, admin: Admin, topic: 
         producer.abort_transaction()
     # It ends with a marker now, and the records before that are gone.
     assert values(batch_reader(node.bootstrap, topic)) == numbered(10) + numbered(10, first=20)
+
+
+def test_small_partitions_share_tasks_where_spark_runs_on_this_machine(
+    node: NodeProcess, admin: Admin, producer: Producer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(admin, topic, 5)
+    for partition in range(5):
+        fill(producer, topic, 3, partition)
+    monkeypatch.setenv(CORES_VARIABLE, "2")
+    reader = batch_reader(node.bootstrap, topic)
+    tasks = reader.partitions()
+    assert [task.size for task in tasks] == [9, 6]
+    found = [(row["partition"], row["value"]) for row in rows(reader, tasks)]
+    assert sorted(found) == [(partition, value) for partition in range(5) for value in numbered(3)]
 
 
 def test_gaps_at_the_end_of_a_range_are_no_loss(node: NodeProcess, admin: Admin, topic: str) -> None:
