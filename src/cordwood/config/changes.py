@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from cordwood.wire.errors import ErrorCode
 
@@ -17,24 +17,21 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     name: str
     # As it came: it may be no Operation.
     operation: int
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(NamedTuple):
     # As it came: it may be no ResourceType.
     type: int
     # Of a broker: its id, or "" for all brokers.
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(NamedTuple):
     """The change holds."""
 
     settings: Mapping[str, str]
@@ -42,7 +39,6 @@ class Altered:
     records: tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     code: ErrorCode
     message: str

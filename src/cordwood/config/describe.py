@@ -6,8 +6,8 @@ Entries are sorted by name; Kafka's have no order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from itertools import dropwhile
+from typing import NamedTuple
 
 from cordwood.config.broker import BrokerConfig, Settings
 from cordwood.config.definition import ConfigSource, Definition
@@ -21,15 +21,13 @@ from cordwood.config.topic import topic_values
 from cordwood.config.values import UNKNOWN_TYPE, spell
 
 
-@dataclass(frozen=True, slots=True)
-class SynonymEntry:
+class SynonymEntry(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     name: str
     # None when there is none, and when it is a secret.
     value: str | None
@@ -75,9 +73,9 @@ def describe_new_topic(broker: BrokerConfig, settings: Settings) -> list[Entry]:
     """As CreateTopics tells it: where a value comes from is looked for under all names of its default, not only under
     the first. Synonyms are not told there."""
     return [
-        replace(entry, source=_level_that_says(broker, TOPIC[entry.name]) or entry.source, synonyms=())
+        entry._replace(source=_level_that_says(broker, TOPIC[entry.name]) or entry.source, synonyms=())
         if entry.name not in settings
-        else replace(entry, synonyms=())
+        else entry._replace(synonyms=())
         for entry in describe_topic(broker, settings)
     ]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cordwood.config.errors import ConfigError, InvalidValue
 from cordwood.config.values import Value, spell
@@ -19,8 +18,7 @@ class Validity(Protocol):
         """What is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     least: float
     most: float | None = None
     # A value outside that is allowed as well.
@@ -45,8 +43,7 @@ class Range:
         return span if self.also is None else f"{span} or {self.also}"
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     allowed: tuple[str, ...]
 
     def check(self, name: str, value: Value) -> None:
@@ -57,8 +54,7 @@ class OneOf:
         return f"[{', '.join(self.allowed)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class OneOfInAnyCase:
+class OneOfInAnyCase(NamedTuple):
     allowed: tuple[str, ...]
 
     def check(self, name: str, value: Value) -> None:
@@ -69,8 +65,7 @@ class OneOfInAnyCase:
         return f"(case insensitive) [{', '.join(self.allowed)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(NamedTuple):
     """A list without empty entries, of `allowed` ones where that is given; of a repeated one the first counts."""
 
     allowed: tuple[str, ...] = ()
@@ -98,7 +93,6 @@ class Distinct:
         return entries if self.may_be_empty else f"{entries}, at least one"
 
 
-@dataclass(frozen=True, slots=True)
 class NonEmptyString:
     def check(self, name: str, value: Value) -> None:
         if value == "":
@@ -108,7 +102,6 @@ class NonEmptyString:
         return "non-empty string"
 
 
-@dataclass(frozen=True, slots=True)
 class NonNullString:
     def check(self, name: str, value: Value) -> None:
         if value is None:
@@ -118,8 +111,7 @@ class NonNullString:
         return "non-null string"
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(NamedTuple):
     """host:port entries, with `id@` before them where they name voters."""
 
     with_ids: bool = False
@@ -136,7 +128,6 @@ class Addresses:
         return "non-empty list"
 
 
-@dataclass(frozen=True, slots=True)
 class ThrottledReplicas:
     def check(self, name: str, value: Value) -> None:
         items = value if isinstance(value, tuple) else ()
@@ -148,8 +139,7 @@ class ThrottledReplicas:
         return "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetReset:
+class OffsetReset(NamedTuple):
     """Where a share group starts: a word, or `by_duration:` and how long ago in ISO 8601."""
 
     words: tuple[str, ...]

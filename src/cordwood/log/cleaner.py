@@ -11,7 +11,7 @@ files: `is_busy` says so, `apply_retention` heeds it, and who cannot wait calls 
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, FileGone
@@ -44,8 +44,7 @@ logger = logging.getLogger(__name__)
 _ASSESSMENT_STEPS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class CleanerConfig:
+class CleanerConfig(NamedTuple):
     """The broker's `log.cleaner.*`. Those that are defaults for topics (lags, ratio, retention) are in LogConfig."""
 
     enable: bool = True
@@ -59,8 +58,7 @@ class CleanerConfig:
     backoff_ms: int = 15_000
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A pass over one log. `run` is for a thread; the rest is the owner's."""
 
     directory: LogDirectory
@@ -79,8 +77,7 @@ class Plan:
             return Outcome(self, error)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a plan came to. With an exception the log is as it was."""
 
     plan: Plan
@@ -361,8 +358,7 @@ class Cleaner:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """How dirty a log is. Only whole segments are counted, and compacted."""
 
     directory: LogDirectory

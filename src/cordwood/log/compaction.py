@@ -51,8 +51,7 @@ class DedupeBufferTooSmall(Exception):
     """Not even the first dirty batch fits: without more memory no pass would get anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A segment as it was when the job was planned, or one that the job has made."""
 
     base_offset: int
@@ -74,8 +73,7 @@ class LastBatch(NamedTuple):
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """What the job has to know of the log, as plain values, since the log goes on while it runs."""
 
     directory: str
@@ -90,8 +88,7 @@ class Task:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(NamedTuple):
     """What one job may use."""
 
     dedupe_buffer_bytes: int = 128 * 1024 * 1024
@@ -111,8 +108,7 @@ class CompactionStats:
     map_utilization: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(NamedTuple):
     """The log is clean up to `end_offset` once `cleaned` stand in the place of the first `replaced` sources."""
 
     end_offset: int

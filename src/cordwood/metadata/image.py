@@ -202,8 +202,7 @@ Config = Mapping[str, str]
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Acl:
+class Acl(NamedTuple):
     resource_type: int
     resource_name: str
     pattern_type: int
@@ -227,8 +226,7 @@ class ScramCredential:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True)
-class DelegationToken:
+class DelegationToken(NamedTuple):
     owner: str
     requester: str
     renewers: tuple[str, ...]

@@ -6,7 +6,7 @@ later call on it raises at once, while the other directories go on. Paths are re
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
@@ -26,15 +26,13 @@ class FileGone(OSError):
     """A file was deleted while somebody still wanted to read it, a slow consumer for one: no fault of the disk's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     name: str
     is_directory: bool
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     total_bytes: int
     free_bytes: int
 
