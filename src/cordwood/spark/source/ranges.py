@@ -10,7 +10,7 @@ from pyspark.sql.datasource import InputPartition
 
 from cordwood.client.cluster import TopicPartition
 
-SMALL_TASK: Final = 250_000
+SMALL_TASK: Final = 500_000
 """So many records keep a task busy for longer than Spark takes to start it."""
 
 
