@@ -7,6 +7,7 @@ import pytest
 from node_process import NodeProcess
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from source_reading import create, fill
 
 from cordwood import Admin, Producer
@@ -107,6 +108,25 @@ def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_starts(
     stream = spark.readStream.format("cordwood").option("kafka.bootstrap.servers", node.bootstrap)
     rows = stream.option("subscribe", topic).option("endingOffsets", "latest").load()
     query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(StreamingQueryException, match="endingOffsets is for batch reads; a stream has no end"):
+        query.awaitTermination()
+
+
+def test_what_is_wrong_with_the_options_of_a_stream_is_told_when_it_goes_on_from_its_checkpoint(
+    spark: SparkSession, node: NodeProcess, admin: Admin, producer: Producer, topic: str, tmp_path: Path
+) -> None:
+    create(admin, topic)
+    fill(producer, topic, 1)
+
+    def start(**options: str) -> StreamingQuery:
+        stream = spark.readStream.format("cordwood").option("kafka.bootstrap.servers", node.bootstrap)
+        rows = stream.options(subscribe=topic, startingOffsets="earliest", **options).load()
+        return rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+
+    query = start()
+    query.processAllAvailable()
+    query.stop()
+    query = start(endingOffsets="latest")
     with pytest.raises(StreamingQueryException, match="endingOffsets is for batch reads; a stream has no end"):
         query.awaitTermination()
 

@@ -59,7 +59,7 @@ class RefusedStreamReader(DataSourceStreamReader):
     def initialOffset(self) -> OffsetsJson:  # noqa: N802  Spark's name
         return self._refuse()
 
-    def latestOffset(self) -> OffsetsJson:  # type: ignore[override]  # noqa: N802  Spark's name
+    def latestOffset(self, *_: Any) -> OffsetsJson:  # noqa: N802  Spark's name
         return self._refuse()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
