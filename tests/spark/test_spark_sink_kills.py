@@ -81,9 +81,9 @@ class Query:
             )
 
     def batches(self) -> int:
-        """That Spark knows as committed."""
-        commits = self.checkpoint / "commits"
-        return len([path for path in commits.glob("*") if path.name.isdigit()]) if commits.exists() else 0
+        """That Spark knows as committed. Of the older ones it has removed the files."""
+        numbers = [int(path.name) for path in (self.checkpoint / "commits").glob("*") if path.name.isdigit()]
+        return max(numbers, default=-1) + 1
 
     def wait_for(self, condition: Callable[[], bool]) -> bool:
         """False if the life has ended before."""
