@@ -16,9 +16,16 @@ from crc32c import crc32c
 
 from bench.nodes.wire_client import CLIENT_ID, connect
 from cordwood.wire.compression import Codec
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_response, encode_request
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from cordwood.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from cordwood.wire.record import Buffer, Record
 from cordwood.wire.records import encode_batch
 
@@ -73,6 +80,19 @@ def send_all(address: tuple[str, int], requests: Iterable[Buffer], window: int) 
     for response in responses:
         check_produced(response)
     return elapsed_s
+
+
+def send_until_taken(address: tuple[str, int], requests: list[bytes], window: int) -> None:
+    """Kafka tells of a partition's leader before that one knows of it (KAFKA-15591), and refuses what comes between."""
+    with connect(address) as connection:
+        while requests:
+            refused = []
+            for request, response in zip(requests, _exchange(connection, iter(requests), window), strict=True):
+                if _produced(response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    refused.append(request)
+                else:
+                    check_produced(response)
+            requests = refused
 
 
 def _exchange(connection: socket.socket, requests: Iterator[Buffer], window: int) -> list[bytes]:
@@ -178,9 +198,13 @@ def _numbered(frames: list[bytearray], batch_and_rest: int, load: Load) -> Itera
 
 
 def check_produced(frame: bytes) -> None:
-    partition = decode_response(ProduceResponse, PRODUCE_VERSION, frame)[1].responses[0].partition_responses[0]
+    partition = _produced(frame)
     if partition.error_code:
         raise RuntimeError(f"partition {partition.index}: error {partition.error_code} {partition.error_message}")
+
+
+def _produced(frame: bytes) -> PartitionProduceResponse:
+    return decode_response(ProduceResponse, PRODUCE_VERSION, frame)[1].responses[0].partition_responses[0]
 
 
 # ---- fetching
