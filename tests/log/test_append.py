@@ -65,6 +65,40 @@ def test_a_flipped_bit_is_a_corrupt_message(tmp_path: Path, codec: Codec) -> Non
     assert refusal_of(tmp_path, data).error is ErrorCode.CORRUPT_MESSAGE
 
 
+def long_batch() -> bytearray:
+    """Of several of the pieces in which a batch is looked at; some records lie in two of them."""
+    return batch(*("x" * (number * 5) for number in range(200)))
+
+
+def test_all_of_a_long_batch_is_written(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    appended = log.append_as_leader(long_batch(), 0, NOW)
+    assert (appended.first_offset, appended.last_offset) == (0, 199)
+    assert [len(value) for value in values(log)] == list(range(0, 1_000, 5))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_a_flipped_bit_anywhere_in_a_long_batch_is_a_corrupt_message(tmp_path: Path, share: float) -> None:
+    data = long_batch()
+    # At the start it is a record's size, which then is not what the record has.
+    data[BATCH_HEADER_SIZE + int((len(data) - BATCH_HEADER_SIZE - 1) * share)] ^= 0x10
+    assert refusal_of(tmp_path, data).error is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_bytes_behind_the_last_record_are_an_invalid_record(tmp_path: Path) -> None:
+    data = long_batch() + b"\0"
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+    assert refusal_of(tmp_path, data).error is ErrorCode.INVALID_RECORD
+
+
+def test_a_record_that_is_longer_than_its_batch_is_an_invalid_record(tmp_path: Path) -> None:
+    data = batch("a", "b")
+    data[BATCH_HEADER_SIZE] = 0x7E
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+    assert refusal_of(tmp_path, data).error is ErrorCode.INVALID_RECORD
+
+
 def test_a_batch_over_the_limit_is_too_large(tmp_path: Path) -> None:
     config = LogConfig(max_message_bytes=200)
     assert refusal_of(tmp_path, batch("x" * 200), config).error is ErrorCode.MESSAGE_TOO_LARGE

@@ -245,7 +245,7 @@ class ServedConnection:
         frames = self._reader.received(count)
         if len(frames) == 1 and not (self._backlog or self._replies or self._full or self._stopping):
             self._serve_alone(frames[0])
-        else:
+        elif frames or self._reader.bad:
             self._backlog += frames
             self._advance()
         if self.info.could_wait or self._calm_requests:
