@@ -133,9 +133,9 @@ def test_a_topic_s_flush_ms_is_kept_whatever_the_scheduler_s_interval_is() -> No
         await node.create("t", 1, {"flush.ms": "2000"})
         await asyncio.sleep(31)
         append(node, "a")
-        assert log_of(node).recovery_point == 0
+        assert log_of(node).durability.recovery_point == 0
         await asyncio.sleep(5)
-        assert log_of(node).recovery_point == 1
+        assert log_of(node).durability.recovery_point == 1
 
     simulate(test)
 
@@ -145,7 +145,7 @@ def test_without_flush_ms_nothing_is_flushed_by_time() -> None:
         await node.create("t")
         append(node, "a")
         await asyncio.sleep(10 * MINUTE_S)
-        assert log_of(node).recovery_point == 0
+        assert log_of(node).durability.recovery_point == 0
 
     simulate(test)
 
@@ -220,7 +220,7 @@ def test_a_flush_blocks_in_a_thread_only() -> None:
         for index in range(100):
             append(node, "a", index=index)
         await asyncio.sleep(10)
-        assert all(log_of(node, index=index).recovery_point == 1 for index in range(100))
+        assert all(log_of(node, index=index).durability.recovery_point == 1 for index in range(100))
         assert on_the_loop == []
 
     simulate(test)

@@ -179,9 +179,9 @@ def test_it_is_not_answered_with_what_is_not_yet_flushed() -> None:
         log = partition.log
         assert log is not None
         partition.append(batch("a"), 1, node.broker.clock.now_ms())
-        assert log.high_watermark == log.recovery_point == 0
+        assert log.high_watermark == log.durability.recovery_point == 0
         answer = await waiting.answer(within_s=2)
-        assert answer.high_watermark == log.recovery_point == 1
+        assert answer.high_watermark == log.durability.recovery_point == 1
 
     simulate(test)
 

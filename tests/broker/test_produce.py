@@ -50,7 +50,7 @@ def test_what_is_acknowledged_is_on_stable_storage_where_a_flush_is_asked_for() 
             answer = await send(channel, produce("t", batch("a"), acks=acks))
             log = node.partition("t").log
             assert log is not None
-            assert log.recovery_point > answer.base_offset
+            assert log.durability.recovery_point > answer.base_offset
 
     simulate(test)
 
@@ -105,7 +105,7 @@ def test_a_retry_is_not_acknowledged_before_what_it_repeats() -> None:
         log = node.partition("t").log
         assert log is not None
         assert (again.error_code, again.base_offset) == (0, 0)
-        assert log.recovery_point == log.end_offset == 1
+        assert log.durability.recovery_point == log.end_offset == 1
 
     simulate(test)
 
@@ -138,7 +138,7 @@ def test_one_partition_that_waits_holds_back_the_whole_answer() -> None:
         assert errors == {"fast": 0, "slow": 0, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         log = node.partition("slow").log
         assert log is not None
-        assert log.recovery_point == 1
+        assert log.durability.recovery_point == 1
 
     simulate(test)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from cordwood.log.cleaner import Cleaner, CleanerConfig
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectory
+from cordwood.log.durability import FlushJob
 from cordwood.log.epoch_file import writing_epochs
-from cordwood.log.log import FlushJob
 from cordwood.log.markers import end_txn_of
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.retention import apply_retention
@@ -288,7 +288,7 @@ class History:
             self.model.versions = []
             self.model.durable_end = max(self.model.durable_end, job.end_offset)
         # The recovery point is a promise too.
-        self.model.durable_end = max(self.model.durable_end, self.log.recovery_point)
+        self.model.durable_end = max(self.model.durable_end, self.log.durability.recovery_point)
 
     def write_epochs_in_a_thread(self) -> None:
         self.writing_epochs = self._go_on(self.writing_epochs or writing_epochs(self.log, "flusher"))
@@ -422,7 +422,7 @@ class History:
         model.versions = []
         model.start_offset = log.start_offset
         model.durable_start = log.start_offset
-        model.durable_end = log.recovery_point
+        model.durable_end = log.durability.recovery_point
         self._producers_from_log()
         log.advance_high_watermark(log.end_offset)
         self.check()

@@ -356,7 +356,7 @@ def test_a_log_that_is_flushed_far_enough_is_not_flushed_again() -> None:
     logs.fill("a", 1)
     logs["a"].advance_high_watermark(40)
     logs.clean_all()
-    assert logs["a"].recovery_point == 40
+    assert logs["a"].durability.recovery_point == 40
 
 
 def test_what_was_read_and_written_is_counted() -> None:

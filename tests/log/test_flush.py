@@ -38,7 +38,7 @@ def test_the_recovery_point_moves_to_where_the_log_ended_when_the_flush_began() 
     append(log, "c")
     job.run()
     log.end_flush(job)
-    assert log.recovery_point == 2
+    assert log.durability.recovery_point == 2
     assert values(open_at(disk.restart(), recovery_point=2)) == ["a", "b"]
 
 
@@ -51,9 +51,9 @@ def test_what_was_written_after_a_truncation_is_not_taken_for_flushed() -> None:
     log.truncate_to(1, NOW)
     append(log, "B", "C", "D", epoch=1)
     log.end_flush(job)
-    assert log.recovery_point <= 1
+    assert log.durability.recovery_point <= 1
     log.flush(NOW)
-    assert log.recovery_point == 4
+    assert log.durability.recovery_point == 4
     assert values(open_at(disk.restart(), recovery_point=4)) == ["a", "B", "C", "D"]
 
 
@@ -65,7 +65,7 @@ def test_nor_what_was_written_after_the_log_was_emptied() -> None:
     log.truncate_fully(0, NOW)
     append(log, "A", "B", "C", "D", epoch=1)
     log.end_flush(job)
-    assert log.recovery_point == 0
+    assert log.durability.recovery_point == 0
 
 
 def test_a_segment_that_is_sealed_during_a_flush_has_its_indexes_below_the_recovery_point() -> None:
@@ -79,8 +79,8 @@ def test_a_segment_that_is_sealed_during_a_flush_has_its_indexes_below_the_recov
     job.run()
     log.end_flush(job)
     disk.sync_directory("t-0")
-    again = open_at(disk.restart(), recovery_point=log.recovery_point)
-    assert again.recovery_point == 2
+    again = open_at(disk.restart(), recovery_point=log.durability.recovery_point)
+    assert again.durability.recovery_point == 2
     assert [txn.first_offset for txn in again.aborted_txns_between(0, 2)] == [0]
     assert again.segments.first.max_timestamp == NOW
 
@@ -122,6 +122,6 @@ def test_however_many_segments_were_sealed_a_flush_takes_few_descriptors(tmp_pat
         assert len(list(Path("/proc/self/fd").iterdir())) - before < 100
         job.run()
         log.end_flush(job)
-        assert log.recovery_point == job.end_offset
-        points.append(log.recovery_point)
+        assert log.durability.recovery_point == job.end_offset
+        points.append(log.durability.recovery_point)
     assert points == [16, 32, 48, 64, 80, 96, 100]

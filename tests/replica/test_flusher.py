@@ -99,7 +99,7 @@ def test_many_segments_are_flushed_in_several_rounds() -> None:
         assert len(log.segments) == 40
         flusher.request(asked[0])
         await flusher.finish()
-        assert log.recovery_point == log.end_offset == 40
+        assert log.durability.recovery_point == log.end_offset == 40
         assert flusher.rounds > 1
 
     asyncio.run(test())

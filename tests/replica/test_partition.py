@@ -112,7 +112,7 @@ def test_a_restarted_partition_counts_what_is_on_stable_storage_only() -> None:
     append(partition, "a")
     again = partition_on(where.restart(power_lost=False), Flushes(), flush_messages="1")
     again.flushed()
-    assert log_of(again).high_watermark == log_of(again).recovery_point
+    assert log_of(again).high_watermark == log_of(again).durability.recovery_point
     flush(again)
     assert log_of(again).high_watermark == log_of(again).end_offset == 1
 
@@ -210,7 +210,7 @@ def test_whatever_happens_each_is_told_once_in_order_and_never_early(steps: list
             if partition.acknowledge(offset, lambda _, offset=offset: told.append(offset)):  # type: ignore[misc]
                 told.append(offset)
         assert before <= log.high_watermark <= log.end_offset
-        assert log.high_watermark - log.recovery_point < int(flush_messages)
+        assert log.high_watermark - log.durability.recovery_point < int(flush_messages)
         assert sorted(told) == sorted(offset for offset in waiting if offset < log.high_watermark)
     flush(partition)
     assert sorted(told) == sorted(waiting)

@@ -11,7 +11,8 @@ from cordwood.broker import fetch_read
 from cordwood.broker.background import Background
 from cordwood.broker.controller import CommittedLog
 from cordwood.log import compaction, directory, recovery, retention
-from cordwood.log.log import FlushJob, Log
+from cordwood.log.durability import FlushJob
+from cordwood.log.log import Log
 from cordwood.log.offset_map import OffsetMap
 from cordwood.log.producers import Producers
 from cordwood.replica.partition import Partition
@@ -28,7 +29,7 @@ def acknowledge_before_the_sync(patch: Patch) -> None:
     def advance(partition: Partition) -> None:
         log = partition.log
         assert log is not None
-        if log.end_offset - log.recovery_point >= log.config.flush_messages:
+        if log.end_offset - log.durability.recovery_point >= log.config.flush_messages:
             partition._request_flush(partition)
         log.advance_high_watermark(log.end_offset)
         while partition._acknowledgements:
@@ -80,7 +81,7 @@ def drop_what_was_not_synced(patch: Patch) -> None:
 
     def opened(*args: Any, **options: Any) -> Log:
         log = recovery.open_log(*args, **options)
-        log.truncate_to(log.recovery_point, options["now_ms"])
+        log.truncate_to(log.durability.recovery_point, options["now_ms"])
         return log
 
     patch.setattr(directory, "open_log", opened)

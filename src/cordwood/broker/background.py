@@ -211,7 +211,8 @@ class Background:
         self._shortest_flush_ms = shortest_ms
 
     def _flush_if_due(self, partition: Partition, log: Log, now_ms: int) -> None:
-        if log.end_offset > log.recovery_point and now_ms - log.last_flush_ms >= log.config.flush_ms:
+        durability = log.durability
+        if log.end_offset > durability.recovery_point and now_ms - durability.last_flush_ms >= log.config.flush_ms:
             self._broker.replicas.flusher.request(partition)
 
     def _flush_interval_ms(self) -> int:

@@ -223,7 +223,13 @@ class Cleaner:
         throttle = Throttle(self._clock, config.io_max_bytes_per_second / config.threads)
         job = Compaction(log.disk.another(), task, resources, throttle)
         return Plan(
-            candidate.directory, candidate.partition, log, tuple(segments), log.high_watermark, log.truncations, job
+            candidate.directory,
+            candidate.partition,
+            log,
+            tuple(segments),
+            log.high_watermark,
+            log.durability.truncations,
+            job,
         )
 
     # While a plan is under way
@@ -297,7 +303,7 @@ class Cleaner:
         """All that decided what goes is durable, and known to be; False if the log has changed meanwhile."""
         directory, log = plan.directory, plan.log
         while directory.recovery_points.offset_of(plan.partition) < plan.decided_by:
-            while log.recovery_point < plan.decided_by:
+            while log.durability.recovery_point < plan.decided_by:
                 for write in writing_epochs(log, "cleaner"):
                     yield write
                     if not _is_unchanged(plan):
@@ -420,7 +426,7 @@ def _is_unchanged(plan: Plan) -> bool:
     log = plan.log
     return (
         plan.directory.logs.get(plan.partition) is log
-        and plan.truncations == log.truncations
+        and plan.truncations == log.durability.truncations
         and all(segment in log.segments for segment in plan.segments)
     )
 

@@ -143,7 +143,7 @@ class LogDirectory:
             self._open_log(partition, path, options_of(partition), now_ms)
         self._interrupted_options = {partition: options_of(partition) for partition in self.interrupted}
         if any(
-            self.logs[partition].recovery_point < point
+            self.logs[partition].durability.recovery_point < point
             for partition, point in recovery_points.items()
             if partition in self.logs
         ):
@@ -311,7 +311,7 @@ class LogDirectory:
         """It stays as it is, and what is noted of it: it may be the only one, or not."""
         key = (topic, partition)
         log = self.logs.pop(key)
-        noted = {self.recovery_points: log.recovery_point, self.high_watermarks: log.high_watermark}
+        noted = {self.recovery_points: log.durability.recovery_point, self.high_watermarks: log.high_watermark}
         if (start_offset := _start_to_note(log)) is not None:
             noted[self.log_starts] = start_offset
         if (cleaned_to := self.cleaner_offsets.pop(key, None)) is not None:
@@ -330,7 +330,7 @@ class LogDirectory:
         self.disk.sync_directory()
         options = OpenOptions(
             clean=True,
-            recovery_point=future.recovery_point,
+            recovery_point=future.durability.recovery_point,
             start_offset=future.start_offset,
             high_watermark=future.high_watermark,
             cleaned_to=self.cleaner_offsets.get(key, 0),
@@ -457,7 +457,7 @@ class LogDirectory:
         do_all(self.removals.purging(None))
         self.disk.sync_all()
         for log in self.logs.values():
-            log.recovery_point = log.end_offset
+            log.durability.synced_to(log.end_offset)
             log.release()
         for log in self.futures.values():
             log.release()
@@ -467,7 +467,7 @@ class LogDirectory:
 
 
 def _recovery_point(log: Log) -> int:
-    return log.recovery_point
+    return log.durability.recovery_point
 
 
 def _high_watermark(log: Log) -> int:

@@ -19,7 +19,7 @@ def writing_epochs(log: Log, writer: str) -> Steps[None]:
     draft = f"{path}.{writer}"
     yield partial(_write, log.disk.another(), draft, data)
     if log.epochs.changed and log.epochs.encode() == data:
-        log.install_epochs(draft)
+        log.durability.install_epochs(draft)
     else:
         log.disk.remove(draft)
 

@@ -7,7 +7,6 @@ around a thread) when `flush_due` says so, has the `removals` that are due done,
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cordwood.runtime.disk import Buffer, FileRange
@@ -18,8 +17,9 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import CorruptBatch
 
 from .config import LogConfig
+from .durability import Durability, FlushJob
 from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
-from .files import DELETED, LEADER_EPOCHS, LOG, PARTITION_METADATA, SWAP
+from .files import DELETED, LOG, SWAP
 from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex
 from .markers import end_txn_of
 from .place import Place
@@ -34,8 +34,6 @@ from .snapshots import ProducerSnapshots
 from .steps import Steps, do_all
 from .validation import accept_batch
 
-# A flush holds a descriptor of each of its files, so the segments that were sealed since the last one take several.
-_SEGMENTS_PER_FLUSH = 16
 # What renaming a segment's files is worth.
 _FILES_STEPS = 4
 
@@ -48,20 +46,6 @@ class Appended(NamedTuple):
     # -1 when the topic keeps the producer's timestamps.
     log_append_time_ms: int
     is_duplicate: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FlushJob:
-    """Runs in any thread; `Log.end_flush` then takes note of it."""
-
-    # Where the recovery point will be: at the end of the log, unless there are too many segments for one flush.
-    end_offset: int
-    is_whole: bool
-    now_ms: int
-    sealed: tuple[Segment, ...]
-    truncations: int
-    names_changed: int
-    run: Callable[[], None]
 
 
 class Log:
@@ -93,26 +77,14 @@ class Log:
         self.snapshots = snapshots
         self.start_offset = start_offset
         self.end_offset = end_offset
-        # What lies before it is on stable storage.
-        self.recovery_point = recovery_point
-        # Where the recovery point will be when all flushes that were begun have ended.
-        self._flushing_to = recovery_point
         self.high_watermark = start_offset
-        self.last_flush_ms = now_ms
+        is_new = make_files is not None
+        self.durability = Durability(place, segments, epochs, snapshots, recovery_point, now_ms, is_new=is_new)
         self._random = random
         # Of a log that has no files yet: called before something is written, or somebody asks for them.
         self._make_files = make_files
-        # Its directory is made by this process; its first flush makes that durable too.
-        self._is_new = make_files is not None
         # Whether there may be anything that a clean stop has to write.
         self._is_touched = not is_clean
-        # Sealed since the last flush, or not known to be synced since the log was opened.
-        self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
-        # Files that were made, renamed or removed since the log was opened, and how many of these steps are durable;
-        # opening counts as one. Syncing a directory costs as much as syncing a file.
-        self._names_changed, self._names_synced = 1, 0
-        # A truncation is durable once its segment was synced.
-        self.truncations = self._synced_truncations = 0
         # What the active segment takes without another look.
         self._room: Room | None = None
         # Where a read up to an offset ends, as last computed: (offset, segment, position).
@@ -255,15 +227,7 @@ class Log:
             return active
         active.seal()
         self._is_touched = True
-        self._unsynced.append(active)
-        if self._flushing_to >= self.end_offset or self.truncations > self._synced_truncations:
-            # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
-            # truncation must not bring back offsets that the next segment's do not belong to.
-            active.file.sync()
-            for file in active.index_files():
-                file.sync()
-                file.close()
-            self._synced_truncations = self.truncations
+        self.durability.sealed(active, self.end_offset)
         self.producers.end_offset = base_offset
         self.snapshots.write(self.producers)
         segment = self._create_segment(base_offset, now_ms)
@@ -280,7 +244,7 @@ class Log:
 
     def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
         self.make_files()
-        self._names_changed += 1
+        self.durability.names_changed()
         return Segment.create(self.place, base_offset, now_ms, self._roll_jitter_ms())
 
     def _roll_jitter_ms(self) -> int:
@@ -293,12 +257,7 @@ class Log:
     def flush_due(self, now_ms: int) -> bool:
         """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that a crash of a log that nobody else
         flushes does not cost a walk over all of it."""
-        unflushed = self.end_offset - self.recovery_point
-        if unflushed <= 0:
-            return False
-        if self._unsynced or unflushed >= self.config.flush_messages:
-            return True
-        return now_ms - self.last_flush_ms >= self.config.flush_ms
+        return self.durability.flush_due(self.end_offset, self.config, now_ms)
 
     def flush(self, now_ms: int, *, all_indexes: bool = False) -> None:
         is_whole = False
@@ -309,56 +268,12 @@ class Log:
             is_whole = job.is_whole
 
     def begin_flush(self, now_ms: int, *, all_indexes: bool = False) -> FlushJob:
-        """What must reach stable storage for the recovery point to move up to the end of the log, or part of the way.
-
-        Everything that opening the log trusts below the recovery point goes along: indexes, snapshots, leader epochs.
-        The active segment's indexes do not, since it is walked from its start after a crash.
-        """
+        """What must reach stable storage for the recovery point to move to the end of the log, or part of the way."""
         self.make_files()
-        sealed = self._unsynced[:_SEGMENTS_PER_FLUSH]
-        is_whole = len(sealed) == len(self._unsynced)
-        end_offset = self.end_offset if is_whole else self._unsynced[len(sealed)].base_offset
-        logs = [segment.file for segment in sealed]
-        if is_whole:
-            logs.append(self.active.file)
-        others = self.snapshots.unsynced_files(end_offset)
-        for segment in [*sealed, *([self.active] if is_whole and all_indexes else [])]:
-            others += segment.index_files()
-        self.write_epochs()
-        if self._is_new:
-            others.append(self.disk.open(f"{self.directory}/{PARTITION_METADATA}"))
-        directories = []
-        if others or self._names_changed > self._names_synced:
-            directories = [self.directory, ""] if self._is_new else [self.directory]
-        run = self.disk.sync_job([*logs, *others], directories)
-        for file in others:
-            file.close()
-        self._flushing_to = max(self._flushing_to, end_offset)
-        return FlushJob(end_offset, is_whole, now_ms, tuple(sealed), self.truncations, self._names_changed, run)
+        return self.durability.begin_flush(self.end_offset, now_ms, all_indexes=all_indexes)
 
     def end_flush(self, job: FlushJob) -> None:
-        self._is_new = False
-        self._names_synced = max(self._names_synced, job.names_changed)
-        if job.truncations != self.truncations:
-            # What the log holds by now at these offsets may have been written since.
-            return
-        self.recovery_point = max(self.recovery_point, job.end_offset)
-        if job.is_whole:
-            self.last_flush_ms = job.now_ms
-            # Only the active segment can be one that was truncated and not synced since.
-            self._synced_truncations = max(self._synced_truncations, job.truncations)
-        self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
-
-    def write_epochs(self) -> None:
-        if self.epochs.changed:
-            self.disk.write_file(f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode())
-            self.epochs.changed = False
-
-    def install_epochs(self, draft: str) -> None:
-        """A file that holds the leader epochs takes its place; it is durable with the next flush."""
-        self.disk.rename(draft, f"{self.directory}/{LEADER_EPOCHS}")
-        self._names_changed += 1
-        self.epochs.changed = False
+        self.durability.end_flush(job)
 
     def close(self, now_ms: int) -> None:
         """After this the log opens without recovery, provided that the directory's checkpoints are written too."""
@@ -372,7 +287,7 @@ class Log:
         if self._is_touched or self.epochs.changed:
             self.active.seal()
             self.snapshots.write(self.producers)
-            self.write_epochs()
+            self.durability.write_epochs()
 
     def release(self) -> None:
         """Lets go of files and caches. The log is not to be used any more."""
@@ -537,12 +452,8 @@ class Log:
             self._retire_segment(segment, now_ms)
         if beyond:
             self.disk.sync_directory(self.directory)
-        self.truncations += 1
-        # Snapshots of what is cut off go too, and must not come back.
-        self._names_changed += 1
+        self.durability.truncated()
         self.active.truncate_to(offset)
-        if self.active in self._unsynced:
-            self._unsynced.remove(self.active)
         self._set_end(offset)
         self.start_offset = min(self.start_offset, offset)
         self.epochs.truncate_from_end(offset)
@@ -585,9 +496,7 @@ class Log:
         for segment in reversed(self.segments.from_floor(offset)):
             if segment.base_offset >= offset:
                 self._retire_segment(segment, now_ms)
-        self.truncations += 1
-        # Snapshots of what is cut off go too, and must not come back.
-        self._names_changed += 1
+        self.durability.truncated()
         if before and before[-1].next_offset() > offset:
             # Nor must a crash leave it beside a segment that begins within it, or with a hole behind it.
             self.disk.sync_directory(self.directory)
@@ -606,21 +515,20 @@ class Log:
 
     def _set_end(self, offset: int) -> None:
         self.end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
-        self._flushing_to = self.recovery_point
+        self.durability.cut_to(offset)
         self.high_watermark = min(self.high_watermark, offset)
         self._bound = None
         self._room = None
 
     def remember(self, producers: Iterable[Producer]) -> None:
         """Those who wrote what this log, which is empty, begins after."""
-        self._names_changed += 1
+        self.durability.names_changed()
         self.producers = Producers(self.producers.expiration_ms, self.end_offset, producers)
         self.snapshots.write(self.producers)
 
     def reload_producers(self, now_ms: int) -> None:
         """Producer state as of the end of the log, from the last snapshot before it and the log since."""
-        self._names_changed += 1
+        self.durability.names_changed()
         self.snapshots.trim(self.start_offset, self.end_offset)
         self.producers = self._producers_at(self.end_offset, now_ms)
         self.producers.on_high_watermark(self.high_watermark)
@@ -675,10 +583,8 @@ class Log:
         yield self.disk.sync_job([], [self.directory])
 
     def _retire_segment(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
-        self._names_changed += 1
         self.segments.remove(segment)
-        if segment in self._unsynced:
-            self._unsynced.remove(segment)
+        self.durability.retired(segment)
         segment.forget()
         segment.set_stage(DELETED)
         due_ms = now_ms + self.config.file_delete_delay_ms

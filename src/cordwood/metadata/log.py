@@ -22,8 +22,9 @@ from typing import NamedTuple, Protocol
 
 from cordwood.log.checkpoint import encode_partition_metadata
 from cordwood.log.config import MAX_INT64, LogConfig
+from cordwood.log.durability import FlushJob
 from cordwood.log.files import PARTITION_METADATA
-from cordwood.log.log import FlushJob, Log
+from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.log.retention import apply_retention

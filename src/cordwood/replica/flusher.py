@@ -5,8 +5,9 @@ import logging
 from collections.abc import Callable
 from itertools import islice
 
+from cordwood.log.durability import FlushJob
 from cordwood.log.epoch_file import writing_epochs
-from cordwood.log.log import FlushJob, Log
+from cordwood.log.log import Log
 from cordwood.log.steps import Job
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, FileGone

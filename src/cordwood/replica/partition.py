@@ -171,9 +171,9 @@ class Partition:
     def _advance(self, log: Log) -> None:
         """Moves the high watermark as far as it may go now, and tells who waits for it."""
         end = log.end_offset
-        if end - log.recovery_point >= log.config.flush_messages:
+        if end - log.durability.recovery_point >= log.config.flush_messages:
             self._request_flush(self)
-            end = log.recovery_point
+            end = log.durability.recovery_point
         if end <= log.high_watermark:
             return
         log.advance_high_watermark(end)

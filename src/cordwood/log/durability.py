@@ -1,0 +1,193 @@
+"""What of a log is on stable storage, what of it is not, and the flushes that make it so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .config import LogConfig
+from .epochs import LeaderEpochs
+from .files import LEADER_EPOCHS, PARTITION_METADATA
+from .place import Place
+from .segment import Segment
+from .segments import Segments
+from .snapshots import ProducerSnapshots
+
+# A flush holds a descriptor of each of its files, so the segments that were sealed since the last one take several.
+_SEGMENTS_PER_FLUSH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FlushJob:
+    """Runs in any thread; `Log.end_flush` then takes note of it."""
+
+    # Where the recovery point will be: at the end of the log, unless there are too many segments for one flush.
+    end_offset: int
+    is_whole: bool
+    now_ms: int
+    sealed: tuple[Segment, ...]
+    truncations: int
+    names_changed: int
+    run: Callable[[], None]
+
+
+class Durability:
+    """Of one log, which tells it what it does to its files. `recovery_point`, `last_flush_ms` and `truncations` are for
+    anyone to read."""
+
+    __slots__ = (
+        "_epochs",
+        "_flushing_to",
+        "_is_new",
+        "_names_changed",
+        "_names_synced",
+        "_place",
+        "_segments",
+        "_snapshots",
+        "_synced_truncations",
+        "_unsynced",
+        "last_flush_ms",
+        "recovery_point",
+        "truncations",
+    )
+
+    def __init__(
+        self,
+        place: Place,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        snapshots: ProducerSnapshots,
+        recovery_point: int,
+        now_ms: int,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._place = place
+        self._segments = segments
+        self._epochs = epochs
+        self._snapshots = snapshots
+        # What lies before it is on stable storage.
+        self.recovery_point = recovery_point
+        # Where the recovery point will be when all flushes that were begun have ended.
+        self._flushing_to = recovery_point
+        self.last_flush_ms = now_ms
+        # The log's directory is made by this process; its first flush makes that durable too.
+        self._is_new = is_new
+        # Sealed since the last flush, or not known to be synced since the log was opened.
+        self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
+        # Files that were made, renamed or removed since the log was opened, and how many of these steps are durable;
+        # opening counts as one. Syncing a directory costs as much as syncing a file.
+        self._names_changed, self._names_synced = 1, 0
+        # A truncation is durable once its segment was synced.
+        self.truncations = self._synced_truncations = 0
+
+    # Flushing
+
+    def flush_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
+        """Whether a log that ends there wants to be flushed now."""
+        unflushed = end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        if self._unsynced or unflushed >= config.flush_messages:
+            return True
+        return now_ms - self.last_flush_ms >= config.flush_ms
+
+    def begin_flush(self, end_offset: int, now_ms: int, *, all_indexes: bool) -> FlushJob:
+        """The log ends there, and has files.
+
+        Everything that opening the log trusts below the recovery point goes along: indexes, snapshots, leader epochs.
+        The active segment's indexes do not, since it is walked from its start after a crash.
+        """
+        disk, directory, active = self._place.disk, self._place.directory, self._segments.active
+        sealed = self._unsynced[:_SEGMENTS_PER_FLUSH]
+        is_whole = len(sealed) == len(self._unsynced)
+        if not is_whole:
+            end_offset = self._unsynced[len(sealed)].base_offset
+        logs = [segment.file for segment in sealed]
+        if is_whole:
+            logs.append(active.file)
+        others = self._snapshots.unsynced_files(end_offset)
+        for segment in [*sealed, *([active] if is_whole and all_indexes else [])]:
+            others += segment.index_files()
+        self.write_epochs()
+        if self._is_new:
+            others.append(disk.open(f"{directory}/{PARTITION_METADATA}"))
+        directories = []
+        if others or self._names_changed > self._names_synced:
+            directories = [directory, ""] if self._is_new else [directory]
+        run = disk.sync_job([*logs, *others], directories)
+        for file in others:
+            file.close()
+        self._flushing_to = max(self._flushing_to, end_offset)
+        return FlushJob(end_offset, is_whole, now_ms, tuple(sealed), self.truncations, self._names_changed, run)
+
+    def end_flush(self, job: FlushJob) -> None:
+        self._is_new = False
+        self._names_synced = max(self._names_synced, job.names_changed)
+        if job.truncations != self.truncations:
+            # What the log holds by now at these offsets may have been written since.
+            return
+        self.recovery_point = max(self.recovery_point, job.end_offset)
+        if job.is_whole:
+            self.last_flush_ms = job.now_ms
+            # Only the active segment can be one that was truncated and not synced since.
+            self._synced_truncations = max(self._synced_truncations, job.truncations)
+        self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
+
+    def synced_to(self, end_offset: int) -> None:
+        """The log's owner has synced all that there is, as it does when it stops."""
+        self.recovery_point = end_offset
+
+    # Leader epochs
+
+    def write_epochs(self) -> None:
+        if self._epochs.changed:
+            self._place.disk.write_file(self._epochs_path, self._epochs.encode())
+            self._epochs.changed = False
+
+    def install_epochs(self, draft: str) -> None:
+        """A file that holds the leader epochs takes its place; it is durable with the next flush."""
+        self._place.disk.rename(draft, self._epochs_path)
+        self._names_changed += 1
+        self._epochs.changed = False
+
+    @property
+    def _epochs_path(self) -> str:
+        return f"{self._place.directory}/{LEADER_EPOCHS}"
+
+    # What the log has done
+
+    def names_changed(self) -> None:
+        """Files were made, renamed or removed, or are about to be."""
+        self._names_changed += 1
+
+    def sealed(self, segment: Segment, end_offset: int) -> None:
+        """The active segment, where the log ends now; the next one is made after this, which may have to sync first."""
+        self._unsynced.append(segment)
+        if self._flushing_to >= end_offset or self.truncations > self._synced_truncations:
+            # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
+            # truncation must not bring back offsets that the next segment's do not belong to.
+            segment.file.sync()
+            for file in segment.index_files():
+                file.sync()
+                file.close()
+            self._synced_truncations = self.truncations
+
+    def retired(self, segment: Segment) -> None:
+        """It is no part of the log any more, and its files get other names."""
+        self._names_changed += 1
+        self._forget(segment)
+
+    def truncated(self) -> None:
+        """Flushes that were begun count for nothing from here on. Snapshots of what is cut off go too, and must not
+        come back."""
+        self.truncations += 1
+        self._names_changed += 1
+
+    def cut_to(self, end_offset: int) -> None:
+        """The log ends there now, in a segment that is written to (again, if it was sealed)."""
+        self._forget(self._segments.active)
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self._flushing_to = self.recovery_point
+
+    def _forget(self, segment: Segment) -> None:
+        if segment in self._unsynced:
+            self._unsynced.remove(segment)
