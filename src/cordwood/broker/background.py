@@ -18,11 +18,9 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.log.cleaner import Cleaner, Plan
 from cordwood.log.config import MAX_INT64
 from cordwood.log.directory import LogDirectory
-from cordwood.log.log import Log
 from cordwood.log.offset_checkpoint import OffsetCheckpoint
 from cordwood.log.steps import Steps
 from cordwood.metadata.log import SingleNodeLog
-from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError, FileGone
 
 from .broker import Broker
@@ -205,15 +203,11 @@ class Background:
             log = partition.log
             if log is not None and log.config.flush_ms < MAX_INT64:
                 shortest_ms = min(shortest_ms, log.config.flush_ms)
-                self._flush_if_due(partition, log, now_ms)
+                if log.flush_due(now_ms):
+                    self._broker.replicas.flusher.request(partition)
             if number % _LOGS_PER_STEP == 0:
                 yield 1
         self._shortest_flush_ms = shortest_ms
-
-    def _flush_if_due(self, partition: Partition, log: Log, now_ms: int) -> None:
-        durability = log.durability
-        if log.end_offset > durability.recovery_point and now_ms - durability.last_flush_ms >= log.config.flush_ms:
-            self._broker.replicas.flusher.request(partition)
 
     def _flush_interval_ms(self) -> int:
         """Kafka only looks as often as `log.flush.scheduler.interval.ms` says, which is never by default: a topic's
