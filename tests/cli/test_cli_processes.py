@@ -161,6 +161,22 @@ def test_a_wrong_use_is_one_line_that_says_where_help_is() -> None:
     assert "(see cordwood topic create --help)" in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_port_that_is_none_is_told_before_anything_is_written(option: str, tmp_path: Path) -> None:
+    done = run("up", option, "99999", "--data", str(tmp_path / "data"))
+    assert done.returncode != 0
+    assert f"{option} 99999: a port is a number from 0" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_in_place_of_the_data_directory_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.touch()
+    done = run("up", "--port", "0", "--data", str(file))
+    assert done.returncode != 0
+    assert f"--data {file} is a file" in done.stderr
+
+
 def test_a_command_that_is_not_there_names_the_nearest() -> None:
     assert "'topic'" in run("topics").stderr
 

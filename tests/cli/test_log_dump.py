@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import cordwood
+import cordwood.testing
 from cordwood.cli.commands import app
 from cordwood.cli.dump.segment import Batch, Rest, walk
 from cordwood.runtime.read_only import ReadOnlyFile
@@ -357,6 +359,22 @@ def test_verify_finds(damage: Callable[[Path], None], reason: str, kafkas: Path,
     *problems, summary = done.stdout.splitlines()
     assert any(line.startswith("PROBLEM") and reason in line for line in problems), done.stdout
     assert summary.endswith(f" records, {len(problems)} problems")
+
+
+def test_the_last_segments_aborted_transactions_may_be_known_to_a_running_broker_only(tmp_path: Path) -> None:
+    with cordwood.testing.node(data=tmp_path / "data") as node:
+        topic = node.topic("orders")
+        with cordwood.Producer(bootstrap_servers=node.bootstrap, transactional_id="t") as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send(topic, b"never")
+            producer.flush()
+            producer.abort_transaction()
+            # By then the marker is written.
+            with producer.transaction():
+                producer.send(topic, b"always")
+        done = dump("--verify", tmp_path / "data" / f"{topic}-0")
+    assert done.exit_code == 0, done.stdout
 
 
 def test_an_index_by_itself_is_verified_against_the_segment_beside_it(kafkas: Path, tmp_path: Path) -> None:

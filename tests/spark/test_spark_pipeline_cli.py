@@ -51,6 +51,13 @@ def test_what_cannot_be_run_is_told_in_a_line(
     assert told.count("\n") == 1
 
 
+def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("rows = 3\nrows =\n")
+    assert cordwood("run", str(file)) == 2
+    assert capsys.readouterr().err == f"cordwood: {file}:2: invalid syntax\n"
+
+
 def test_a_declarative_pipeline_does_not_run_on_a_master_of_a_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,6 +103,17 @@ def test_values_get_the_type_of_the_default() -> None:
     }
 
 
+def test_a_pipelines_own_default_counts_where_nothing_is_said() -> None:
+    assert arguments_of(pipeline, {}, {}) == {}
+
+
+def test_brokers_are_at_the_usual_address_where_neither_the_pipeline_nor_its_user_says() -> None:
+    def without_default(spark: object, bootstrap: str) -> None: ...
+
+    assert arguments_of(without_default, {}, {}) == {"bootstrap": "127.0.0.1:9092"}
+    assert arguments_of(without_default, {}, {"bootstrap": "b:1"}) == {"bootstrap": "b:1"}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -114,8 +114,10 @@ def test_a_pipeline_that_cannot_be_planned_is_told_in_a_sentence(spark: SparkSes
 def test_the_first_pipeline_runs_as_it_is_without_java_until_ctrl_c(node: NodeProcess, tmp_path: Path) -> None:
     own = ("JAVA", "SPARK", "PYSPARK")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    environment |= {"CORDWOOD_BOOTSTRAP": node.bootstrap, "PATH": path_without_java(tmp_path / "bin")}
-    write_first_pipeline(tmp_path, environment)
+    environment["PATH"] = path_without_java(tmp_path / "bin")
+    environment.pop("CORDWOOD_BOOTSTRAP", None)
+    # Where the brokers are is written into the file.
+    write_first_pipeline(tmp_path, environment | {"CORDWOOD_BOOTSTRAP": node.bootstrap})
     code, said = run_until_sales(tmp_path, environment)
     assert code == 0, said
     assert "Traceback" not in said, said

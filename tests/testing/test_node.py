@@ -48,6 +48,14 @@ def test_the_defaults_for_tests_are_those_that_the_page_lists(in_subprocess: boo
     assert {name: settings[name] for name, _ in rows} == dict(rows)
 
 
+@KINDS
+def test_settings_may_be_numbers_and_truths(in_subprocess: bool) -> None:
+    given: dict[str, str | int | float | bool] = {"num.partitions": 3, "auto.create.topics.enable": False}
+    with cordwood.testing.node(subprocess=in_subprocess, settings=given) as node:
+        settings = broker_settings(node.bootstrap)
+    assert (settings["num.partitions"], settings["auto.create.topics.enable"]) == ("3", "false")
+
+
 def test_settings_win_over_the_defaults_for_tests() -> None:
     with cordwood.testing.node(settings={"group.initial.rebalance.delay.ms": "50"}) as node:
         assert broker_settings(node.bootstrap)["group.initial.rebalance.delay.ms"] == "50"

@@ -40,6 +40,7 @@ _log = logging.getLogger(__name__)
 
 # Variables that are the command line's and no broker's.
 _OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP",)
+_PORTS = range(1 << 16)
 
 
 class LogFormat(Enum):
@@ -67,6 +68,11 @@ def run_node(options: NodeOptions) -> int:
     give_large_blocks_back()
     if options.ephemeral and options.data is not None:
         _give_up("--ephemeral keeps no data: leave out --data, or leave out --ephemeral")
+    for name, port in (("--port", options.port), ("--metrics-port", options.metrics_port)):
+        if port is not None and port not in _PORTS:
+            _give_up(f"{name} {port}: a port is a number from 0, which takes a free one, to {_PORTS.stop - 1}")
+    if options.data is not None and os.path.isfile(options.data):
+        _give_up(f"--data {options.data} is a file; data goes into a directory")
     with _data_directory(options.data, options.ephemeral) as directory:
         try:
             config = _read_config(options.config, options.set, options.host, options.port, directory)

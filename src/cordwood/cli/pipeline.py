@@ -16,16 +16,13 @@ FIRST_FILE = Path("first_pipeline.py")
 
 app = typer.Typer(help="Run data pipelines on Spark.", no_args_is_help=True, add_completion=False)
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="CORDWOOD_BOOTSTRAP",
-        help="Brokers to begin with, with commas between.",
-    ),
-]
+_BOOTSTRAP = typer.Option(
+    "--bootstrap",
+    "-b",
+    metavar="HOST:PORT",
+    envvar="CORDWOOD_BOOTSTRAP",
+    help="Brokers to begin with, with commas between.",
+)
 
 
 @app.command(
@@ -55,7 +52,7 @@ def run(
         list[str] | None,
         typer.Option("--conf", metavar="NAME=VALUE", help="One of Spark's settings; may be repeated."),
     ] = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Serve Spark's web page.")] = False,
     log_level: Annotated[
         str, typer.Option(metavar="LEVEL", help="What Spark logs to the error stream: OFF, ERROR, WARN or INFO.")
@@ -63,8 +60,9 @@ def run(
 ) -> None:
     """Run a pipeline and show what its queries do, until they end or Ctrl-C stops them.
 
-    --bootstrap is given to pipeline() if it has a parameter of that name. The spec of a Declarative Pipeline (.yml) is
-    run by Spark's own command; --master, --conf and, as a variable, --bootstrap go with it.
+    --bootstrap is given to pipeline() if it has a parameter of that name, in place of its default. The spec of a
+    Declarative Pipeline (.yml) is run by Spark's own command; --master, --conf and, as a variable, --bootstrap go with
+    it.
     """
     given, conf = parse_pairs(arguments or [], "--set"), parse_pairs(settings or [], "--conf")
     _check_level(log_level)
@@ -76,10 +74,11 @@ def run(
 
     try:
         if is_declarative(file):
-            raise typer.Exit(run_declarative(file, master=master, settings=conf, bootstrap=bootstrap))
+            servers = bootstrap or DEFAULT_BOOTSTRAP
+            raise typer.Exit(run_declarative(file, master=master, settings=conf, bootstrap=servers))
         # Before Spark is started, which takes a while.
         pipeline = load_pipeline(file)
-        passed = arguments_of(pipeline, given, {"bootstrap": bootstrap})
+        passed = arguments_of(pipeline, given, {} if bootstrap is None else {"bootstrap": bootstrap})
         show_to_workers(file)
         _hint_at_archive(master)
         note(f"starting Spark ({master})")
@@ -97,7 +96,7 @@ def run(
 @app.command(epilog="Examples:\n\ncordwood pipeline init\n\ncordwood pipeline init orders.py --bootstrap broker1:9092")
 def init(
     file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = FIRST_FILE,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap: Annotated[str, _BOOTSTRAP] = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Write a first pipeline, which runs as it is."""
     # Its text needs no Spark.

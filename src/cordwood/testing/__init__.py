@@ -25,7 +25,7 @@ class NodeError(Exception):
 @overload
 def node(
     *,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | int | float | bool] | None = None,
     subprocess: Literal[False] = False,
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
@@ -36,7 +36,7 @@ def node(
 @overload
 def node(
     *,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | int | float | bool] | None = None,
     subprocess: Literal[True],
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
@@ -47,7 +47,7 @@ def node(
 @overload
 def node(
     *,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | int | float | bool] | None = None,
     subprocess: bool,
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
@@ -57,7 +57,7 @@ def node(
 
 def node(
     *,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | int | float | bool] | None = None,
     subprocess: bool = False,
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
@@ -65,13 +65,14 @@ def node(
 ) -> EmbeddedNode | ProcessNode:
     """A node that runs within `with` or `async with`: in this process on a thread of its own, or as a subprocess.
 
-    `settings` are Kafka's: {"num.partitions": "3"}. Without `data` it lives in a temporary directory that is removed
+    `settings` are Kafka's: {"num.partitions": 3}. Without `data` it lives in a temporary directory that is removed
     afterwards. Port 0 takes a free one, and keeps it over restarts. `log_level`: what `node.log` holds (WARNING and
     above unless given; in this process, as logging is set up). Raises `NodeError` where the node cannot start.
     """
     from cordwood.testing.local_node import Setup
 
-    setup = Setup(dict(settings or {}), None if data is None else os.fspath(data), port, log_level)
+    texts = {name: _as_text(value) for name, value in (settings or {}).items()}
+    setup = Setup(texts, None if data is None else os.fspath(data), port, log_level)
     if subprocess:
         from cordwood.testing.process import ProcessNode
 
@@ -79,3 +80,8 @@ def node(
     from cordwood.testing.embedded import EmbeddedNode
 
     return EmbeddedNode(setup)
+
+
+def _as_text(value: str | int | float | bool) -> str:
+    """As Kafka's files spell it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -168,6 +168,10 @@ class Partition:
         after = bisect_right(self._bases, segment.base_offset)
         return segment.is_live and after < len(self._bases) and self._bases[after] <= offset
 
+    def is_last(self, segment: Found) -> bool:
+        """Whether it is the one that is written to, if any is."""
+        return segment.is_live and segment.base_offset == self._bases[-1]
+
     def sibling(self, segment: Found, kind: str) -> Found | None:
         return self._live.get((segment.base_offset, kind)) if segment.is_live else None
 
@@ -210,7 +214,7 @@ def _verified_segment(
                 yield from index_problems(indexes[kind], kind)
         if found.is_live and found.base_offset < partition.next_offset:
             yield {"type": "problem", "reason": f"the segment before it goes up to offset {partition.next_offset - 1}"}
-        check = _check(found, indexes, totals)
+        check = _check(found, partition, indexes, totals)
         yield from dump_segment(file, partition.topic, selection, check)
         if found.is_live:
             partition.next_offset = check.next_offset
@@ -218,22 +222,26 @@ def _verified_segment(
 
 def _dump_one_index(found: Found, beside: list[Found], options: DumpOptions) -> Iterator[dict[str, Any]]:
     """An index that was asked for by itself is verified against the segment beside it."""
-    yield from _dump_file(found, Partition(None, beside), options)
-    segment = Partition(None, beside).sibling(found, LOG)
+    partition = Partition(None, beside)
+    yield from _dump_file(found, partition, options)
+    segment = partition.sibling(found, LOG)
     if options.totals is None or segment is None:
         return
     with ReadOnlyFile(found.path) as index, ReadOnlyFile(segment.path) as log:
-        check = _check(found, {found.kind: index}, options.totals)
+        check = _check(found, partition, {found.kind: index}, options.totals)
         for problem in dump_segment(log, None, Selection(records=False, limit=0), check):
             yield {"type": problem.pop("type"), "file": found.path} | problem
 
 
-def _check(segment: Found, indexes: dict[str, ReadOnlyFile], totals: Totals) -> SegmentCheck:
+def _check(segment: Found, partition: Partition, indexes: dict[str, ReadOnlyFile], totals: Totals) -> SegmentCheck:
     offsets, times, txns = (
         ENTRY_READERS[kind](indexes[kind], segment.base_offset) if kind in indexes else iter(()) for kind in _INDEXES
     )
-    is_complete = TXN_INDEX in indexes or (segment.kind == LOG and segment.is_live)
-    return SegmentCheck(segment.base_offset, totals, offsets, times, txns if is_complete else None)
+    # A segment on its way out may have parted from its index; of the last one, a broker that runs has the latest
+    # entries in memory only, and makes them again after a crash.
+    has_index = TXN_INDEX in indexes or (segment.kind == LOG and segment.is_live)
+    is_complete = has_index and not partition.is_last(segment)
+    return SegmentCheck(segment.base_offset, totals, offsets, times, txns, all_txns=is_complete)
 
 
 def _list_files(path: str) -> list[Found]:

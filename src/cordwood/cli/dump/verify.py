@@ -33,11 +33,13 @@ class SegmentCheck:
         totals: Totals,
         offsets: Iterable[OffsetEntry] = (),
         times: Iterable[TimeEntry] = (),
-        txns: Iterable[AbortedTxn] | None = None,
+        txns: Iterable[AbortedTxn] = (),
+        *,
+        all_txns: bool = False,
     ) -> None:
         self.next_offset = base_offset
         self._totals = totals
-        self._checks = (OffsetIndexCheck(offsets), TimeIndexCheck(times), TxnIndexCheck(txns))
+        self._checks = (OffsetIndexCheck(offsets), TimeIndexCheck(times), TxnIndexCheck(txns, all_txns))
 
     def observe(self, batch: Batch) -> Iterator[dict[str, Any]]:
         self._totals.batches += 1
@@ -136,12 +138,12 @@ class TimeIndexCheck:
 
 
 class TxnIndexCheck:
-    """An entry's last offset is that of the marker that aborted it, and what it aborts of this segment lies within."""
+    """An entry's last offset is that of the marker that aborted it, and what it aborts of this segment lies within.
+    Where the index `is_complete`, each such marker has its entry."""
 
-    def __init__(self, entries: Iterable[AbortedTxn] | None) -> None:
-        # A segment on its way out may have parted from its index: then nothing is missed.
-        self._is_complete = entries is not None
-        self._cursor = Cursor(entries or ())
+    def __init__(self, entries: Iterable[AbortedTxn], is_complete: bool) -> None:
+        self._is_complete = is_complete
+        self._cursor = Cursor(entries)
         # Producer id -> where its open transaction has its first data in this segment.
         self._open: dict[int, int] = {}
 

@@ -22,6 +22,8 @@ from cordwood.spark.errors import SparkError
 
 FUNCTION = "pipeline"
 _TRUTH = {"true": True, "false": False}
+# Of parameters that have no default of their own.
+_USUAL = {"bootstrap": "127.0.0.1:9092"}
 
 Pipeline = Callable[..., StreamingQuery | Iterable[StreamingQuery] | None]
 """Called with a session; what it returns is the queries that it has started. One that returns None has none, or has
@@ -33,7 +35,7 @@ class BadPipeline(SparkError):
 
 
 def load_pipeline(path: Path) -> Pipeline:
-    """Raises `BadPipeline`, and whatever the file itself raises."""
+    """Raises `BadPipeline`, and whatever the file itself raises when it runs."""
     if not path.is_file():
         raise BadPipeline(f"there is no file {path}")
     spec = spec_from_file_location(path.stem, path)
@@ -45,7 +47,10 @@ def load_pipeline(path: Path) -> Pipeline:
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise BadPipeline(f"{error.filename}:{error.lineno}: {error.msg}") from error
     found = getattr(module, FUNCTION, None)
     if not callable(found):
         raise BadPipeline(f"{path} has no function {FUNCTION}(spark), which starts the queries")
@@ -69,6 +74,8 @@ def arguments_of(pipeline: Pipeline, given: Mapping[str, Any], offered: Mapping[
             raise BadPipeline(_unknown(name, list(parameters)))
     values = {name: value for name, value in offered.items() if name in parameters} | dict(given)
     for parameter in parameters.values():
+        if parameter.default is parameter.empty and parameter.name in _USUAL:
+            values.setdefault(parameter.name, _USUAL[parameter.name])
         if parameter.default is parameter.empty and parameter.name not in values:
             raise BadPipeline(f"{FUNCTION}() needs a value for {parameter.name}: --set {parameter.name}=VALUE")
     return {name: _value(parameters[name], value) for name, value in values.items()}
