@@ -73,8 +73,8 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
         finally:
             for query in queries:
                 query.stop()
-            _look(queries, figures, shown)
-        # What an interrupted process of Spark says on its way out is no failure.
+            # What an interrupted process of Spark says on its way out is no failure.
+            _look(queries, figures, shown, is_stopped=stop.is_set())
         failed = None if stop.is_set() else _failure(queries)
         if failed is not None:
             raise PipelineFailed(failed)
@@ -88,13 +88,16 @@ def _queries(started: StreamingQuery | Iterable[StreamingQuery] | None, spark: S
     return returned + [query for query in spark.streams.active if query.id not in known]
 
 
-def _look(queries: Sequence[StreamingQuery], figures: Sequence[QueryFigures], shown: Display) -> None:
+def _look(
+    queries: Sequence[StreamingQuery], figures: Sequence[QueryFigures], shown: Display, *, is_stopped: bool = False
+) -> None:
     for query, figure in zip(queries, figures, strict=True):
         last = query.lastProgress
         if last is not None and figure.is_new(last.timestamp):
             for progress in query.recentProgress:
                 figure.add(json.loads(progress.json))
-        figure.status = "running" if query.isActive else "failed" if query.exception() else "ended"
+        has_failed = not is_stopped and query.exception() is not None
+        figure.status = "running" if query.isActive else "failed" if has_failed else "ended"
     shown.show(figures)
 
 
