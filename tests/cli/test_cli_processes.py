@@ -161,6 +161,12 @@ def test_a_wrong_use_is_one_line_that_says_where_help_is() -> None:
     assert "(see cordwood topic create --help)" in done.stderr
 
 
+def test_the_help_tells_where_a_node_listens_and_keeps_its_data() -> None:
+    told = run("up", "--help").stdout
+    assert "9092" in told
+    assert "cordwood-data" in told
+
+
 @pytest.mark.parametrize("option", ["--port", "--metrics-port"])
 def test_a_port_that_is_none_is_told_before_anything_is_written(option: str, tmp_path: Path) -> None:
     done = run("up", option, "99999", "--data", str(tmp_path / "data"))

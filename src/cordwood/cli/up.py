@@ -13,13 +13,13 @@ from cordwood.cli.foreground import LogFormat, NodeOptions, run_node
 
 def up(
     port: Annotated[
-        int | None, typer.Option(help=f"Port for clients; 0 takes a free one.  [default: {DEFAULT_PORT}]")
+        int | None, typer.Option(help="Port for clients; 0 takes a free one.", show_default=str(DEFAULT_PORT))
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on and to tell clients: 0.0.0.0 needs advertised.listeners too.")
     ] = DEFAULT_HOST,
     data: Annotated[
-        str | None, typer.Option(metavar="DIR", help=f"Where the data lies.  [default: {DEFAULT_DATA}]")
+        str | None, typer.Option(metavar="DIR", help="Where the data lies.", show_default=DEFAULT_DATA)
     ] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A server.properties, with Kafka's names.")
