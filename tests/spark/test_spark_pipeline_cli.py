@@ -58,6 +58,19 @@ def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, capsys: 
     assert capsys.readouterr().err == f"cordwood: {file}:2: invalid syntax\n"
 
 
+def test_what_a_file_raises_is_told_from_its_own_lines_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("def half(rows):\n    return rows / 0\n\nhalf(3)\n")
+    monkeypatch.chdir(tmp_path)
+    assert cordwood("run", "broken.py") == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[:2] == ["Traceback (most recent call last):", f'  File "{file}", line 4, in <module>']
+    assert told[-1] == "ZeroDivisionError: division by zero"
+    assert not any("cordwood" in line for line in told if line.strip().startswith("File") and str(file) not in line)
+
+
 def test_a_declarative_pipeline_does_not_run_on_a_master_of_a_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

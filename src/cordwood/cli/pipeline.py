@@ -1,6 +1,7 @@
 """`cordwood pipeline`: run, init, prepare."""
 
 import sys
+import traceback
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -91,6 +92,11 @@ def run(
         fail(str(error), EXIT_FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # noqa: BLE001  whatever the pipeline's own code raises is told to its author
+        print(_traceback_from(file, error), end="", file=sys.stderr)
+        raise typer.Exit(EXIT_FAILED) from None
 
 
 @app.command(epilog="Examples:\n\ncordwood pipeline init\n\ncordwood pipeline init orders.py --bootstrap broker1:9092")
@@ -154,6 +160,15 @@ def _hint_at_archive(master: str) -> None:
 def _need_spark() -> None:
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         fail("pipelines run on Spark, which is not installed: pip install 'cordwood[spark]'")
+
+
+def _traceback_from(file: Path, error: Exception) -> str:
+    """As Python has it, from the pipeline's own file on: who wrote that has no use for what lies before."""
+    frames = traceback.extract_tb(error.__traceback__)
+    path = file.resolve()
+    own = next((index for index, frame in enumerate(frames) if Path(frame.filename).resolve() == path), 0)
+    told = ["Traceback (most recent call last):\n", *traceback.format_list(frames[own:])]
+    return "".join([*told, *traceback.format_exception_only(error)])
 
 
 def _check_level(level: str) -> None:
