@@ -66,18 +66,16 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
         try:
             while any(query.isActive for query in queries) and not stop.is_set():
                 _look(queries, figures, shown)
-                failed = _failure(queries)
-                if failed is not None:
-                    raise PipelineFailed(failed)
+                if not stop.is_set():
+                    _raise_failure(queries)
                 stop.wait(LOOK_EVERY_S)
         finally:
             for query in queries:
                 query.stop()
-            # What an interrupted process of Spark says on its way out is no failure.
+            # Ctrl-C interrupts processes of Spark, too: what they say on their way out is no failure.
             _look(queries, figures, shown, is_stopped=stop.is_set())
-        failed = None if stop.is_set() else _failure(queries)
-        if failed is not None:
-            raise PipelineFailed(failed)
+        if not stop.is_set():
+            _raise_failure(queries)
 
 
 def _queries(started: StreamingQuery | Iterable[StreamingQuery] | None, spark: SparkSession) -> list[StreamingQuery]:
@@ -101,12 +99,11 @@ def _look(
     shown.show(figures)
 
 
-def _failure(queries: Sequence[StreamingQuery]) -> str | None:
+def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
     for query in queries:
         error = query.exception()
         if error is not None:
-            return f"{query.name}: {sentence(error)}" if query.name else sentence(error)
-    return None
+            raise PipelineFailed(f"{query.name}: {sentence(error)}" if query.name else sentence(error))
 
 
 @contextmanager
