@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 from node_process import NodeProcess
 from pipeline_process import run_until_sales, write_first_pipeline
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from topic_records import Sent, consumed, produce, topics
 
@@ -83,31 +81,6 @@ def test_ctrl_c_stops_the_queries_and_is_no_failure(
     run_pipeline(pipeline, spark, {}, Watcher(interrupt))
     assert not started[0].isActive
     assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_a_query_that_ctrl_c_makes_fail_has_ended(spark: SparkSession) -> None:
-    """Spark's own processes hear it, too."""
-    asked = threading.Event()
-    started: list[StreamingQuery] = []
-
-    def fail_when_asked(rows: DataFrame, batch: int) -> None:
-        if asked.is_set():
-            raise RuntimeError("interrupted")
-
-    def pipeline(spark: SparkSession) -> StreamingQuery:
-        started.append(spark.readStream.format("rate").load().writeStream.foreachBatch(fail_when_asked).start())
-        return started[0]
-
-    def interrupt(queries: Sequence[QueryFigures]) -> None:
-        if not asked.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
-            asked.set()
-            with pytest.raises(StreamingQueryException, match="interrupted"):
-                started[0].awaitTermination()
-
-    watcher = Watcher(interrupt)
-    run_pipeline(pipeline, spark, {}, watcher)
-    assert [figures.status for figures in watcher.last] == ["ended"]
 
 
 def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(
