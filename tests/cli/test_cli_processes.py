@@ -3,8 +3,10 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,13 @@ def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str
 
 def on_terminal(cli: Cli, *arguments: str) -> str:
     """What the command prints when all its streams are a terminal."""
+    return on_terminal_until(cli, arguments)[0]
+
+
+def on_terminal_until(
+    cli: Cli, arguments: Sequence[str], prompt: str = "", answer: bytes | signal.Signals = b""
+) -> tuple[str, int]:
+    """What it prints, and how it ends; once it asks `prompt` it is answered, or given a signal."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "cordwood", *arguments],
@@ -45,11 +54,18 @@ def on_terminal(cli: Cli, *arguments: str) -> str:
             except OSError:
                 # The last one who had the terminal open is gone.
                 break
+            if answer and prompt in printed.decode():
+                if isinstance(answer, bytes):
+                    os.write(master, answer)
+                else:
+                    process.send_signal(answer)
+                answer = b""
+        process.wait(PATIENCE_S)
     finally:
         process.kill()
         process.wait()
         os.close(master)
-    return printed.decode()
+    return printed.decode(), process.returncode
 
 
 # ---- pipes and signals
@@ -120,6 +136,17 @@ def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) 
     lines.write_bytes(b"a\nb\n")
     assert f"2 records to {topic}" in on_terminal(cli, "produce", topic, str(lines))
     assert f"2 records to {topic}" not in on_terminal(cli, "produce", topic, str(lines), "--quiet")
+
+
+@pytest.mark.parametrize(("answer", "exit_code"), [(b"n\n", 1), (signal.SIGINT, 130), (b"\x04", 130), (b"y\n", 0)])
+def test_who_is_asked_may_refuse_or_break_off(
+    cli: Cli, topic: str, answer: bytes | signal.Signals, exit_code: int
+) -> None:
+    cli("topic", "create", topic)
+    printed, ended = on_terminal_until(cli, ["topic", "delete", topic], f"Delete {topic}?", answer)
+    assert ended == exit_code
+    assert "Traceback" not in printed
+    assert cli("topic", "list", topic).lines == ([] if exit_code == 0 else [topic])
 
 
 # ---- help

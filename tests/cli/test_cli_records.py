@@ -183,7 +183,8 @@ def numbers(cli: Cli, topic: str) -> str:
         (["--until", "-3"], "0123456"),
         (["--until", "@1002"], "01"),
         (["--from", "2", "--until", "5"], "234"),
-        (["--from", "5", "--until", "2"], ""),
+        (["--from", "5", "--until", "5"], ""),
+        (["--from", "-2", "--until", "2"], ""),
         (["--count", "4"], "0123"),
         (["--from", "8", "--count", "4"], "89"),
         (["--count", "0"], ""),
@@ -201,6 +202,9 @@ def test_an_offset_that_is_not_there_is_told_with_those_that_are(cli: Cli, numbe
 
 
 def test_a_place_that_is_none_is_told_with_what_there_is(cli: Cli, numbers: str) -> None:
+    for start, end in (("5", "2"), ("@1004", "@1002"), ("@-1m", "@-1h")):
+        done = cli("consume", numbers, "--from", start, "--until", end, fails=2)
+        assert "--until lies before --from" in done.stderr
     assert "earliest, latest, an offset" in cli("consume", numbers, "--from", "begin", fails=2).stderr
     assert "partition 4 is not read; 0 are" in cli("consume", numbers, "--from", "4=1", fails=2).stderr
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cordwood.cli.access import EXIT_BAD_INPUT, fail
+from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_INTERRUPTED, fail
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")]
 YesDelete = Annotated[
@@ -18,8 +18,15 @@ _SHOWN = 10
 
 def confirm(question: str, yes: bool) -> None:
     """Ends the command unless whoever sits at the terminal agrees."""
-    if not yes and sys.stdin.isatty():
-        typer.confirm(question, abort=True, err=True)
+    if yes or not sys.stdin.isatty():
+        return
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:
+        # Ctrl-C, or an end of input: no answer.
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if not agreed:
+        raise typer.Abort
 
 
 def confirm_deletion(what: str, yes: bool) -> None:

@@ -23,7 +23,7 @@ from cordwood.cli.record_format import (
     unescape,
     value_format,
 )
-from cordwood.cli.spots import Earliest, Latest, Spot, parse_spots
+from cordwood.cli.spots import Earliest, Latest, Spot, lies_before, parse_spots
 from cordwood.client.admin.admin import Admin
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
@@ -182,15 +182,17 @@ def _settings(access: Access, selection: _Selection, **own: Any) -> ConsumerSett
 async def _bounds(admin: Admin, topic: str, selection: _Selection) -> tuple[Offsets, Offsets | None]:
     """Where to begin, and where to stop, if anywhere."""
     partitions = _chosen(await _known_topic(admin.client, topic), selection.partitions)
+    first = _spots(partitions, selection.start, Earliest())
+    last = _spots(partitions, selection.until, Latest())
+    for partition, spot in first.items():
+        if lies_before(last[partition], spot):
+            raise BadSetting(f"{partition}: --until lies before --from, so there is nothing to read")
     committed = selection.read_committed
     starts, ends = await bounds(admin, partitions, read_committed=committed)
-    positions = await resolve(
-        admin, _spots(partitions, selection.start, Earliest()), starts, ends, read_committed=committed
-    )
+    positions = await resolve(admin, first, starts, ends, read_committed=committed)
     if selection.follow:
         return positions, None
-    spots = _spots(partitions, selection.until, Latest())
-    return positions, await resolve(admin, spots, starts, ends, read_committed=committed)
+    return positions, await resolve(admin, last, starts, ends, read_committed=committed)
 
 
 async def _print_partitions(

@@ -62,6 +62,15 @@ def parse_spot(text: str, now_ms: int) -> Spot:
     return BeforeEnd(int(digits)) if text.startswith("-") else AtOffset(int(digits))
 
 
+def lies_before(spot: Spot, other: Spot) -> bool:
+    """Whatever there is in the partition."""
+    if isinstance(spot, AtOffset) and isinstance(other, AtOffset):
+        return spot.offset < other.offset
+    if isinstance(spot, AtTime) and isinstance(other, AtTime):
+        return spot.timestamp_ms < other.timestamp_ms
+    return False
+
+
 def parse_spots(texts: Sequence[str], partitions: Collection[int], now_ms: int, default: Spot) -> Mapping[int, Spot]:
     """A spot for each partition: `PARTITION=SPOT` for one, `SPOT` for the others. Raises `BadSetting`."""
     common = default
