@@ -19,6 +19,8 @@ from cordwood import Consumer, Delivery, Producer, TopicPartition, TransactionAb
 from cordwood.wire.record import ConsumerRecord
 
 PARTITIONS = 3
+# Of what an earlier life of the node wrote and could not tell of: it remembers the last batch of a producer, no others.
+UNKNOWN_OFFSET = -1
 _BURST = 50
 _PAUSE_S = 0.002
 _PER_TRANSACTION = 10
@@ -52,7 +54,9 @@ class Flow:
         for partition, read in enumerate(self.read):
             assert [number for _, number in read] == list(range(partition, self.sent, PARTITIONS))
             if self.offsets:
-                assert [offset for offset, _ in read] == self.offsets[partition::PARTITIONS]
+                told = self.offsets[partition::PARTITIONS]
+                wrong = [pair for pair in zip(read, told, strict=True) if pair[1] not in (pair[0][0], UNKNOWN_OFFSET)]
+                assert wrong == [], wrong[:10]
 
     def take(self, records: list[ConsumerRecord]) -> None:
         for record in records:

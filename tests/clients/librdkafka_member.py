@@ -2,10 +2,11 @@
 
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from kafka_client import Address
+from kafka_client import PATIENCE_S, Address
 from librdkafka_client import connection_settings
 from member_journal import Journal, Place, Position
 from member_spec import MemberSpec
@@ -17,6 +18,7 @@ class LibrdkafkaMember:
         self._batch = spec.max_poll_records
         self._commits_async = spec.commits_async
         self._is_closing = False
+        self._next_offsets: dict[Place, int] = {}
         self._consumer = Consumer(member_settings(spec) | {"on_commit": self._committed})
         self._consumer.subscribe(
             list(spec.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -28,7 +30,7 @@ class LibrdkafkaMember:
             message = self._consumer.poll(wait_s)
             if message is None:
                 return
-            if self._is_record(message):
+            if self._is_record(message) and not self._is_stale(message):
                 self._journal.processed([_position(message)])
             wait_s = 0
 
@@ -71,10 +73,29 @@ class LibrdkafkaMember:
         self._journal.tell("error", str(error))
         return False
 
+    def _is_stale(self, message: Message) -> bool:
+        """librdkafka may begin to fetch a partition that it was given for a moment only, go on with it, and hand out
+        what it has when it is given it again: 0.2 ms after that, which is before it can have asked for anything. What
+        it should read follows."""
+        position = _position(message)
+        is_stale = position.offset < self._next_offsets.get(position.place, 0)
+        if is_stale:
+            self._journal.tell("stale", str(position))
+        else:
+            self._next_offsets[position.place] = position.offset + 1
+        return is_stale
+
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         # Also told while it is closed, of what it does not take any more.
-        if not self._is_closing:
-            self._journal.assigned(_places(partitions), generation(self._consumer))
+        if self._is_closing:
+            return
+        # Before it waits for anything: later it may be another one.
+        given_in = generation(self._consumer)
+        self._next_offsets |= dict.fromkeys(_places(partitions), 0)
+        with suppress(KafkaException):
+            committed = self._consumer.committed(partitions, timeout=PATIENCE_S)
+            self._next_offsets |= {_place(partition): partition.offset for partition in committed}
+        self._journal.assigned(_places(partitions), given_in)
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = _places(partitions)

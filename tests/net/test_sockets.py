@@ -238,6 +238,27 @@ def test_a_connection_that_is_reset_behind_some_bytes_is_lost_once_they_are_read
     run(main())
 
 
+def test_who_cannot_send_any_more_still_hears_what_came_before(run: Run) -> None:
+    """As when a node stops: what it has answered was done, and is not to be asked for again."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            connection = await SocketNetwork().connect(*listener.getsockname())
+            peer, _ = listener.accept()
+            heard = Heard()
+            connection.start(heard)
+            peer.sendall(b"answers")
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+            connection.send([b"a request"])
+            connection.send([b"another"])
+            await until(lambda: bool(heard.endings))
+        assert heard.received_bytes == b"answers"
+        assert len(heard.endings) == 1
+
+    run(main())
+
+
 class Answering(Heard):
     """Sends something whenever it has received something."""
 

@@ -161,7 +161,7 @@ class SocketConnection:
             self._end(OSError(number, os.strerror(number)))
 
     def _read_rest(self, receiver: Receiver) -> None:
-        """Of a connection that was reset, as far as it is wanted."""
+        """Of a connection that the peer has ended, as far as it is wanted."""
         try:
             while self._reading and (count := self._recv_into(receiver.buffer())):
                 receiver.received(count)
@@ -243,11 +243,17 @@ class SocketConnection:
     def _fail_soon(self, error: Exception) -> None:
         """Sending failed: the owner hears of it from the loop, not within its own call of `send`."""
         self._closing = True
-        self.pause_reading()
         self._stop_writing()
         self._unsent.clear()
         self.unsent_bytes = 0
-        self._loop.call_soon(self._end, error)
+        self._loop.call_soon(self._end_for, error)
+
+    def _end_for(self, error: Exception) -> None:
+        # A peer that is gone may have answered before: what it did for us we want to know. One that is there, and for
+        # whom we have no file any more, could go on for ever.
+        if self._receiver is not None and isinstance(error, ConnectionError):
+            self._read_rest(self._receiver)
+        self._end(error)
 
     def _end(self, error: Exception | None) -> None:
         if self._closed:
