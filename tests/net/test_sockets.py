@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 import struct
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from net_support import Client, client_of, echo, frame, serving, until
 
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Handler
+from cordwood.net.serving import Answer, ConnectionInfo, Handler, ServedConnection
+from cordwood.runtime.bulk_buffers import BulkBuffers
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.local_disk import LocalDisk, LocalFile
 from cordwood.runtime.network import (
@@ -81,6 +83,68 @@ def test_a_range_larger_than_the_socket_buffer_arrives_whole(run: Run, file: Loc
         async with serving(handler, options=SMALL_BUFFERS) as (_, address), client_of(address, 16_384) as client:
             await client.send(frame(b"fetch"))
             assert await client.receive_frame() == file.read(1_000, FILE_BYTES - 2_000)
+
+    run(main())
+
+
+# Not more than systems allow anyone.
+BEGINNING_BYTES, BULK_BYTES = 50_000, 200_000
+
+
+def receive_buffer_bytes(served: ServedConnection) -> int:
+    """Linux counts twice as much as it is told, for its own needs."""
+    sock: socket.socket = served._connection._sock  # type: ignore[attr-defined]
+    size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    return size // 2 if sys.platform == "linux" else size
+
+
+def test_who_sends_in_bulk_gets_a_larger_buffer(run: Run) -> None:
+    options = SocketOptions(receive_buffer_bytes=BEGINNING_BYTES, bulk_receive_buffer_bytes=BULK_BYTES)
+
+    async def main() -> None:
+        async with serving(echo, options=options) as (server, address), client_of(address) as client:
+            await client.send(frame(b"small"))
+            assert await client.receive_frame() == b"small"
+            (served,) = server
+            assert receive_buffer_bytes(served) == BEGINNING_BYTES
+            large = os.urandom(900_000)
+            for _ in range(3):
+                sending = asyncio.ensure_future(client.send(frame(large)))
+                assert await client.receive_frame() == large
+                await sending
+            # It is said once, and holds for the connection.
+            assert receive_buffer_bytes(served) == BULK_BYTES
+
+    run(main())
+
+
+def test_only_so_many_get_larger_buffers_at_a_time() -> None:
+    buffers = BulkBuffers(BULK_BYTES, connections=2)
+    with socket.socket() as one, socket.socket() as two, socket.socket() as three:
+        before = three.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        assert buffers.take(one)
+        assert buffers.take(two)
+        assert not buffers.take(three)
+        assert three.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == before
+        buffers.give_back()
+        assert buffers.take(three)
+        assert three.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) != before
+
+
+def test_a_connection_that_ends_leaves_its_larger_buffer_to_the_next(run: Run) -> None:
+    options = SocketOptions(receive_buffer_bytes=BEGINNING_BYTES, bulk_receive_buffer_bytes=BULK_BYTES)
+    large = bytes(900_000)
+
+    async def main() -> None:
+        async with serving(echo, options=options) as (server, address):
+            # More than there are at a time, one after another.
+            for _ in range(40):
+                async with client_of(address) as client:
+                    sending = asyncio.ensure_future(client.send(frame(large)))
+                    assert await client.receive_frame() == large
+                    await sending
+                    assert [receive_buffer_bytes(served) for served in server] == [BULK_BYTES]
+                await until(lambda: len(server) == 0)
 
     run(main())
 

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.definitions.broker import BROKER
 from cordwood.config.topic import TopicConfigs
 from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import LogDirectory
@@ -51,6 +52,8 @@ _log = logging.getLogger(__name__)
 
 # How long requests in work may take at a stop.
 _STOP_GRACE_S = 10.0
+# Two requests of the largest batches that topics take by default.
+_BULK_RECEIVE_BYTES = 1 << 21
 
 
 class Node:
@@ -182,10 +185,14 @@ class Node:
         return load(log).image
 
     async def _listen(self) -> None:
+        receive_bytes = self.config.integer("socket.receive.buffer.bytes")
+        # Who has chosen a size has it everywhere. Kafka's own configuration files say the default.
+        is_chosen = receive_bytes != BROKER["socket.receive.buffer.bytes"].default
         options = SocketOptions(
             send_buffer_bytes=self.config.integer("socket.send.buffer.bytes"),
-            receive_buffer_bytes=self.config.integer("socket.receive.buffer.bytes"),
+            receive_buffer_bytes=receive_bytes,
             listen_backlog=self.config.integer("socket.listen.backlog.size"),
+            bulk_receive_buffer_bytes=-1 if is_chosen else _BULK_RECEIVE_BYTES,
         )
         advertised = {end.listener: end for end in self.config.listeners.advertised}
         for endpoint in self.config.listeners.bound:

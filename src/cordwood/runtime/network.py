@@ -50,6 +50,8 @@ class SocketOptions:
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     listen_backlog: int = 50
+    # What an accepted connection gets instead, once its peer sends faster than it is read; -1: no more than others.
+    bulk_receive_buffer_bytes: int = -1
 
 
 class Receiver(Protocol):

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from .bulk_buffers import BulkBuffers
 from .network import (
     CannotConnect,
     CannotListen,
@@ -131,6 +132,8 @@ class SocketListener:
         self._patient_readers = patient_readers
         self._tls = tls
         self._options = options
+        bulk_bytes = options.bulk_receive_buffer_bytes
+        self._bulk_buffers = BulkBuffers(bulk_bytes) if bulk_bytes >= 0 else None
         self._accepting = False
         self._retry: asyncio.TimerHandle | None = None
         self.address = address_of(sock.getsockname())
@@ -175,7 +178,7 @@ class SocketListener:
         sock.setblocking(False)
         try:
             _set_buffers(sock, self._options)
-            connection = SocketConnection(self._loop, sock, self._patient_readers)
+            connection = SocketConnection(self._loop, sock, self._patient_readers, self._bulk_buffers)
         except OSError:
             # It was gone before we looked at it.
             sock.close()
@@ -205,7 +208,10 @@ def _bind(family: socket.AddressFamily, address: Any, options: SocketOptions, *,
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not dual_stack)
-        _set_buffers(sock, options)
+        # How large a buffer may ever become peers are told when they connect, by what the listening socket has: one
+        # that is to grow later must not be set here.
+        if options.bulk_receive_buffer_bytes < 0:
+            _set_buffers(sock, options)
         sock.bind(address)
         sock.listen(options.listen_backlog)
     except BaseException:
