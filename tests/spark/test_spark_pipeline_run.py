@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_client import eventually
 from node_process import NodeProcess
 from pipeline_process import run_until_sales, write_first_pipeline
 from pyspark.sql import SparkSession
@@ -81,6 +82,28 @@ def test_ctrl_c_stops_the_queries_and_is_no_failure(
     run_pipeline(pipeline, spark, {}, Watcher(interrupt))
     assert not started[0].isActive
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_what_fails_once_somebody_asked_to_stop_is_no_failure(
+    spark: SparkSession, node: NodeProcess, topic: str, tmp_path: Path
+) -> None:
+    """Processes of Spark hear a Ctrl-C, too, and what they then do may look like anything."""
+    (target,) = topics(node, topic, "to")
+    started: list[StreamingQuery] = []
+
+    def pipeline(spark: SparkSession) -> list[StreamingQuery]:
+        started.append(copying(spark, node, "nowhere", target, tmp_path).start())
+        return started
+
+    def interrupt(queries: Sequence[QueryFigures]) -> None:
+        if started[0].isActive:
+            os.kill(os.getpid(), signal.SIGINT)
+            eventually(lambda: not started[0].isActive)
+
+    watcher = Watcher(interrupt)
+    run_pipeline(pipeline, spark, {}, watcher)
+    assert started[0].exception() is not None
+    assert [figures.status for figures in watcher.last] == ["ended"]
 
 
 def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(

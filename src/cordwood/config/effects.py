@@ -134,6 +134,11 @@ BROKER_SECTION = Section(
         ),
         Rule(
             Effect.WORKS,
+            "connections; at this default, up to 32 that send in bulk have 2 MiB",
+            ("socket.receive.buffer.bytes",),
+        ),
+        Rule(
+            Effect.WORKS,
             "connections and requests",
             (
                 "connections.max.idle.ms",
