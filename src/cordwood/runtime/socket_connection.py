@@ -256,15 +256,17 @@ class SocketConnection:
     def _fail_soon(self, error: Exception) -> None:
         """Sending failed: the owner hears of it from the loop, not within its own call of `send`."""
         self._closing = True
+        # A peer that is gone may have answered before: what it did for us we want to know. One that is there, and for
+        # whom we have no file any more, could go on for ever.
+        if not isinstance(error, ConnectionError):
+            self.pause_reading()
         self._stop_writing()
         self._unsent.clear()
         self.unsent_bytes = 0
         self._loop.call_soon(self._end_for, error)
 
     def _end_for(self, error: Exception) -> None:
-        # A peer that is gone may have answered before: what it did for us we want to know. One that is there, and for
-        # whom we have no file any more, could go on for ever.
-        if self._receiver is not None and isinstance(error, ConnectionError):
+        if self._receiver is not None:
             self._read_rest(self._receiver)
         self._end(error)
 
