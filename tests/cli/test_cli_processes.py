@@ -17,6 +17,10 @@ sys.path.append(str(Path(__file__).parent.parent / "net"))
 COMMANDS = ["up", "topic", "produce", "consume", "config", "cluster", "log"]
 
 
+# Who was answered and says nothing for so long has not heard it.
+SILENCE_S = 5.0
+
+
 def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "cordwood", *arguments],
@@ -47,19 +51,28 @@ def on_terminal_until(
     )
     os.close(slave)
     printed = b""
+    silent_for_s = 0.0
+    is_answered = False
     try:
-        while select.select([master], [], [], PATIENCE_S)[0]:
+        while silent_for_s < PATIENCE_S:
+            if not select.select([master], [], [], SILENCE_S)[0]:
+                silent_for_s += SILENCE_S
+                # One that comes just before Python begins to read is not heard; people press Ctrl-C again.
+                if isinstance(answer, signal.Signals) and is_answered:
+                    process.send_signal(answer)
+                continue
+            silent_for_s = 0.0
             try:
                 printed += os.read(master, 1 << 16)
             except OSError:
                 # The last one who had the terminal open is gone.
                 break
-            if answer and prompt in printed.decode():
+            if answer and not is_answered and prompt in printed.decode():
+                is_answered = True
                 if isinstance(answer, bytes):
                     os.write(master, answer)
                 else:
                     process.send_signal(answer)
-                answer = b""
         process.wait(PATIENCE_S)
     finally:
         process.kill()
