@@ -1,14 +1,17 @@
-"""The cluster that the command is tested against: a node of our own, or Kafka with CORDWOOD_TEST_KAFKA=host:port."""
+"""What the command is tested on: a node of our own, or Kafka with CORDWOOD_TEST_KAFKA=host:port, and Kafka's files."""
 
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cli_runner import Cli
+from log_dumping import VECTORS
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
 READY = re.compile(r"is ready: bootstrap ([^ ,]+)")
@@ -42,3 +45,12 @@ def cli(bootstrap: str) -> Cli:
 def topic() -> str:
     """A name that no other test has."""
     return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="module")
+def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Kafka's own data directory; not to be changed."""
+    target = tmp_path_factory.mktemp("kafka")
+    with tarfile.open(VECTORS / "kafka-data-dir.tar.gz") as archive:
+        archive.extractall(target, filter="data")
+    return target / "data"

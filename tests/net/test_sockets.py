@@ -6,7 +6,8 @@ import resource
 import socket
 import struct
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,21 @@ def test_who_sends_in_bulk_gets_a_larger_buffer(run: Run) -> None:
                 await sending
             # It is said once, and holds for the connection.
             assert receive_buffer_bytes(served) == BULK_BYTES
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tcp_info")
+def test_peers_are_told_from_the_start_that_a_buffer_may_become_large(run: Run) -> None:
+    """The factor of all sizes that follow is agreed on once, when they connect."""
+    options = SocketOptions(receive_buffer_bytes=BEGINNING_BYTES, bulk_receive_buffer_bytes=BULK_BYTES)
+
+    async def main() -> None:
+        async with serving(echo, options=options) as (_, address):
+            with socket.create_connection((address.host, address.port)) as peer:
+                # Its sixth byte has the two factors, as powers of two, ours below.
+                shift = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 7)[6] & 15
+        assert 65_535 << shift >= BULK_BYTES
 
     run(main())
 
@@ -283,18 +299,31 @@ class Heard:
         self.endings.append(error)
 
 
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[Connection, socket.socket]]:
+    """A connection that is not yet started, and its peer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connection = await SocketNetwork().connect(*listener.getsockname())
+        peer, _ = listener.accept()
+        with peer:
+            yield connection, peer
+
+
+def reset(peer: socket.socket) -> None:
+    """Ends it as the system does for a process that is killed."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
 def test_a_connection_that_is_reset_behind_some_bytes_is_lost_once_they_are_read(run: Run) -> None:
     """As when a process is killed that had begun to answer. uvloop tells of both at once, and only once."""
 
     async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            connection = await SocketNetwork().connect(*listener.getsockname())
-            peer, _ = listener.accept()
+        async with connected() as (connection, peer):
             heard = Heard()
             connection.start(heard)
             peer.sendall(b"some bytes")
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            peer.close()
+            reset(peer)
             await until(lambda: bool(heard.endings))
         assert heard.received_bytes == b"some bytes"
         assert "reset by peer" in str(heard.endings[0])
@@ -306,14 +335,11 @@ def test_who_cannot_send_any_more_still_hears_what_came_before(run: Run) -> None
     """As when a node stops: what it has answered was done, and is not to be asked for again."""
 
     async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            connection = await SocketNetwork().connect(*listener.getsockname())
-            peer, _ = listener.accept()
+        async with connected() as (connection, peer):
             heard = Heard()
             connection.start(heard)
             peer.sendall(b"answers")
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            peer.close()
+            reset(peer)
             connection.send([b"a request"])
             connection.send([b"another"])
             await until(lambda: bool(heard.endings))
@@ -337,17 +363,14 @@ class Answering(Heard):
 
 def test_who_answers_the_last_bytes_of_a_connection_that_is_reset_is_told_once(run: Run) -> None:
     async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            connection = await SocketNetwork().connect(*listener.getsockname())
-            peer, _ = listener.accept()
+        async with connected() as (connection, peer):
             heard = Answering(connection)
             connection.start(heard)
             peer.sendall(b"more")
             await until(lambda: heard.received_bytes == b"more")
             assert peer.recv(100) == b"answer"
             peer.sendall(b"last")
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            peer.close()
+            reset(peer)
             await until(lambda: bool(heard.endings))
         assert heard.received_bytes == b"morelast"
         assert len(heard.endings) == 1

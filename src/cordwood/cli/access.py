@@ -15,7 +15,7 @@ from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, TypeVar, ge
 import typer
 
 from cordwood.cli.output import quietly_to_pipes, warn
-from cordwood.client.addresses import parse_bootstrap
+from cordwood.client.addresses import DEFAULT_BOOTSTRAP, parse_bootstrap
 from cordwood.client.admin.admin import Admin
 from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
 from cordwood.client.settings import AdminSettings, Settings
@@ -85,7 +85,7 @@ def _options(
             help="Brokers to begin with, with commas between.",
             rich_help_panel=_PANEL,
         ),
-    ] = "127.0.0.1:9092",
+    ] = DEFAULT_BOOTSTRAP,
     timeout_s: Annotated[
         float,
         typer.Option(

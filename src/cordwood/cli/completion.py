@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import typer
 
-from cordwood.client.addresses import parse_bootstrap
+from cordwood.client.addresses import DEFAULT_BOOTSTRAP, parse_bootstrap
 from cordwood.client.admin.admin import Admin
 from cordwood.client.errors import ClientError
 from cordwood.client.settings import AdminSettings
@@ -40,7 +40,7 @@ def complete_transaction(ctx: typer.Context, incomplete: str) -> list[str]:
 def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Admin], Awaitable[list[str]]]) -> list[str]:
     """Nothing at all when the cluster cannot be reached: a shell is no place for errors."""
     timeout_ms = round(_PATIENCE_S * 1000)
-    bootstrap = ctx.params.get("bootstrap") or os.environ.get("CORDWOOD_BOOTSTRAP") or "127.0.0.1:9092"
+    bootstrap = ctx.params.get("bootstrap") or os.environ.get("CORDWOOD_BOOTSTRAP") or DEFAULT_BOOTSTRAP
 
     async def work() -> list[str]:
         settings = AdminSettings(

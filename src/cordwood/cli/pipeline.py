@@ -11,8 +11,8 @@ import typer
 from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, fail
 from cordwood.cli.assignments import parse_pairs
 from cordwood.cli.output import note
+from cordwood.client.addresses import DEFAULT_BOOTSTRAP
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 FIRST_FILE = Path("first_pipeline.py")
 
 app = typer.Typer(help="Run data pipelines on Spark.", no_args_is_help=True, add_completion=False)

@@ -4,6 +4,8 @@ from cordwood.client.errors import BadSetting
 from cordwood.runtime.network import Address
 
 DEFAULT_PORT = 9092
+# Where a node is unless somebody says otherwise.
+DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:

@@ -1,7 +1,7 @@
 """Larger receive buffers for those connections of a listener whose peers send in bulk.
 
 With Kafka's 100 KiB a sender of large requests waits for room again and again. With room for two of them it sends while
-we work: a third more throughput, and a quarter less CPU of broker and client together (docs/adr/0006).
+we work: a third more throughput, and an eighth less CPU of broker and client together (docs/adr/0006).
 """
 
 import socket

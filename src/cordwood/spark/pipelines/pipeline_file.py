@@ -18,12 +18,13 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cordwood.client.addresses import DEFAULT_BOOTSTRAP
 from cordwood.spark.errors import SparkError
 
 FUNCTION = "pipeline"
 _TRUTH = {"true": True, "false": False}
 # Of parameters that have no default of their own.
-_USUAL = {"bootstrap": "127.0.0.1:9092"}
+_USUAL = {"bootstrap": DEFAULT_BOOTSTRAP}
 
 Pipeline = Callable[..., StreamingQuery | Iterable[StreamingQuery] | None]
 """Called with a session; what it returns is the queries that it has started. One that returns None has none, or has
