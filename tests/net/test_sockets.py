@@ -127,7 +127,7 @@ def test_peers_are_told_from_the_start_that_a_buffer_may_become_large(run: Run) 
     async def main() -> None:
         async with serving(echo, options=options) as (_, address):
             with socket.create_connection((address.host, address.port)) as peer:
-                # Its sixth byte has the two factors, as powers of two, ours below.
+                # The byte at 6 has both sides' factors, as powers of two: that of the listener in the lower half.
                 shift = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 7)[6] & 15
         assert 65_535 << shift >= BULK_BYTES
 
