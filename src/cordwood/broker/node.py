@@ -132,7 +132,13 @@ class Node:
                 for disk, directory_id in zip(dirs.disks, dirs.broker_ids, strict=True)
             ]
         )
-        replicas = Replicas(self.config.node_id, self._directories, topic_configs, self._clock)
+        replicas = Replicas(
+            self.config.node_id,
+            self._directories,
+            topic_configs,
+            self._clock,
+            self.config.integer("replica.lag.time.max.ms"),
+        )
         broker = self.broker = Broker(self.config, topic_configs, dirs.cluster_id, replicas, self._clock, self._random)
         broker.controller = Controller(self._metadata_log, image, self._clock, broker.apply, self._fail)
         self._directory_events = DirectoryEvents(broker, dirs.metadata.root)

@@ -119,10 +119,10 @@ class ProduceShortcut:
         parts: list[Part] = [
             answer.pack(size, correlation_id, middle, first_offset, log_append_time_ms, log.start_offset, rest)
         ]
-        if last_offset < log.high_watermark:
+        if last_offset < (log.high_watermark if acks == ACKS_ALL else partition.written):
             return parts
         waiting = _Waiting(parts, frame, connection, self._timeouts, max(0, timeout_ms))
-        partition.acknowledge(last_offset, waiting.acknowledged)
+        partition.acknowledge(last_offset, waiting.acknowledged, acks)
         return waiting.reply
 
     def _refuse(

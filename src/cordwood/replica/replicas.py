@@ -27,6 +27,7 @@ class Replicas:
         directories: LogDirectories,
         configs: TopicConfigs,
         clock: Clock,
+        lag_time_max_ms: int,
     ) -> None:
         self.directories = directories
         self.flusher = Flusher(clock, self.disk_failed)
@@ -38,6 +39,7 @@ class Replicas:
         self._broker_id = broker_id
         self._configs = configs
         self._clock = clock
+        self._lag_time_max_ms = lag_time_max_ms
         self._partitions: dict[TopicPartition, Partition] = {}
 
     def __len__(self) -> int:
@@ -82,7 +84,16 @@ class Replicas:
     def _place(self, topic: str, index: int, topic_id: Uuid, state: PartitionState, *, is_new: bool) -> None:
         log = self._find_or_create(topic, index, topic_id, state, is_new=is_new)
         partition = Partition(
-            topic, index, topic_id, self._broker_id, state, log, self._configs.of(topic), self.flusher.request
+            topic,
+            index,
+            topic_id,
+            self._broker_id,
+            state,
+            log,
+            self._configs.of(topic),
+            self._clock,
+            self._lag_time_max_ms,
+            self.flusher.request,
         )
         self._partitions[topic, index] = partition
         if log is not None:
