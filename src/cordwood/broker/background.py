@@ -228,6 +228,9 @@ class Background:
         for directory in self._online:
             others = [checkpoint for checkpoint in directory.checkpoints if checkpoint.has_gone]
             await self._checkpoint(directory, *{directory.high_watermarks: None, **dict.fromkeys(others)})
+        with self._metadata():
+            if (job := self._metadata_log.recording()) is not None:
+                await asyncio.get_running_loop().run_in_executor(None, job)
 
     async def _checkpoint(self, directory: LogDirectory, *checkpoints: OffsetCheckpoint) -> None:
         await self._on(directory, directory.checkpointing(*checkpoints), to_its_end=True)

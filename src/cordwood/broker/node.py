@@ -24,11 +24,13 @@ from cordwood.metadata.bootstrap import activation_records, bootstrap_version, r
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.controller.elections import leaders_recovered
+from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
 from cordwood.net.server import Server
 from cordwood.net.serving import Limits
 from cordwood.replica.replicas import Replicas
+from cordwood.replica.strays import put_aside, unknown_partitions
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address, Network, SocketOptions
@@ -47,6 +49,7 @@ from .log_dirs import CannotStart as CannotStart
 from .log_dirs import LogDirs, take_directories
 from .registration import broker_registration, controller_registration
 from .registry import with_unstable_versions
+from .start_consent import StartConsent, check_strays
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +68,10 @@ class Node:
         clock: Clock,
         random: Random,
         open_disk: Callable[[str], Disk],
+        consent: StartConsent | None = None,
     ) -> None:
         self.config = config
+        self._consent = consent or StartConsent()
         self.failure: DiskError | None = None
         # Set when the node cannot go on.
         self.stopped = asyncio.Event()
@@ -110,11 +115,31 @@ class Node:
             raise
 
     async def _start(self, open_disk: Callable[[str], Disk]) -> None:
-        now_ms = self._clock.now_ms()
-        dirs = take_directories(self.config, open_disk, self._random, now_ms)
+        taken = take_directories(
+            self.config, open_disk, self._random, accept_metadata_loss=self._consent.accept_metadata_loss
+        )
+        self.server = Server(self._network, limits=limits_of(self.config))
+        # The port is needed to join, and clients are not to find a broker that has not joined.
+        self.server.hold()
+        try:
+            await self._listen()
+            await self._serve(taken.format(self._random, self._clock.now_ms()))
+        except InvalidMetadata as error:
+            await self.server.stop(0)
+            raise CannotStart(str(error)) from error
+        except BaseException:
+            await self.server.stop(0)
+            raise
+
+    async def _serve(self, dirs: LogDirs) -> None:
         self._metadata_disk = dirs.metadata
         self._metadata_log = SingleNodeLog.open(
-            dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
+            dirs.metadata,
+            self.config.node_id,
+            self._metadata_config(),
+            self._random,
+            now_ms=self._clock.now_ms(),
+            accept_loss=self._consent.accept_metadata_loss,
         )
         image = self._load_metadata(dirs.metadata)
 
@@ -143,23 +168,18 @@ class Node:
         broker.controller = Controller(self._metadata_log, image, self._clock, broker.apply, self._fail)
         self._directory_events = DirectoryEvents(broker, dirs.metadata.root)
         broker.load(image)
+        self._find_partitions(image)
         self._directories.open()
         replicas.load(image)
 
         handlers = with_unstable_versions(HANDLERS, self.config)
         dispatch = self.dispatch = Dispatch(broker, handlers, self.config.listeners.controllers)
         broker.served_versions = dispatch.served_versions
-        self.server = Server(self._network, dispatch, limits_of(broker.config))
+        self.server.handler = dispatch
+        self._set_limits(broker.config)
         broker.on_config.append(self._set_limits)
-        # The port is needed to join, and clients are not to find a broker that has not joined.
-        self.server.hold()
-        try:
-            await self._listen()
-            await self._join(dirs)
-            await self._directory_events.joined()
-        except BaseException:
-            await self.server.stop(0)
-            raise
+        await self._join(dirs)
+        await self._directory_events.joined()
         self.background = Background(broker, self._metadata_log)
         self.background.start()
         broker.coordinators.start()
@@ -189,6 +209,16 @@ class Node:
         log.append(records, bootstrap_version(bootstrap), now_ms)
         log.commit(now_ms)
         return load(log).image
+
+    def _find_partitions(self, image: MetadataImage) -> None:
+        """Puts aside what the metadata does not know, before anything is opened."""
+        self._directories.find()
+        unknown = unknown_partitions(self._directories, image, self.config.node_id)
+        if unknown:
+            deleted = self._metadata_log.deleted_topics()
+            strays = [found for found in unknown if found.topic_id not in deleted]
+            check_strays(strays, image, self.config.node_id, self._consent, was_cut=self._metadata_log.was_cut)
+            put_aside(self._directories, unknown, deleted)
 
     async def _listen(self) -> None:
         receive_bytes = self.config.integer("socket.receive.buffer.bytes")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from cordwood import __version__
 from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
+from cordwood.broker.start_consent import StartConsent
 from cordwood.cli.log_lines import JsonLines, TextLines
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.effects import Effect, effect_on_broker
@@ -60,6 +61,8 @@ class NodeOptions(NamedTuple):
     log_format: LogFormat = LogFormat.TEXT
     log_level: str = "WARNING"
     metrics_port: int | None = None
+    allow_strays: bool = False
+    accept_metadata_loss: bool = False
 
 
 def run_node(options: NodeOptions) -> int:
@@ -76,7 +79,8 @@ def run_node(options: NodeOptions) -> int:
     with _data_directory(options.data, options.ephemeral) as directory:
         try:
             config = _read_config(options.config, options.set, options.host, options.port, directory)
-            return run(_serve(config, options.host, options.metrics_port))
+            consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
+            return run(_serve(config, consent, options.host, options.metrics_port))
         except BadConfiguration as error:
             _give_up("\n".join(error.problems))
         except (ConfigError, CannotStart, TlsError, DiskError) as error:
@@ -127,9 +131,9 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
             _log.warning("%s is set and has no effect %s", name, why)
 
 
-async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> int:
+async def _serve(config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None) -> int:
     network, clock = SocketNetwork(), SystemClock()
-    node = Node(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk)
+    node = Node(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk, consent=consent)
     await node.start()
     metrics = None if metrics_port is None else await _serve_metrics(node, network, clock, host, metrics_port)
     # What is here now stays: the collector need not look through it again and again while requests wait.

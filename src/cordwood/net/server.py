@@ -26,10 +26,11 @@ class Server:
     await server.stop(grace_seconds=5)
     """
 
-    def __init__(self, network: Network, handler: Handler, limits: Limits | None = None) -> None:
+    def __init__(self, network: Network, handler: Handler | None = None, limits: Limits | None = None) -> None:
         self.counts = Counts()
         self._network = network
-        self._handler = handler
+        # May come later than the first listener, but not than the first peer (see `hold`).
+        self.handler = handler
         self._limits = limits if limits is not None else Limits()
         self._loop = asyncio.get_running_loop()
         self._scratch = Scratch()
@@ -123,10 +124,11 @@ class Server:
         self.counts.accepted += 1
         self._per_ip[host] += 1
         self._number += 1
+        assert self.handler is not None, "peers are held until there is somebody to serve them"
         served = ServedConnection(
             connection,
             ConnectionInfo(connection, listener, self._number),
-            self._handler,
+            self.handler,
             limits,
             self.counts,
             self._scratch,

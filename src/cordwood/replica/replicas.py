@@ -54,18 +54,8 @@ class Replicas:
     # Following the metadata
 
     def load(self, image: MetadataImage) -> None:
-        """At a start: what the metadata has for this broker, against what lies in its directories."""
-        for directory in self.directories.online:
-            for topic, index in list(directory.logs):
-                mine = image.topics.partition(topic, index)
-                topic_id = image.topics.ids.get(topic)
-                is_mine = mine is not None and self._broker_id in mine.replicas
-                if not is_mine or directory.topic_ids.get((topic, index), topic_id) != topic_id:
-                    # Deleted, or deleted and made again, while this broker was not there.
-                    _log.info(
-                        "%s-%d in %s is not in the metadata any more: deleting it", topic, index, directory.disk.root
-                    )
-                    self._delete(directory, topic, index)
+        """At a start: the partitions that the metadata has for this broker. What else lies in its directories was put
+        aside before they were opened (see `strays`)."""
         for known in image.topics:
             for index, state in known.partitions.items():
                 if self._broker_id in state.replicas:
