@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.broker_rules import connections_per_address
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.topic import TopicConfigs
 from cordwood.log.directories import LogDirectories
@@ -274,12 +275,12 @@ class Node:
 
 
 def limits_of(config: BrokerConfig) -> Limits:
-    overrides = [entry.rpartition(":") for entry in config.text("max.connections.per.ip.overrides").split(",") if entry]
+    overrides = connections_per_address(config.text("max.connections.per.ip.overrides"))
     return Limits(
         request_max_bytes=config.integer("socket.request.max.bytes"),
         max_requests_in_work=config.integer("queued.max.requests"),
         idle_ms=config.integer("connections.max.idle.ms"),
         max_connections=config.integer("max.connections"),
         max_connections_per_ip=config.integer("max.connections.per.ip"),
-        max_connections_per_ip_overrides={host.strip(): int(count) for host, _, count in overrides},
+        max_connections_per_ip_overrides={host.strip("[]"): limit for host, limit in overrides.items()},
     )

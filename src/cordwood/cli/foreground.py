@@ -122,7 +122,8 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
         if definition_of(name) is None:
             continue
         rule = effect_on_broker(base_of(name) or name)
-        if rule.effect is not Effect.WORKS:
+        # A key that is refused got here with Kafka's default.
+        if rule.effect not in (Effect.WORKS, Effect.REFUSED):
             why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
             _log.warning("%s is set and has no effect %s", name, why)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cordwood.config.effects import NO_SASL
 from cordwood.config.errors import ConfigError
 
 
@@ -17,6 +18,9 @@ class SecurityProtocol(IntEnum):
     SSL = 1
     SASL_PLAINTEXT = 2
     SASL_SSL = 3
+
+
+_SASL = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,8 @@ class Listeners:
     advertised: tuple[Endpoint, ...]
     controllers: tuple[str, ...]
     inter_broker: str
+    # Of these and of others that the map names.
+    protocols: ProtocolMap
 
     @property
     def broker_endpoints(self) -> tuple[Endpoint, ...]:
@@ -158,6 +164,7 @@ def effective_protocols(
 
 
 def check_listeners(listeners: Listeners, roles: Sequence[str]) -> None:
+    _refuse_sasl(listeners)
     bound = {endpoint.listener for endpoint in listeners.bound}
     if "controller" in roles:
         _check_controller(listeners, bound, alone="broker" not in roles)
@@ -167,6 +174,22 @@ def check_listeners(listeners: Listeners, roles: Sequence[str]) -> None:
         if endpoint.host == "0.0.0.0":
             raise ConfigError(
                 "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+            )
+
+
+def _refuse_sasl(listeners: Listeners) -> None:
+    """A SASL protocol may stand in the map as long as no listener uses it: Kafka's own files have all four."""
+    used = {listeners.inter_broker: "inter.broker.listener.name or security.inter.broker.protocol"}
+    used |= dict.fromkeys(listeners.controllers, "controller.listener.names")
+    used |= {each.listener: "advertised.listeners" for each in listeners.advertised}
+    used |= {each.listener: "listeners" for each in listeners.bound}
+    for name, key in used.items():
+        protocol = listeners.protocols.get(name)
+        if protocol in _SASL:
+            mapped = "" if name == protocol.name else f", which listener.security.protocol.map maps to {protocol.name}"
+            raise ConfigError(
+                f"{key}: {name}{mapped}: {NO_SASL}. "
+                "Use PLAINTEXT, or SSL with ssl.client.auth=required (see docs/security.md)."
             )
 
 
