@@ -43,7 +43,7 @@ from .controller import Controller
 from .directory_events import DirectoryEvents
 from .dispatch import Dispatch
 from .handlers import HANDLERS
-from .listener_tls import server_tls
+from .listener_tls import ListenerTls
 from .log_dirs import CannotStart as CannotStart
 from .log_dirs import LogDirs, take_directories
 from .registration import broker_registration, controller_registration
@@ -196,9 +196,12 @@ class Node:
             bulk_receive_buffer_bytes=-1 if is_chosen else _BULK_RECEIVE_BYTES,
         )
         advertised = {end.listener: end for end in self.config.listeners.advertised}
+        tls = ListenerTls(self.broker.config)
+        self.broker.on_config.append(tls.reload)
         for endpoint in self.config.listeners.bound:
-            tls = server_tls(self.config, endpoint)
-            bound = await self.server.listen(endpoint.listener, endpoint.host or "", endpoint.port, tls, options)
+            bound = await self.server.listen(
+                endpoint.listener, endpoint.host or "", endpoint.port, tls.of(endpoint), options
+            )
             told = advertised.get(endpoint.listener, endpoint)
             self.addresses[endpoint.listener] = Address(told.host or "localhost", told.port or bound.port)
 
