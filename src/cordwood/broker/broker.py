@@ -74,6 +74,7 @@ class Broker:
         """At a start: all that is committed."""
         self.image = image
         self._configure(image)
+        _warn_of_missing_protection(image)
         for resource, settings in image.configs.items():
             if resource.type == ResourceType.TOPIC:
                 self.topic_configs.set_topic(resource.name, settings)
@@ -157,3 +158,17 @@ class Broker:
             if endpoint is not None:
                 found[broker.id] = endpoint
         return found
+
+
+def _warn_of_missing_protection(image: MetadataImage) -> None:
+    """Kafka may have written the metadata, where ACLs and quotas were enforced."""
+    if image.acls:
+        _log.warning(
+            "The metadata has %d ACLs, and they are not enforced: every client may do everything (docs/security.md)",
+            len(image.acls),
+        )
+    if image.client_quotas:
+        _log.warning(
+            "The metadata has quotas of %d users, clients or addresses, and they are not enforced (docs/security.md)",
+            len(image.client_quotas),
+        )

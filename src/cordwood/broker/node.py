@@ -25,6 +25,7 @@ from cordwood.metadata.bootstrap import activation_records, bootstrap_version, r
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.controller.elections import leaders_recovered
+from cordwood.metadata.features import TOLERATED, unsupported_feature
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
 from cordwood.net.server import Server
@@ -51,6 +52,8 @@ from .registry import with_unstable_versions
 
 _log = logging.getLogger(__name__)
 
+# Only where share groups were used.
+SHARE_STATE_TOPIC = "__share_group_state"
 # How long requests in work may take at a stop.
 _STOP_GRACE_S = 10.0
 # Two requests of the largest batches that topics take by default.
@@ -118,6 +121,7 @@ class Node:
             dirs.metadata, self.config.node_id, self._metadata_config(), self._random, now_ms=now_ms
         )
         image = self._load_metadata(dirs.metadata)
+        _check_features(image)
 
         topic_configs = TopicConfigs(self.config)
         self._directories = LogDirectories(
@@ -212,11 +216,12 @@ class Node:
         # Only if all of them were stopped by the same, clean stop.
         previous_epoch = clean_epochs.pop() if len(clean_epochs) == 1 else -1
         online = [directory.id for directory in self._directories.online]
-        registration = broker_registration(
-            self.config, dirs.cluster_id, self.addresses, online, previous_epoch, new_uuid(self._random)
-        )
-        of_controller = controller_registration(self.config, self.addresses, new_uuid(self._random))
         controller = broker.controller
+        finalized = controller.image.features
+        registration = broker_registration(
+            self.config, dirs.cluster_id, self.addresses, online, previous_epoch, new_uuid(self._random), finalized
+        )
+        of_controller = controller_registration(self.config, self.addresses, new_uuid(self._random), finalized)
         await controller.decide(lambda image: register_controller(image, of_controller))
         registered = await controller.decide(
             lambda image: register_broker(
@@ -277,6 +282,20 @@ class Node:
         self._metadata_disk.close()
 
 
+def _check_features(image: MetadataImage) -> None:
+    """Of features that a newer release has finalized nothing is known, as little as to Kafka, which stops as well."""
+    problem = unsupported_feature(image.features)
+    if problem is not None:
+        raise CannotStart(
+            f"the metadata in this directory is of a newer release: {problem}. Use a release that supports it, or "
+            "downgrade the feature there first (kafka-features downgrade)"
+        )
+    unserved = sorted(f"{name} {level}" for name, level in image.features.items() if name in TOLERATED)
+    if unserved:
+        level = logging.WARNING if SHARE_STATE_TOPIC in image.topics else logging.INFO
+        _log.log(level, "The cluster has features that are not served here: %s", ", ".join(unserved))
+
+
 def limits_of(config: BrokerConfig) -> Limits:
     overrides = connections_per_address(config.text("max.connections.per.ip.overrides"))
     return Limits(
@@ -284,6 +303,11 @@ def limits_of(config: BrokerConfig) -> Limits:
         max_requests_in_work=config.integer("queued.max.requests"),
         idle_ms=config.integer("connections.max.idle.ms"),
         max_connections=config.integer("max.connections"),
+        max_connections_of_listener={
+            endpoint.listener: limit
+            for endpoint in config.listeners.bound
+            if isinstance(limit := config.for_listener(endpoint.listener, "max.connections"), int)
+        },
         max_connections_per_ip=config.integer("max.connections.per.ip"),
         max_connections_per_ip_overrides={host.strip("[]"): limit for host, limit in overrides.items()},
     )

@@ -19,7 +19,7 @@ from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
 from cordwood.cli.log_lines import JsonLines, TextLines
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.effects import Effect, effect_on_broker
+from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_listener
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
@@ -121,11 +121,14 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
     for name in dict.fromkeys(name for layer in layers for name in layer.settings):
         if definition_of(name) is None:
             continue
-        rule = effect_on_broker(base_of(name) or name)
+        base = base_of(name)
+        rule = effect_on_broker(base or name)
         # A key that is refused got here with Kafka's default.
-        if rule.effect not in (Effect.WORKS, Effect.REFUSED):
+        if rule.effect in (Effect.LATER, Effect.NEVER):
             why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
             _log.warning("%s is set and has no effect %s", name, why)
+        elif base is not None and not has_effect_on_listener(base):
+            _log.warning("%s is set and has no effect here: set %s, which is for all listeners", name, base)
 
 
 async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> int:

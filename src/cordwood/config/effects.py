@@ -403,3 +403,8 @@ SECTIONS = (
 def effect_on_broker(name: str) -> Rule:
     """For a node that tells its owner which of the keys that were set do nothing."""
     return BROKER_SECTION.rule_of(name)
+
+
+def has_effect_on_listener(name: str) -> bool:
+    """Whether a key that works can be set for one listener, with its prefix."""
+    return name.startswith("ssl.") or name == "max.connections"
