@@ -25,6 +25,7 @@ from .controller import Controller
 from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
 from .producer_ids import ProducerIds
+from .topic_news import log_topic_news
 from .transactional_produce import TransactionalProduce
 
 _log = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class Broker:
         changes = delta.topics.replica_changes(self.id)
         self.replicas.apply(changes)
         self.coordinators.apply(changes, delta, image)
+        log_topic_news(delta.topics)
 
     def _configure(self, image: MetadataImage) -> None:
         try:

@@ -20,6 +20,8 @@ class SecurityProtocol(IntEnum):
     SASL_SSL = 3
 
 
+# Fine to listen on, but nobody can connect to them.
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
 _SASL = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
 
 
@@ -171,9 +173,11 @@ def check_listeners(listeners: Listeners, roles: Sequence[str]) -> None:
     if "broker" in roles:
         _check_broker(listeners, bound, alone="controller" not in roles)
     for endpoint in (*listeners.advertised_brokers, *listeners.advertised_controllers):
-        if endpoint.host == "0.0.0.0":
+        if endpoint.host in _EVERY_ADDRESS:
+            example = f"{endpoint.listener}://broker1.example.com:{endpoint.port or 9092}"
             raise ConfigError(
-                "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. Use a routable IP "
+                f"address or a host name that clients can connect to, for example advertised.listeners={example}"
             )
 
 
