@@ -25,6 +25,7 @@ from .controller import Controller
 from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
 from .producer_ids import ProducerIds
+from .topic_news import log_topic_news
 from .transactional_produce import TransactionalProduce
 
 _log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Broker:
         """At a start: all that is committed."""
         self.image = image
         self._configure(image)
+        _warn_of_missing_protection(image)
         for resource, settings in image.configs.items():
             if resource.type == ResourceType.TOPIC:
                 self.topic_configs.set_topic(resource.name, settings)
@@ -93,6 +95,7 @@ class Broker:
         changes = delta.topics.replica_changes(self.id)
         self.replicas.apply(changes)
         self.coordinators.apply(changes, delta, image)
+        log_topic_news(delta.topics)
 
     def _configure(self, image: MetadataImage) -> None:
         try:
@@ -157,3 +160,17 @@ class Broker:
             if endpoint is not None:
                 found[broker.id] = endpoint
         return found
+
+
+def _warn_of_missing_protection(image: MetadataImage) -> None:
+    """Kafka may have written the metadata, where ACLs and quotas were enforced."""
+    if image.acls:
+        _log.warning(
+            "The metadata has %d ACLs, and they are not enforced: every client may do everything (docs/security.md)",
+            len(image.acls),
+        )
+    if image.client_quotas:
+        _log.warning(
+            "The metadata has quotas of %d users, clients or addresses, and they are not enforced (docs/security.md)",
+            len(image.client_quotas),
+        )

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.broker_rules import connections_per_address
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.topic import TopicConfigs
 from cordwood.log.directories import LogDirectories
@@ -25,6 +26,7 @@ from cordwood.metadata.controller.brokers import broker_heartbeat, register_brok
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.controller.elections import leaders_recovered
 from cordwood.metadata.exceptions import InvalidMetadata
+from cordwood.metadata.features import TOLERATED, unsupported_feature
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
 from cordwood.net.server import Server
@@ -44,7 +46,7 @@ from .controller import Controller
 from .directory_events import DirectoryEvents
 from .dispatch import Dispatch
 from .handlers import HANDLERS
-from .listener_tls import server_tls
+from .listener_tls import ListenerTls
 from .log_dirs import CannotStart as CannotStart
 from .log_dirs import LogDirs, take_directories
 from .registration import broker_registration, controller_registration
@@ -53,6 +55,8 @@ from .start_consent import StartConsent, check_strays
 
 _log = logging.getLogger(__name__)
 
+# Only where share groups were used.
+SHARE_STATE_TOPIC = "__share_group_state"
 # How long requests in work may take at a stop.
 _STOP_GRACE_S = 10.0
 # Two requests of the largest batches that topics take by default.
@@ -142,6 +146,7 @@ class Node:
             accept_loss=self._consent.accept_metadata_loss,
         )
         image = self._load_metadata(dirs.metadata)
+        _check_features(image)
 
         topic_configs = TopicConfigs(self.config)
         self._directories = LogDirectories(
@@ -231,9 +236,12 @@ class Node:
             bulk_receive_buffer_bytes=-1 if is_chosen else _BULK_RECEIVE_BYTES,
         )
         advertised = {end.listener: end for end in self.config.listeners.advertised}
+        tls = ListenerTls(self.broker.config)
+        self.broker.on_config.append(tls.reload)
         for endpoint in self.config.listeners.bound:
-            tls = server_tls(self.config, endpoint)
-            bound = await self.server.listen(endpoint.listener, endpoint.host or "", endpoint.port, tls, options)
+            bound = await self.server.listen(
+                endpoint.listener, endpoint.host or "", endpoint.port, tls.of(endpoint), options
+            )
             told = advertised.get(endpoint.listener, endpoint)
             self.addresses[endpoint.listener] = Address(told.host or "localhost", told.port or bound.port)
 
@@ -244,11 +252,12 @@ class Node:
         # Only if all of them were stopped by the same, clean stop.
         previous_epoch = clean_epochs.pop() if len(clean_epochs) == 1 else -1
         online = [directory.id for directory in self._directories.online]
-        registration = broker_registration(
-            self.config, dirs.cluster_id, self.addresses, online, previous_epoch, new_uuid(self._random)
-        )
-        of_controller = controller_registration(self.config, self.addresses, new_uuid(self._random))
         controller = broker.controller
+        finalized = controller.image.features
+        registration = broker_registration(
+            self.config, dirs.cluster_id, self.addresses, online, previous_epoch, new_uuid(self._random), finalized
+        )
+        of_controller = controller_registration(self.config, self.addresses, new_uuid(self._random), finalized)
         await controller.decide(lambda image: register_controller(image, of_controller))
         registered = await controller.decide(
             lambda image: register_broker(
@@ -309,13 +318,32 @@ class Node:
         self._metadata_disk.close()
 
 
+def _check_features(image: MetadataImage) -> None:
+    """Of features that a newer release has finalized nothing is known, as little as to Kafka, which stops as well."""
+    problem = unsupported_feature(image.features)
+    if problem is not None:
+        raise CannotStart(
+            f"the metadata in this directory is of a newer release: {problem}. Use a release that supports it, or "
+            "downgrade the feature there first (kafka-features downgrade)"
+        )
+    unserved = sorted(f"{name} {level}" for name, level in image.features.items() if name in TOLERATED)
+    if unserved:
+        level = logging.WARNING if SHARE_STATE_TOPIC in image.topics else logging.INFO
+        _log.log(level, "The cluster has features that are not served here: %s", ", ".join(unserved))
+
+
 def limits_of(config: BrokerConfig) -> Limits:
-    overrides = [entry.rpartition(":") for entry in config.text("max.connections.per.ip.overrides").split(",") if entry]
+    overrides = connections_per_address(config.text("max.connections.per.ip.overrides"))
     return Limits(
         request_max_bytes=config.integer("socket.request.max.bytes"),
         max_requests_in_work=config.integer("queued.max.requests"),
         idle_ms=config.integer("connections.max.idle.ms"),
         max_connections=config.integer("max.connections"),
+        max_connections_of_listener={
+            endpoint.listener: limit
+            for endpoint in config.listeners.bound
+            if isinstance(limit := config.for_listener(endpoint.listener, "max.connections"), int)
+        },
         max_connections_per_ip=config.integer("max.connections.per.ip"),
-        max_connections_per_ip_overrides={host.strip(): int(count) for host, _, count in overrides},
+        max_connections_per_ip_overrides={host.strip("[]"): limit for host, limit in overrides.items()},
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.listeners import Endpoint as ConfiguredEndpoint
 from cordwood.config.listeners import SecurityProtocol
-from cordwood.metadata.features import SUPPORTED
+from cordwood.metadata.features import registered_features
 from cordwood.metadata.image import Endpoint
 from cordwood.runtime.network import Address
 from cordwood.wire.messages import broker_registration as of_broker
@@ -27,8 +27,11 @@ def broker_registration(
     log_dirs: Sequence[Uuid],
     previous_broker_epoch: int,
     incarnation_id: Uuid,
+    finalized: Mapping[str, int],
 ) -> BrokerRegistrationRequest:
-    """`previous_broker_epoch` is that of the stop before this start, if that was clean; -1 otherwise."""
+    """`finalized` are the cluster's features.
+
+    `previous_broker_epoch` is that of the stop before this start, if that was clean; -1 otherwise."""
     rack = config["broker.rack"]
     return BrokerRegistrationRequest(
         broker_id=config.node_id,
@@ -40,7 +43,7 @@ def broker_registration(
         ],
         features=[
             of_broker.Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
-            for name, levels in SUPPORTED.items()
+            for name, levels in registered_features(finalized).items()
         ],
         rack=None if rack is None else str(rack),
         log_dirs=list(log_dirs),
@@ -49,7 +52,7 @@ def broker_registration(
 
 
 def controller_registration(
-    config: BrokerConfig, addresses: Addresses, incarnation_id: Uuid
+    config: BrokerConfig, addresses: Addresses, incarnation_id: Uuid, finalized: Mapping[str, int]
 ) -> ControllerRegistrationRequest:
     return ControllerRegistrationRequest(
         controller_id=config.node_id,
@@ -61,7 +64,7 @@ def controller_registration(
         ],
         features=[
             of_controller.Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
-            for name, levels in SUPPORTED.items()
+            for name, levels in registered_features(finalized).items()
         ],
     )
 

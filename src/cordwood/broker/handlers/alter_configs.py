@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.config_schema import config_schema
+from cordwood.broker.listener_tls import check_listener_tls
 from cordwood.broker.registry import Call, handles
 from cordwood.config.alter import REPEATED, repeated, replace_settings
-from cordwood.config.changes import Altered, Refusal, Resource
+from cordwood.config.changes import Refusal, Resource
 from cordwood.metadata.controller import configs
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource
@@ -63,4 +64,4 @@ def _refusal(broker: Broker, asked: AlterConfigsResource) -> Refusal | None:
         [(config.name, config.value) for config in asked.configs],
         elr_enabled=is_elr_enabled(broker.image),
     )
-    return None if isinstance(outcome, Altered) else outcome
+    return outcome if isinstance(outcome, Refusal) else check_listener_tls(broker.config, _resource(asked), outcome)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.config_schema import config_schema
+from cordwood.broker.listener_tls import check_listener_tls
 from cordwood.broker.loggers import alter_loggers
 from cordwood.broker.registry import Call, handles
 from cordwood.config.alter import REPEATED, alter_incrementally, repeated
-from cordwood.config.changes import Altered, Change, Refusal, Resource
+from cordwood.config.changes import Change, Refusal, Resource
 from cordwood.metadata.controller import configs
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource, ResourceType
@@ -72,4 +73,4 @@ def _settle_here(broker: Broker, asked: AlterConfigsResource, *, validate_only: 
         changes,
         elr_enabled=is_elr_enabled(broker.image),
     )
-    return None if isinstance(outcome, Altered) else outcome
+    return outcome if isinstance(outcome, Refusal) else check_listener_tls(broker.config, resource, outcome)
