@@ -1,10 +1,12 @@
 """A real node with metrics, on the loop of the test, and what its page says."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,14 +27,24 @@ class MeasuredNode:
     server: MetricsServer
 
     async def scrape(self, query: str = "") -> "Figures":
-        host, port = self.server.url.removeprefix("http://").removesuffix("/metrics").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(f"GET /metrics{query} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n".encode())
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-        writer.close()
-        await writer.wait_closed()
-        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        status, body = await ask(self.server, f"/metrics{query}")
+        assert status == 200
         return Figures(text_string_to_metric_families(body.decode()))
+
+
+async def ask(server: MetricsServer, path: str) -> tuple[int, bytes]:
+    """Status and body, by Python's own client."""
+
+    def get() -> tuple[int, bytes]:
+        connection = HTTPConnection(urlsplit(server.url).netloc)
+        connection.request("GET", path)
+        response = connection.getresponse()
+        try:
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(get)
 
 
 class Figures:
@@ -52,14 +64,15 @@ class Figures:
 
 
 @asynccontextmanager
-async def measured_node(data: Path) -> AsyncIterator[MeasuredNode]:
-    node = new_node({}, str(data), 0)
-    await node.start()
+async def measured_node(data: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[MeasuredNode]:
     network = SocketNetwork()
-    server = await MetricsServer.start(node, network, SystemClock(), "127.0.0.1", 0)
+    server = await MetricsServer.listen(network, SystemClock(), "127.0.0.1", 0)
+    node = new_node(settings or {}, str(data), 0)
+    await node.start()
+    server.measure(node)
     try:
         async with await Client.connect(parse_bootstrap(node.bootstrap), network=network) as client:
             yield MeasuredNode(node, client, server)
     finally:
-        server.stop()
+        await server.stop()
         await node.stop()

@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from http_peer import Peer
 from measured_node import MeasuredNode, measured_node
 
 from cordwood.broker.registry import Call
 from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
-from cordwood.runtime.sockets import SocketNetwork
 from cordwood.sim.world import World
 from cordwood.testing.assembly import new_node
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -185,9 +183,11 @@ def test_connections_are_counted_by_listener(run: Run) -> None:
 
 def test_a_frame_of_a_wrong_size_is_counted(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
-        peer = await Peer.connect(SocketNetwork(), measured.node.addresses["PLAINTEXT"])
-        peer.send(struct.pack(">i", -5))
-        await peer.until_lost()
+        address = measured.node.addresses["PLAINTEXT"]
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(struct.pack(">i", -5))
+        assert await reader.read() == b""
+        writer.close()
         figures = await measured.scrape()
         assert figures.get("cordwood_bad_frames_total") == 1
         assert figures.get("cordwood_handler_failures_total") == 0
