@@ -36,7 +36,8 @@ key comes nearest. A broker's unknown key is refused by AlterConfigs too, where 
   while the node runs.
 - *effect*: **works**; *not yet*: accepted and checked, but the part that goes by it is still to come; *never*:
   accepted and checked so that files and tools from Kafka work, but there is nothing here that it could be about.
-- Keys that are Kafka's developers' own are marked *internal*.
+- Keys that are Kafka's developers' own are marked *internal*. So are Cordwood's own, which begin with `cordwood.`
+  (`src/cordwood/config/own_keys.py`): as Kafka's internal ones, they are described only once they are set.
 """
 
 

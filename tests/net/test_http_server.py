@@ -319,6 +319,7 @@ def test_messages_that_make_no_response_are_the_apps_failure(messages: list[dict
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         for message in messages:
             await send(message)
+        await asyncio.sleep(1)
 
     async def test(_server: HttpServer, connect: Connect) -> None:
         peer = await connect()
@@ -358,7 +359,9 @@ def test_a_later_head_has_its_time_from_its_first_byte() -> None:
         peer.send(GET[5:])
         assert (await peer.answer()).status == 200
         peer.send(GET[:5])
+        began = asyncio.get_running_loop().time()
         assert (await peer.answer()).status == 408
+        assert 9 < asyncio.get_running_loop().time() - began < 12
         await peer.until_lost()
 
     in_worlds(test, limits=HttpLimits(head_timeout_s=10, keep_alive_timeout_s=120))
@@ -557,6 +560,49 @@ def test_the_app_is_told_when_its_response_is_complete() -> None:
 
     in_worlds(test, app, seeds=range(1))
     assert told == ["http.disconnect"] * 2
+
+
+def test_an_app_that_waits_is_told_when_its_response_is_complete() -> None:
+    told: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await read_body(receive)
+
+        async def wait() -> None:
+            told.append((await receive())["type"])
+
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(1)
+        await answer(send, b"done")
+        await waiting
+
+    async def test(_server: HttpServer, connect: Connect) -> None:
+        peer = await connect()
+        for _ in range(2):
+            peer.send(GET)
+            assert (await peer.answer()).body == b"done"
+
+    in_worlds(test, app, seeds=range(1))
+    assert told == ["http.disconnect"] * 2
+
+
+def test_an_app_is_told_at_once_that_its_request_was_refused() -> None:
+    told: list[float] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] == "http.request":
+            pass
+        told.append(asyncio.get_running_loop().time())
+
+    async def test(_server: HttpServer, connect: Connect) -> None:
+        peer = await connect()
+        peer.send(b"POST / HTTP/1.1\r\nHost: node\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n123456\r\n")
+        assert (await peer.answer()).status == 413
+        # The connection is still there, and reads what may come.
+        assert not peer.is_lost
+        assert told.pop() <= asyncio.get_running_loop().time()
+
+    in_worlds(test, app, HttpLimits(max_body_bytes=5))
 
 
 def test_a_peer_that_leaves_within_its_body_ends_the_request() -> None:

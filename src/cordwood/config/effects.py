@@ -56,6 +56,7 @@ BROKER_SECTION = Section(
     "Broker",
     BROKER,
     (
+        Rule(Effect.WORKS, "metrics (docs/metrics.md)", ("cordwood.metrics.*",)),
         Rule(Effect.NEVER, _TIERED, ("remote.*", "log.local.retention.*", "follower.fetch.last.tiered.offset.enable")),
         Rule(
             Effect.WORKS,

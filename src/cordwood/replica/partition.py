@@ -18,6 +18,8 @@ from cordwood.runtime.disk import Buffer
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 
+from .traffic import TopicTraffic
+
 ACKS_ALL = -1
 
 
@@ -48,6 +50,7 @@ class Partition:
         "state",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(
@@ -68,6 +71,8 @@ class Partition:
         self.state = state
         self.log = log
         self.config = config
+        # None unless somebody wants it counted.
+        self.traffic: TopicTraffic | None = None
         self._request_flush = request_flush
         self._active = None if log is None else log.active
         self._note_standing()
@@ -145,6 +150,9 @@ class Partition:
             )
         appended = log.append_as_leader(records, self.state.leader_epoch, now_ms, origin)
         if not appended.is_duplicate:
+            if self.traffic is not None:
+                self.traffic.bytes_in += len(records)
+                self.traffic.messages_in += appended.last_offset - appended.first_offset + 1
             self._advance(log)
             active = log.segments.active
             if active is not self._active:

@@ -16,6 +16,7 @@ from cordwood.wire.primitives import Uuid
 
 from .flusher import Flusher
 from .partition import Partition
+from .traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ class Replicas:
         self._configs = configs
         self._clock = clock
         self._partitions: dict[TopicPartition, Partition] = {}
+        # By topic, once somebody wants it counted.
+        self.traffic: dict[str, TopicTraffic] | None = None
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -48,6 +51,15 @@ class Replicas:
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get((topic, index))
+
+    def count_traffic(self) -> None:
+        """From here on."""
+        self.traffic = {}
+        for partition in self:
+            partition.traffic = self._traffic_of(partition.topic)
+
+    def _traffic_of(self, topic: str) -> TopicTraffic | None:
+        return None if self.traffic is None else self.traffic.setdefault(topic, TopicTraffic())
 
     # Following the metadata
 
@@ -72,6 +84,9 @@ class Replicas:
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
             self._remove(topic, index)
+        if changes.deleted and self.traffic is not None:
+            left = {topic for topic, _ in self._partitions}
+            self.traffic = {topic: traffic for topic, traffic in self.traffic.items() if topic in left}
         for (topic, index), change in (*changes.leading.items(), *changes.following.items()):
             partition = self._partitions.get((topic, index))
             if partition is None or partition.topic_id != change.topic_id:
@@ -84,6 +99,7 @@ class Replicas:
         partition = Partition(
             topic, index, topic_id, self._broker_id, state, log, self._configs.of(topic), self.flusher.request
         )
+        partition.traffic = self._traffic_of(topic)
         self._partitions[topic, index] = partition
         if log is not None:
             directory = self.directories.directory_of(topic, index)
