@@ -13,11 +13,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cordwood.broker.node import Node
 from cordwood.client.addresses import parse_bootstrap
+from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.client import Client
+from cordwood.client.errors import BrokerError
 from cordwood.console.metrics_server import MetricsServer
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.testing.assembly import new_node
+from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from cordwood.wire.record import Record
+from cordwood.wire.records import encode_batch
 
 
 @dataclass
@@ -76,3 +82,40 @@ async def measured_node(data: Path, settings: Mapping[str, str] | None = None) -
     finally:
         await server.stop()
         await node.stop()
+
+
+async def make_topic(measured: MeasuredNode, name: str, partitions: int = 1) -> bytes:
+    """Its id."""
+    created = (await create_topics(measured.client, [NewTopic(name, partitions)]))[name]
+    assert not isinstance(created, BrokerError)
+    return created.id
+
+
+async def produce(measured: MeasuredNode, topic_id: bytes, acks: int = -1) -> int:
+    """Appends three records to partition 0; the size of their batch."""
+    batch = encode_batch([Record(offset, 1_700_000_000_000, None, b"x") for offset in range(3)])
+    partition = PartitionProduceData(index=0, records=batch)
+    request = ProduceRequest(
+        acks=acks,
+        timeout_ms=10_000,
+        topic_data=[TopicProduceData(topic_id=topic_id, partition_data=[partition])],
+    )
+    connection = await measured.client.any_broker()
+    if acks:
+        await connection.ask(request)
+    else:
+        connection.start_only(request)
+    return len(batch)
+
+
+def fetch_request(
+    topic_id: bytes, fetch_offset: int, max_wait_ms: int, max_bytes: int = 1 << 20, isolation_level: int = 0
+) -> FetchRequest:
+    partition = FetchPartition(partition=0, fetch_offset=fetch_offset, partition_max_bytes=max_bytes)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=isolation_level,
+        topics=[FetchTopic(topic_id=topic_id, partitions=[partition])],
+    )
