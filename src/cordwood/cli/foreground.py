@@ -180,8 +180,10 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
 async def _serve(config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None) -> int:
     network, clock = SocketNetwork(), SystemClock()
     node = Node(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk, consent=consent)
+    metrics = None if metrics_port is None else await _serve_metrics(network, clock, host, metrics_port)
     await node.start()
-    metrics = None if metrics_port is None else await _serve_metrics(node, network, clock, host, metrics_port)
+    if metrics is not None:
+        metrics.measure(node)
     # What is here now stays: the collector need not look through it again and again while requests wait.
     gc.collect()
     gc.freeze()
@@ -195,19 +197,18 @@ async def _serve(config: BrokerConfig, consent: StartConsent, host: str, metrics
     )
     await node.stopped.wait()
     if metrics is not None:
-        metrics.stop()
+        await metrics.stop()
     await node.stop()
     return 0 if node.failure is None else 1
 
 
-async def _serve_metrics(node: Node, network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
-    # Imported where it is wanted: a node without metrics starts quicker.
+async def _serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
+    # HTTP is imported only where it is wanted: a node without metrics starts quicker and stays smaller.
     from cordwood.console.metrics_server import MetricsServer
 
     try:
-        return await MetricsServer.start(node, network, clock, host, port)
+        return await MetricsServer.listen(network, clock, host, port)
     except CannotListen as error:
-        await node.stop()
         raise CannotStart(f"--metrics-port {port}: {error}") from error
 
 

@@ -107,6 +107,7 @@ BROKER_SECTION = Section(
                 "sasl.server.callback.handler.class",
             ),
         ),
+        Rule(Effect.WORKS, "metrics (docs/metrics.md)", ("cordwood.metrics.*",)),
         Rule(Effect.NEVER, _TIERED, ("remote.*", "log.local.retention.*", "follower.fetch.last.tiered.offset.enable")),
         Rule(
             Effect.WORKS,

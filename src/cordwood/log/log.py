@@ -345,6 +345,21 @@ class Log:
             raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"{segment} is damaged: {error}") from error
         return None
 
+    def next_offset_of(self, found: FileRange, offset: int, max_offset: int) -> int:
+        """The offset after the last whole batch of what `read` found from `offset` on, below `max_offset`. It looks at
+        few headers: none if the range was not cut short by a number of bytes."""
+        segment = self.segments.floor(offset)
+        while segment is not None and segment.file is not found.file:
+            segment = self.segments.after(segment)
+        if segment is None:
+            # Compaction has replaced it since.
+            return offset
+        end = found.position + found.length
+        if end == self._bound_position(segment, max_offset):
+            following = self.segments.after(segment)
+            return max_offset if following is None else min(max_offset, following.base_offset)
+        return max(offset, segment.next_offset_at(found.position, end))
+
     def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
         """The aborted transactions that a reader of committed data needs to skip in what `read` gave it."""
         if all(segment.txn_index.is_empty for segment in self.segments.from_floor(offset)):

@@ -21,6 +21,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 
 from .leader import Leader, MetadataChanged, ReplicationSettings, SettingsChanged
+from .traffic import TopicTraffic
 
 ACKS_ALL = -1
 
@@ -85,6 +86,7 @@ class Partition:
         "state",
         "topic",
         "topic_id",
+        "traffic",
         "written",
     )
 
@@ -114,6 +116,8 @@ class Partition:
         self.leader: Leader | None = None
         self._clock = clock
         self._lag_time_max_ms = lag_time_max_ms
+        # None unless somebody wants it counted.
+        self.traffic: TopicTraffic | None = None
         self._request_flush = request_flush
         self._active = None if log is None else log.active
         self._watchers: dict[Watcher, None] = {}
@@ -201,6 +205,9 @@ class Partition:
             )
         appended = log.append_as_leader(records, self.state.leader_epoch, now_ms, origin)
         if not appended.is_duplicate:
+            if self.traffic is not None:
+                self.traffic.bytes_in += len(records)
+                self.traffic.messages_in += appended.last_offset - appended.first_offset + 1
             self._advance(log, now_ms)
             active = log.segments.active
             if active is not self._active:

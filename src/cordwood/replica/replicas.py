@@ -16,6 +16,7 @@ from cordwood.wire.primitives import Uuid
 
 from .flusher import Flusher
 from .partition import Partition
+from .traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class Replicas:
         self._clock = clock
         self._lag_time_max_ms = lag_time_max_ms
         self._partitions: dict[TopicPartition, Partition] = {}
+        # By topic, once somebody wants it counted.
+        self.traffic: dict[str, TopicTraffic] | None = None
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -50,6 +53,15 @@ class Replicas:
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get((topic, index))
+
+    def count_traffic(self) -> None:
+        """From here on."""
+        self.traffic = {}
+        for partition in self:
+            partition.traffic = self._traffic_of(partition.topic)
+
+    def _traffic_of(self, topic: str) -> TopicTraffic | None:
+        return None if self.traffic is None else self.traffic.setdefault(topic, TopicTraffic())
 
     # Following the metadata
 
@@ -64,6 +76,9 @@ class Replicas:
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
             self._remove(topic, index)
+        if changes.deleted and self.traffic is not None:
+            left = {topic for topic, _ in self._partitions}
+            self.traffic = {topic: traffic for topic, traffic in self.traffic.items() if topic in left}
         for (topic, index), change in (*changes.leading.items(), *changes.following.items()):
             partition = self._partitions.get((topic, index))
             if partition is None or partition.topic_id != change.topic_id:
@@ -85,6 +100,7 @@ class Replicas:
             self._lag_time_max_ms,
             self.flusher.request,
         )
+        partition.traffic = self._traffic_of(topic)
         self._partitions[topic, index] = partition
         if log is not None:
             directory = self.directories.directory_of(topic, index)

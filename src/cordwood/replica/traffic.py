@@ -1,0 +1,19 @@
+"""What goes into the partitions of a topic and what is read from them: plain numbers, counted only if somebody wants them.
+
+Messages are counted by their offsets, as Kafka does for `MessagesInPerSec`. So the markers of transactions count, and
+so do offsets that compaction has emptied.
+"""
+
+from __future__ import annotations
+
+
+class TopicTraffic:
+    """Of one topic's partitions on this broker, since counting began."""
+
+    __slots__ = ("bytes_in", "bytes_out", "messages_in", "messages_out")
+
+    def __init__(self) -> None:
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.messages_in = 0
+        self.messages_out = 0
