@@ -222,7 +222,7 @@ def test_a_member_whose_group_begins_to_rebalance_is_told_so() -> None:
 
 
 def dispatch_of(node: SimulatedNode) -> Dispatch:
-    handler = node.node.server._handler
+    handler = node.node.server.handler
     assert isinstance(handler, Dispatch)
     return handler
 

@@ -160,7 +160,7 @@ def content(log: Log | None) -> bytes:
 
 
 def dispatch_of(node: SimulatedNode) -> Dispatch:
-    handler = node.node.server._handler
+    handler = node.node.server.handler
     assert isinstance(handler, Dispatch)
     return handler
 
