@@ -201,6 +201,7 @@ def test_a_node_without_metrics_makes_plain_calls(tmp_path: Path) -> None:
         node = new_node({}, str(tmp_path), 0)
         await node.start()
         assert node.dispatch.new_call is Call
+        assert node.dispatch._produce._measures is None
         await node.stop()
 
     asyncio.run(main())

@@ -20,6 +20,7 @@ from cordwood.wire.schema import Response, Versions
 from .broker import Broker
 from .handlers.api_versions import refused_version
 from .heartbeat_shortcut import BEGINNINGS, HeartbeatShortcut
+from .measures import Measures
 from .produce_shortcut import ProduceShortcut
 from .registry import Call, Handler
 
@@ -31,8 +32,10 @@ class Dispatch:
     """The `net.serving.Handler` of a node's listeners."""
 
     def __init__(self, broker: Broker, handlers: Iterable[Handler], controller_listeners: Collection[str]) -> None:
-        # Makes the call of a request: metrics put one here that measures.
+        # Makes the call of a request: one that measures itself, with metrics.
         self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
+        # For tests that compare them with the general way.
+        self.uses_shortcuts = True
         self._broker = broker
         self._produce = ProduceShortcut(broker)
         self._heartbeats = HeartbeatShortcut(broker)
@@ -40,12 +43,18 @@ class Dispatch:
         self._on_brokers = {handler.api_key: handler for handler in handlers if "broker" in handler.listeners}
         self._on_controllers = {handler.api_key: handler for handler in handlers if "controller" in handler.listeners}
 
+    def measure(self, measures: Measures) -> None:
+        """All requests from here on."""
+        self.new_call = measures.new_call
+        self._produce.measure(measures)
+        self._heartbeats.measure(measures)
+
     def served_versions(self, listener: str) -> dict[int, Versions]:
         handlers = self._on_controllers if listener in self._controller_listeners else self._on_brokers
         return {api_key: handler.advertised for api_key, handler in handlers.items()}
 
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
-        if self.new_call is Call and connection.listener not in self._controller_listeners:
+        if self.uses_shortcuts and connection.listener not in self._controller_listeners:
             answer: Answer = None
             if frame.startswith(_PRODUCE):
                 answer = self._produce.answer(frame, connection)

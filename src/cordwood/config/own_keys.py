@@ -1,4 +1,4 @@
-"""Keys of a broker that Kafka doesn't have. Their names begin with `cordwood.`, so that none of Kafka's will ever be one.
+"""Keys of a broker that Kafka doesn't have. Their names begin with `cordwood.`, which none of Kafka's ever will.
 
 They are internal in Kafka's sense: DescribeConfigs tells them only once they are set, and so answers as Kafka does.
 """

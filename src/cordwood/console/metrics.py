@@ -35,7 +35,7 @@ class Metrics:
     def __init__(self, node: Node, clock: Clock) -> None:
         self._node = node
         self._requests = RequestMetrics(clock.monotonic)
-        self._requests.measure(node.dispatch)
+        node.dispatch.measure(self._requests)
         self._topics = TopicMetrics(node.broker)
         self._loop_lag = LoopLag(clock)
         self._process_start_s = process_start_s()

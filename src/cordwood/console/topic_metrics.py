@@ -1,7 +1,7 @@
 """What goes in and out by topic, and how large topics are.
 
-No more topics than `cordwood.metrics.topics.max` have figures of their own; the rest is summed up under `(other)`, which
-no topic can be called. A topic that has once been shown stays, so that its counters go on.
+No more topics than `cordwood.metrics.topics.max` have figures of their own; the rest is summed up under `(other)`, a
+name that no topic can have. A topic that has once been shown stays, so that its counters go on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes into the partitions of a topic and what is read from them: plain numbers, counted only if somebody wants them.
+"""How much goes into the partitions of a topic, and how much is read from them. Counted only with metrics on.
 
 Messages are counted by their offsets, as Kafka does for `MessagesInPerSec`. So the markers of transactions count, and
 so do offsets that compaction has emptied.
