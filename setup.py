@@ -7,7 +7,17 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
-ROOM = ("hashing", "batch_header", "record_stream", "records", "columns", "column_input", "batch_builder")
+ROOM = (
+    "hashing",
+    "batch_header",
+    "record_stream",
+    "records",
+    "record_text",
+    "columns",
+    "column_input",
+    "line_input",
+    "batch_builder",
+)
 # What `Producer.send` does for each record.
 SENDING = ("deliveries", "shortcut")
 
