@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.errors import ConfigError
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import ControllerDefaults
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import BROKER_DEFAULT, Endpoint, MetadataImage, ResourceType, broker_resource
@@ -17,6 +16,7 @@ from cordwood.replica.partition import Partition
 from cordwood.replica.replicas import Replicas
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Versions

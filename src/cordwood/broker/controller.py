@@ -12,18 +12,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from cordwood.coordinator.decision import Decision as ShardDecision
-from cordwood.coordinator.decision import ProducerIdAndEpoch
-from cordwood.coordinator.later import settled
-from cordwood.coordinator.shard import Shard
-from cordwood.coordinator.timers import Timers
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import Decision
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, OffsetAndEpoch
 from cordwood.metadata.log import SingleNodeLog
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.decision import Decision as ShardDecision
+from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.promise import settled
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
+from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.schema import MetadataRecord
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from cordwood.coordinator.groups.classic.heartbeat import quiet_beat as classic_beat
 from cordwood.coordinator.groups.consumer.heartbeat import quiet_beat as consumer_beat
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
-from cordwood.log.refusal import Refusal
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -13,11 +13,11 @@ from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from cordwood.log.refusal import Refusal
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_request, encode_response

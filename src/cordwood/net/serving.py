@@ -134,8 +134,8 @@ class Reply:
         return self._connection is not None and self._connection.closed
 
 
-Later = Coroutine[Any, Any, list[Part] | None]
-Answer = list[Part] | None | Reply | Later
+Answering = Coroutine[Any, Any, list[Part] | None]
+Answer = list[Part] | None | Reply | Answering
 Handler = Callable[[bytearray, ConnectionInfo], Answer]
 
 
@@ -364,7 +364,7 @@ class ServedConnection:
                 self._await_turn(answer, frame)
                 self._full = self._is_full()
 
-    def _await_turn(self, answer: list[Part] | Reply | Later, frame: bytearray) -> None:
+    def _await_turn(self, answer: list[Part] | Reply | Answering, frame: bytearray) -> None:
         reply = answer if isinstance(answer, Reply) else Reply()
         reply._connection = self
         reply._size = reply._held_bytes = len(frame)

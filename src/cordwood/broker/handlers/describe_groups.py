@@ -11,8 +11,8 @@ from cordwood.broker.registry import Call, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.classic.states import ClassicState
 from cordwood.coordinator.groups.classic_requests import describe_group
-from cordwood.coordinator.later import settled
-from cordwood.log.refusal import Refusal
+from cordwood.shard.promise import settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 

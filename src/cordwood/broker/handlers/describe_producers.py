@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.registry import Call, handles
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.controller.decision import Refused
 from cordwood.metadata.controller.topics import check_topic_name
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -20,9 +20,9 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
 from cordwood.broker.registry import Call, handles
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_offsets import (
     ListOffsetsPartition,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Decision
 
 from . import records
 from .group import ConsumerGroup

@@ -15,12 +15,12 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from cordwood.log.refusal import Refusal
 from cordwood.runtime.clock import Clock
 from cordwood.wire.errors import ErrorCode
 
 from .decision import Decision, ProducerIdAndEpoch
-from .later import Later
+from .promise import Promise
+from .refusal import Refusal
 from .timers import Alarm, Timers
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Shard(Generic[S]):
         # Told while a decision is being written: they wait until it is in the state.
         self._told: list[Callable[[], None]] = []
         # Whoever is to hear if the shard is closed.
-        self._open: dict[Later[Any], None] = {}
+        self._open: dict[Promise[Any], None] = {}
         self._closed: Refusal | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = float("inf")
@@ -79,7 +79,7 @@ class Shard(Generic[S]):
 
     # Deciding
 
-    def decide(self, decision: Callable[[S], Decision[T]]) -> T | Later[T]:
+    def decide(self, decision: Callable[[S], Decision[T]]) -> T | Promise[T]:
         """The response if everything is committed by now, as on one node it mostly is. Raises the Refusal of the
         decision or of the log."""
         if self._closed is not None:
@@ -127,7 +127,7 @@ class Shard(Generic[S]):
         producer_id = -1 if decided.producer is None else decided.producer.producer_id
         self.state.replay(decided.records, first_offset, producer_id)
 
-    def write(self, append: Callable[[], None], replay: Callable[[], None]) -> Later[None] | None:
+    def write(self, append: Callable[[], None], replay: Callable[[], None]) -> Promise[None] | None:
         """For what is no record, a transaction's marker: appended and replayed by the caller's functions."""
         if self._closed is not None:
             raise self._closed
@@ -139,32 +139,32 @@ class Shard(Generic[S]):
         finally:
             self._is_deciding = False
         self._set_alarm()
-        result: Later[None] | None = self._when_committed(Decision(None))
+        result: Promise[None] | None = self._when_committed(Decision(None))
         while self._told:
             self._told.pop(0)()
         return result
 
     # Answering
 
-    def _when_committed(self, decided: Decision[T]) -> T | Later[T]:
+    def _when_committed(self, decided: Decision[T]) -> T | Promise[T]:
         response = decided.response
         if self.log.is_committed:
             for answer in decided.answers:
-                answer.later.resolve(answer.response)
-            if not isinstance(response, Later):
+                answer.promise.resolve(answer.response)
+            if not isinstance(response, Promise):
                 return response
             # It may have been among the answers: a member who waits for nobody else.
             return self._unless_done(response)
-        later: Later[T] = response if isinstance(response, Later) else Later()
+        promise: Promise[T] = response if isinstance(response, Promise) else Promise()
 
         def committed(error: ErrorCode) -> None:
             refusal = Refusal(error, "what was decided is not committed") if error else None
             for answer in decided.answers:
-                answer.later.resolve(refusal or answer.response)
+                answer.promise.resolve(refusal or answer.response)
             if refusal is not None:
-                later.resolve(refusal)
-            elif not isinstance(response, Later):
-                later.resolve(response)
+                promise.resolve(refusal)
+            elif not isinstance(response, Promise):
+                promise.resolve(response)
 
         def tell(error: ErrorCode) -> None:
             if self._is_deciding:
@@ -173,23 +173,23 @@ class Shard(Generic[S]):
                 committed(error)
 
         self.log.when_committed(self.log.end_offset, tell)
-        if later is not response and self._timeout_ms is not None:
+        if promise is not response and self._timeout_ms is not None:
             # One that waits for others waits for as long as its own timers say.
-            self._expire(later, self._timeout_ms())
-        return self._unless_done(later)
+            self._expire(promise, self._timeout_ms())
+        return self._unless_done(promise)
 
-    def _unless_done(self, later: Later[T]) -> T | Later[T]:
-        if later.done:
-            return later.result()
-        self._open[later] = None
-        later.then(lambda _outcome: self._open.pop(later, None))
-        return later
+    def _unless_done(self, promise: Promise[T]) -> T | Promise[T]:
+        if promise.done:
+            return promise.result()
+        self._open[promise] = None
+        promise.then(lambda _outcome: self._open.pop(promise, None))
+        return promise
 
-    def _expire(self, later: Later[T], timeout_ms: int) -> None:
+    def _expire(self, promise: Promise[T], timeout_ms: int) -> None:
         """What is not committed in time is answered so; it may still be committed."""
         refusal = Refusal(ErrorCode.REQUEST_TIMED_OUT, "what was decided is not committed in time")
-        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, later.resolve, refusal)
-        later.then(lambda _outcome: timer.cancel())
+        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, promise.resolve, refusal)
+        promise.then(lambda _outcome: timer.cancel())
 
     # Time
 
@@ -245,5 +245,5 @@ class Shard(Generic[S]):
         self._closed = refusal
         if self._alarm is not None:
             self._alarm.cancel()
-        for later in list(self._open):
-            later.resolve(refusal)
+        for promise in list(self._open):
+            promise.resolve(refusal)

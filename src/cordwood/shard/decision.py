@@ -1,4 +1,4 @@
-"""What a coordinator decides: the records that make it so, and what is answered once they are committed."""
+"""The outcome of a decision: the records to append, and the responses to send once they are committed."""
 
 from __future__ import annotations
 
@@ -6,20 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cordwood.log.refusal import Refusal
-from cordwood.wire.schema import CoordinatorKey, CoordinatorValue
-
-from .later import Later
+from .promise import Promise
+from .refusal import Refusal
 
 T = TypeVar("T")
-
-
-class CoordinatorRecord(NamedTuple):
-    """`value` None takes back what was said under the key. `version` is the value's."""
-
-    key: CoordinatorKey
-    value: CoordinatorValue | None
-    version: int = 0
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -30,7 +20,7 @@ class ProducerIdAndEpoch(NamedTuple):
 class Answer(NamedTuple):
     """To someone who has waited."""
 
-    later: Later[Any]
+    promise: Promise[Any]
     response: Any
 
 
@@ -44,8 +34,8 @@ class Decision(Generic[T]):
     before its records are written, so where they are refused, `refused` is called to put that right.
     """
 
-    response: T | Later[T]
-    # Of the shard's own kind: CoordinatorRecord, but for the controller's.
+    response: T | Promise[T]
+    # Of the shard's own kind: CoordinatorRecord, or the controller's MetadataRecord.
     records: Sequence[Any] = ()
     answers: Sequence[Answer] = ()
     # The records are part of this producer's transaction.

@@ -1,10 +1,10 @@
-"""Why an append or a read was refused: a Kafka error code and a message that says what was wrong."""
+"""The refusal: a Kafka error code and a message that says what was wrong."""
 
 from cordwood.wire.errors import ErrorCode
 
 
 class Refusal(Exception):
-    """What the client is answered with. Nothing was written."""
+    """Nothing was written. The client gets the error, and the message where the API has room for it."""
 
     def __init__(self, error: ErrorCode, message: str, record_errors: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__(message)

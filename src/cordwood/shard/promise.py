@@ -1,4 +1,4 @@
-"""An answer that is not there yet."""
+"""The promise: the one type for a result that comes later."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from cordwood.log.refusal import Refusal
+from .refusal import Refusal
 
 T = TypeVar("T")
 
 
-class Later(Generic[T]):
-    """Comes to be once: a value, or why there is none. Whoever wants it says `then`; a state that keeps one (a member
-    who waits for its group) has it answered by a later decision."""
+class Promise(Generic[T]):
+    """A write-once result (a value or a Refusal), delivered to callbacks.
+
+    A state may keep one, such as that of a member waiting for its group to rebalance, and have a later decision resolve
+    it.
+    """
 
     __slots__ = ("_listeners", "_outcome", "done")
 
@@ -29,7 +32,7 @@ class Later(Generic[T]):
             self._listeners.append(listener)
 
     def resolve(self, outcome: T | Refusal) -> None:
-        """The first outcome is the one; what comes after it (an answer that had timed out) is dropped."""
+        """Only the first outcome counts; later ones (of a promise that has timed out) are dropped."""
         if not self.done:
             self.done = True
             self._outcome = outcome
@@ -38,15 +41,15 @@ class Later(Generic[T]):
                 listener(outcome)
 
     def result(self) -> T:
-        """Once it is done: the value, or the Refusal raised."""
+        """Returns the value, or raises the Refusal. Only once `done`."""
         if isinstance(self._outcome, Refusal):
             raise self._outcome
         return self._outcome
 
 
-async def settled(result: T | Later[T]) -> T:
-    """What a decision came to, for a coroutine; raises the Refusal that it may have come to."""
-    if not isinstance(result, Later):
+async def settled(result: T | Promise[T]) -> T:
+    """Awaits a decision's result: returns the value, or raises the Refusal."""
+    if not isinstance(result, Promise):
         return result
     if not result.done:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
