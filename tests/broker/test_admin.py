@@ -19,9 +19,10 @@ from cordwood.broker.handlers.elect_leaders import elect_leaders
 from cordwood.broker.node import Node
 from cordwood.broker.registry import Call
 from cordwood.config.definition import ConfigSource
-from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST, Decision
+from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Network
+from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs, incremental_alter_configs
 from cordwood.wire.messages.alter_configs import AlterConfigsRequest
@@ -283,7 +284,7 @@ def test_what_is_not_committed_in_time_is_answered_so_and_may_come_to_be(tmp_pat
             threads.submit(gate.wait, 30)
             record = TopicRecord(name="t", topic_id=bytes(range(16)))
             try:
-                answer = await decide_within(1, broker.controller, lambda _image: Decision([record], "decided"))
+                answer = await decide_within(1, broker.controller, lambda _image: Decision("decided", [record]))
             finally:
                 gate.set()
             assert answer is None

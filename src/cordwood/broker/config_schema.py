@@ -18,8 +18,9 @@ from cordwood.config.group import check_group
 from cordwood.config.keys import definition_of
 from cordwood.config.topic import check_topic
 from cordwood.config.values import Type
-from cordwood.metadata.controller.decision import ApiError, ConfigSchema
+from cordwood.metadata.controller.decision import ConfigSchema
 from cordwood.metadata.image import Config, ConfigResource, ResourceType
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _REMEMBERED_TOPICS = 256
 
 def _schema_of(config: BrokerConfig) -> ConfigSchema:
     @lru_cache(_REMEMBERED_TOPICS)
-    def check_settings(settings: frozenset[tuple[str, str]]) -> ApiError | None:
+    def check_settings(settings: frozenset[tuple[str, str]]) -> Refusal | None:
         return _problem(lambda: check_topic(config, dict(settings)))
 
     @lru_cache(_REMEMBERED_TOPICS)
@@ -58,7 +59,7 @@ def _schema_of(config: BrokerConfig) -> ConfigSchema:
             for entry in describe_new_topic(config, dict(settings))
         ]
 
-    def check(resource: ConfigResource, settings: Config) -> ApiError | None:
+    def check(resource: ConfigResource, settings: Config) -> Refusal | None:
         match resource.type:
             case ResourceType.TOPIC:
                 return check_settings(frozenset(settings.items()))
@@ -71,11 +72,11 @@ def _schema_of(config: BrokerConfig) -> ConfigSchema:
     return ConfigSchema(check, _is_list, _default, lambda settings: describe(frozenset(settings.items())))
 
 
-def _problem(check: Callable[[], None]) -> ApiError | None:
+def _problem(check: Callable[[], None]) -> Refusal | None:
     try:
         check()
     except ConfigError as error:
-        return ApiError(error.code, error.message)
+        return Refusal(error.code, error.message)
     return None
 
 

@@ -12,14 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from cordwood.metadata.controller.decision import Decision
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, OffsetAndEpoch
 from cordwood.metadata.log import SingleNodeLog
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
-from cordwood.shard.decision import Decision as ShardDecision
-from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import settled
 from cordwood.shard.refusal import Refusal
 from cordwood.shard.shard import Shard
@@ -69,12 +67,8 @@ class Controller:
         """What was decided, once it is committed and published. Of what a decision saw, nothing can be taken back when
         this returns, also where it changed nothing itself."""
 
-        def decide(state: ControllerState) -> ShardDecision[R]:
-            decided = decision(state.image)
-            return ShardDecision(decided.response, decided.records)
-
         try:
-            return await settled(self._shard.decide(decide))
+            return await settled(self._shard.decide(lambda state: decision(state.image)))
         except Refusal:
             # The log takes what is decided, or the node is at its end.
             assert self._failure is not None

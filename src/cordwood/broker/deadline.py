@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from cordwood.metadata.controller.decision import Decision
 from cordwood.metadata.image import MetadataImage
+from cordwood.shard.decision import Decision
 
 from .controller import Controller
 

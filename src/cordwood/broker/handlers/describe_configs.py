@@ -24,9 +24,9 @@ from cordwood.config.describe import (
 )
 from cordwood.config.documentation import documentation_of
 from cordwood.config.errors import ConfigError
-from cordwood.metadata.controller.decision import Refused
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import ConfigResource, ResourceType
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -59,8 +59,8 @@ def _described(
         entries = _entries(broker, resource)
     except ConfigError as error:
         return _refused(asked, error)
-    except Refused as refused:
-        return _refused(asked, ConfigError(refused.error.message, refused.error.code))
+    except Refusal as refusal:
+        return _refused(asked, ConfigError(str(refusal), refusal.error))
     keys = asked.configuration_keys
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,

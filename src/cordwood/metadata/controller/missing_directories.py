@@ -3,9 +3,10 @@
 from collections.abc import Container
 
 from cordwood.metadata.image import MetadataImage, is_reserved_directory
+from cordwood.shard.decision import Decision
 from cordwood.wire.primitives import Uuid
 
-from .decision import ControllerDefaults, Decision
+from .decision import ControllerDefaults
 from .partition_change import removal_changes
 
 
@@ -14,7 +15,7 @@ def leave_missing_directories(image: MetadataImage, defaults: ControllerDefaults
     lead nothing when they come back, since they were fenced or have handed everything over before."""
     registered = image.brokers[broker_id].log_dirs
     missing = _AllBut(registered)
-    return Decision(removal_changes(image, defaults, broker_id, in_directories=missing) if registered else [], None)
+    return Decision(None, removal_changes(image, defaults, broker_id, in_directories=missing) if registered else [])
 
 
 class _AllBut(Container[Uuid]):
