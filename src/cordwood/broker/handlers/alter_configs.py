@@ -10,10 +10,11 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.config_schema import config_schema
 from cordwood.broker.registry import Call, handles
 from cordwood.config.alter import REPEATED, repeated, replace_settings
-from cordwood.config.changes import Altered, Refusal, Resource
+from cordwood.config.changes import Altered, Resource
 from cordwood.metadata.controller import configs
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -48,8 +49,8 @@ def _resource(asked: AlterConfigsResource) -> Resource:
 
 def _refused(asked: AlterConfigsResource, refusal: Refusal) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
-        error_code=refusal.code,
-        error_message=refusal.message,
+        error_code=refusal.error,
+        error_message=str(refusal),
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
     )

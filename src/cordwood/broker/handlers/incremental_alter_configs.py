@@ -11,10 +11,11 @@ from cordwood.broker.config_schema import config_schema
 from cordwood.broker.loggers import alter_loggers
 from cordwood.broker.registry import Call, handles
 from cordwood.config.alter import REPEATED, alter_incrementally, repeated
-from cordwood.config.changes import Altered, Change, Refusal, Resource
+from cordwood.config.changes import Altered, Change, Resource
 from cordwood.metadata.controller import configs
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource, ResourceType
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -52,8 +53,8 @@ def _resource(asked: AlterConfigsResource) -> Resource:
 
 def _answer(asked: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
-        error_code=ErrorCode.NONE if refusal is None else refusal.code,
-        error_message=None if refusal is None else refusal.message,
+        error_code=ErrorCode.NONE if refusal is None else refusal.error,
+        error_message=None if refusal is None else str(refusal),
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
     )
