@@ -17,9 +17,9 @@ from admin_node import ask, run, running
 from cordwood.broker.deadline import decide_within
 from cordwood.broker.handlers.elect_leaders import elect_leaders
 from cordwood.broker.node import Node
-from cordwood.broker.registry import Call
 from cordwood.config.definition import ConfigSource
 from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
+from cordwood.net.api import Call
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Network
 from cordwood.shard.decision import Decision

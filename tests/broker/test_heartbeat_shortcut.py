@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.dispatch import Dispatch
-from cordwood.broker.registry import Call
+from cordwood.net.api import Call
 from cordwood.net.channel import Channel
 from cordwood.sim.connection import SimConnection
 from cordwood.wire.errors import ErrorCode

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.dispatch import Dispatch
-from cordwood.broker.registry import Call
 from cordwood.log.log import Log
+from cordwood.net.api import Call
 from cordwood.net.channel import Channel
 from cordwood.net.serving import Reply
 from cordwood.replica.partition import Partition

@@ -9,7 +9,6 @@ from typing import cast
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.handlers.end_txn import end_txn
-from cordwood.broker.registry import Call
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.broker.txn_markers import Marker
 from cordwood.coordinator.transactions.adding import add_partitions
@@ -18,6 +17,7 @@ from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import Transaction
 from cordwood.log.log import Log
 from cordwood.metadata.image import NO_LEADER
+from cordwood.net.api import Call
 from cordwood.net.channel import Channel
 from cordwood.net.serving import ConnectionInfo
 from cordwood.shard.decision import ProducerIdAndEpoch

@@ -10,10 +10,10 @@ import pytest
 from http_peer import Peer
 from measured_node import MeasuredNode, measured_node
 
-from cordwood.broker.registry import Call
 from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
+from cordwood.net.api import Call
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.sim.world import World
 from cordwood.testing.assembly import new_node

@@ -16,6 +16,7 @@ from typing import TypeVar
 from cordwood.coordinator.coordinator import Coordinator
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.loading import LoadedState
+from cordwood.net.api import Call
 from cordwood.net.serving import Reply
 from cordwood.shard.decision import Decision
 from cordwood.shard.promise import Promise, settled
@@ -23,8 +24,6 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.exceptions import EncodeError
 from cordwood.wire.schema import Response
-
-from .registry import Call
 
 S = TypeVar("S", bound=LoadedState)
 R = TypeVar("R", bound=Response)

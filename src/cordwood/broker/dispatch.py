@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any
 
+from cordwood.net.api import Call, Handler
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Reply
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part
@@ -21,7 +22,6 @@ from .broker import Broker
 from .handlers.api_versions import refused_version
 from .heartbeat_shortcut import BEGINNINGS, HeartbeatShortcut
 from .produce_shortcut import ProduceShortcut
-from .registry import Call, Handler
 
 # How a Produce begins, of any version that has a short way.
 _PRODUCE = b"\0\0\0"
@@ -30,7 +30,9 @@ _PRODUCE = b"\0\0\0"
 class Dispatch:
     """The `net.serving.Handler` of a node's listeners."""
 
-    def __init__(self, broker: Broker, handlers: Iterable[Handler], controller_listeners: Collection[str]) -> None:
+    def __init__(
+        self, broker: Broker, handlers: Iterable[Handler[Broker]], controller_listeners: Collection[str]
+    ) -> None:
         # Makes the call of a request: metrics put one here that measures.
         self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
         self._broker = broker

@@ -26,6 +26,7 @@ from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.controller.elections import leaders_recovered
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
+from cordwood.net.api import with_unstable_versions
 from cordwood.net.server import Server
 from cordwood.net.serving import Limits
 from cordwood.replica.replicas import Replicas
@@ -46,7 +47,6 @@ from .listener_tls import server_tls
 from .log_dirs import CannotStart as CannotStart
 from .log_dirs import LogDirs, take_directories
 from .registration import broker_registration, controller_registration
-from .registry import with_unstable_versions
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class Node:
         self._directories.open()
         replicas.load(image)
 
-        handlers = with_unstable_versions(HANDLERS, self.config)
+        handlers = with_unstable_versions(HANDLERS, self.config.flag)
         dispatch = self.dispatch = Dispatch(broker, handlers, self.config.listeners.controllers)
         broker.served_versions = dispatch.served_versions
         self.server = Server(self._network, dispatch, limits_of(broker.config))

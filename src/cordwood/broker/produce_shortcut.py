@@ -13,6 +13,7 @@ from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
+from cordwood.net.api import Call
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import DiskError
@@ -32,7 +33,6 @@ from cordwood.wire.schema import Request
 
 from .broker import Broker
 from .handlers.produce import answer_one, refuse_all
-from .registry import Call
 from .timeouts import Timeouts
 from .topic_view import INTERNAL_TOPICS
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from cordwood.broker.dispatch import Dispatch
-from cordwood.broker.registry import Call
+from cordwood.net.api import Call
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode

@@ -1,6 +1,7 @@
 """One module per API. `HANDLERS` is everything that this broker serves."""
 
-from cordwood.broker.registry import Handler
+from cordwood.broker.broker import Broker
+from cordwood.net.api import Handler
 
 from .add_offsets_to_txn import add_offsets_to_txn
 from .add_partitions_to_txn import add_partitions_to_txn
@@ -48,7 +49,7 @@ from .unregister_broker import unregister_broker
 from .update_features import update_features
 from .write_txn_markers import write_txn_markers
 
-HANDLERS: tuple[Handler, ...] = (
+HANDLERS: tuple[Handler[Broker], ...] = (
     produce,
     fetch,
     delete_records,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.patience import Patience
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_view import INTERNAL_TOPICS
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise, settled
 from cordwood.shard.refusal import Refusal

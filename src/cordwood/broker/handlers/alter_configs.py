@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.config_schema import config_schema
-from cordwood.broker.registry import Call, handles
 from cordwood.config.alter import REPEATED, repeated, replace_settings
 from cordwood.config.changes import Altered, Resource
 from cordwood.metadata.controller import configs
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource
+from cordwood.net.api import Call, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.alter_configs import (
     AlterConfigsRequest,

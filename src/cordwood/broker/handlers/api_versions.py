@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import (
     ApiVersion,

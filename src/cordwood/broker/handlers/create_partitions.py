@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.deadline import decide_within
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import topics
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.deadline import decide_within
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import topics
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.quorum_view import controller_endpoints, is_controller_listener
-from cordwood.broker.registry import Call, handles
 from cordwood.broker.topic_view import ALL_ON_CLUSTER
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.loggers import logger_levels
-from cordwood.broker.registry import Call, handles
 from cordwood.config.describe import (
     Entry,
     describe_broker,
@@ -26,6 +25,7 @@ from cordwood.config.documentation import documentation_of
 from cordwood.config.errors import ConfigError
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import ConfigResource, ResourceType
+from cordwood.net.api import Call, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_configs import (

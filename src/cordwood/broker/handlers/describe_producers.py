@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller.topics import check_topic_name
+from cordwood.net.api import Call, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.describe_producers import (
     DescribeProducersRequest,

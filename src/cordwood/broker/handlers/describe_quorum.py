@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.quorum_view import controller_endpoints
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller.topics import METADATA_TOPIC
 from cordwood.metadata.image import UNASSIGNED_DIRECTORY
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_quorum import (
     DescribeQuorumRequest,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.transactions.describing import describe
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise, settled
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

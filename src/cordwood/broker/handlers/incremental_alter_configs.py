@@ -9,12 +9,12 @@ from __future__ import annotations
 from cordwood.broker.broker import Broker
 from cordwood.broker.config_schema import config_schema
 from cordwood.broker.loggers import alter_loggers
-from cordwood.broker.registry import Call, handles
 from cordwood.config.alter import REPEATED, alter_incrementally, repeated
 from cordwood.config.changes import Altered, Change, Resource
 from cordwood.metadata.controller import configs
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource, ResourceType
+from cordwood.net.api import Call, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.incremental_alter_configs import (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from cordwood.broker.asking import answer_all
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.listing import list_groups as decide_listing
 from cordwood.coordinator.groups.state import GroupState
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
 from cordwood.shard.shard import Shard

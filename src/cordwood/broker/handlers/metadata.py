@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_creation import create_missing
 from cordwood.broker.topic_view import ALL_ON_CLUSTER, ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition, Topic
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.metadata import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.offset_fetch import fetch_offsets
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_fetch import (

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_view import INTERNAL_TOPICS
 from cordwood.broker.transactional_produce import Refusals, Unverified
 from cordwood.log.log import Appended
+from cordwood.net.api import Call, Result, handles
 from cordwood.net.serving import BadRequest, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import Buffer, DiskError

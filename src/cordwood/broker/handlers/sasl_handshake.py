@@ -6,7 +6,7 @@ No mechanism is named: there is none to choose.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.offset_commit import Commit, commit_transactional_offsets
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

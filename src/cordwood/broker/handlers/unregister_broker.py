@@ -7,8 +7,8 @@ that does is not told, and serves no more.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import brokers
+from cordwood.net.api import Call, handles
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 

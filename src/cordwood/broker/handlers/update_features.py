@@ -8,8 +8,8 @@ Kafka.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.controller import features
+from cordwood.net.api import Call, handles
 from cordwood.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 

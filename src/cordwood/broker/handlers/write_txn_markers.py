@@ -7,8 +7,8 @@ Version 2 says which `transaction.version` the transaction is of (KIP-890).
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.txn_markers import Marker
+from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise, settled
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

@@ -1,36 +1,56 @@
-"""What a handler is, and how it says which API it serves.
+"""A handler: which API it serves, in which versions, on which listeners.
 
     @handles(ListOffsetsRequest)
     def list_offsets(broker: Broker, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse: ...
 
 A handler returns its response; or None where the protocol has no response; or a `Reply` that it answers later with
 `call.parts(response)`; or it is a coroutine function that returns the response. An error that a client is to see is in
-the response; an exception is our bug. All handlers are listed in `handlers`, from which ApiVersions, the dispatch table
-and docs/compatibility.md are made.
+the response; an exception is our bug. Its first argument is the role that serves it: a `Broker` or a `Controller`.
+ApiVersions, the dispatch tables and docs/compatibility.md are derived from the lists in `broker.handlers` and
+`controller.handlers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from cordwood.config.broker import BrokerConfig
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.runtime.network import Part
 from cordwood.wire.frames import encode_response_parts
 from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.schema import Request, Response, Versions
 
-if TYPE_CHECKING:
-    from .broker import Broker
-
 RequestT = TypeVar("RequestT", bound=Request[Any])
+# The role that serves a request.
+C = TypeVar("C")
 Result = Response | None | Reply | Coroutine[Any, Any, Response | None]
 
 
+class RequestContext(Protocol):
+    """Who asks, and in which version: what an Envelope carries besides the request when a broker forwards it."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def listener(self) -> str: ...
+
+
+class OwnRequest(NamedTuple):
+    """The context of a request that a node makes on its own behalf."""
+
+    version: int
+    client_id: str = ""
+    listener: str = ""
+
+
 class Call:
-    """One request on its way: who asks, in which version, and how to answer."""
+    """The `RequestContext` of a request that came over a connection, and how to answer it."""
 
     __slots__ = ("connection", "header", "request_bytes", "version")
 
@@ -44,17 +64,21 @@ class Call:
     def client_id(self) -> str:
         return self.header.client_id or ""
 
+    @property
+    def listener(self) -> str:
+        return self.connection.listener
+
     def parts(self, response: Response) -> list[Part]:
         """The whole answer as it goes out; file ranges in it are not read. Every answer is made here, once."""
         return encode_response_parts(response, self.version, self.header.correlation_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(Generic[C]):
     request: type[Request[Any]]
     # What ApiVersions says; versions of it that the schema does not have are refused.
     advertised: Versions
-    handle: Callable[[Broker, Any, Call], Result]
+    handle: Callable[[C, Any, Call], Result]
     # Of which kinds the listeners are that serve it: "broker", "controller".
     listeners: tuple[str, ...]
     # A setting that needs the version which Kafka does not count as stable.
@@ -71,27 +95,28 @@ def handles(
     advertised_from: int | None = None,
     listeners: tuple[str, ...] | None = None,
     unstable_for: str | None = None,
-) -> Callable[[Callable[[Broker, RequestT, Call], Result]], Handler]:
+) -> Callable[[Callable[[C, RequestT, Call], Result]], Handler[C]]:
     """Serves all stable versions of the request. `advertised_from`: a lower one to be advertised all the same.
     `listeners`: where, if not everywhere that Kafka serves it. `unstable_for`: see `with_unstable_versions`."""
     stable = request.stable_versions
     advertised = stable if advertised_from is None else Versions(advertised_from, stable.high)
 
-    def declare(handle: Callable[[Broker, RequestT, Call], Result]) -> Handler:
+    def declare(handle: Callable[[C, RequestT, Call], Result]) -> Handler[C]:
         where = tuple(request.listeners) if listeners is None else listeners
         return Handler(request, advertised, handle, where, unstable_for)
 
     return declare
 
 
-def with_unstable_versions(handlers: Iterable[Handler], config: BrokerConfig) -> list[Handler]:
-    """As they are served with a configuration: where `unstable.api.versions.enable` or a setting that is nothing
-    without it asks for that, the latest version is served also if it is not stable."""
+def with_unstable_versions(handlers: Iterable[Handler[C]], is_set: Callable[[str], bool]) -> list[Handler[C]]:
+    """The handlers as they are served with a configuration, of which `is_set` tells flags: where
+    `unstable.api.versions.enable` or a setting that depends on it is set, the latest version is served also if it is
+    not stable."""
 
-    def is_wanted(handler: Handler) -> bool:
+    def is_wanted(handler: Handler[C]) -> bool:
         return handler.request.latest_version_unstable and (
-            config.flag("unstable.api.versions.enable")
-            or (handler.unstable_for is not None and config.flag(handler.unstable_for))
+            is_set("unstable.api.versions.enable")
+            or (handler.unstable_for is not None and is_set(handler.unstable_for))
         )
 
     return [
