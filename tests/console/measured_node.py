@@ -9,13 +9,13 @@ from pathlib import Path
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from cordwood.broker.node import Node
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.client import Client
 from cordwood.console.metrics_server import MetricsServer
+from cordwood.node import Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.testing.assembly import new_node
+from cordwood.testing.assembly import start_node
 
 
 @dataclass
@@ -53,8 +53,7 @@ class Figures:
 
 @asynccontextmanager
 async def measured_node(data: Path) -> AsyncIterator[MeasuredNode]:
-    node = new_node({}, str(data), 0)
-    await node.start()
+    node = await start_node({}, str(data), 0)
     network = SocketNetwork()
     server = await MetricsServer.start(node, network, SystemClock(), "127.0.0.1", 0)
     try:

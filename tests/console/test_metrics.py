@@ -16,7 +16,7 @@ from cordwood.console.loop_lag import LoopLag
 from cordwood.net.api import Call
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.sim.world import World
-from cordwood.testing.assembly import new_node
+from cordwood.testing.assembly import start_node
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cordwood.wire.record import Record
@@ -235,8 +235,7 @@ def test_the_process_is_measured(run: Run) -> None:
 
 def test_a_node_without_metrics_makes_plain_calls(tmp_path: Path) -> None:
     async def main() -> None:
-        node = new_node({}, str(tmp_path), 0)
-        await node.start()
+        node = await start_node({}, str(tmp_path), 0)
         assert node.dispatch.new_call is Call
         await node.stop()
 

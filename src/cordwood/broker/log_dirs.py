@@ -11,13 +11,12 @@ from cordwood.log.checkpoint import META_PROPERTIES, CorruptCheckpoint, MetaProp
 from cordwood.log.directory import NO_ID
 from cordwood.metadata.bootstrap import format_directory
 from cordwood.metadata.controller.decision import new_uuid
+from cordwood.metadata.endpoints import wire_endpoint
 from cordwood.metadata.log import METADATA_DIRECTORY
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import Random
 from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
-
-from .registration import wire_endpoint
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from cordwood.broker.node import Node
+from cordwood.node import Node
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Network
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from cordwood.broker.dispatch import Dispatch
 from cordwood.net.api import Call
+from cordwood.net.dispatch import Dispatch
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode
@@ -43,7 +44,7 @@ class RequestMetrics:
         self.monotonic = monotonic
         self._apis: dict[int, ApiMetrics] = {}
 
-    def measure(self, dispatch: Dispatch) -> None:
+    def measure(self, dispatch: Dispatch[Any]) -> None:
         """From here on."""
         dispatch.new_call = partial(_MeasuredCall, self)
 

@@ -1,7 +1,14 @@
-"""From batches of the log to images: one image and one delta per batch.
+"""The way in which metadata reaches a node: from committed batches of the log to images, one delta per batch.
+
+    loader = load(log)                          # the newest snapshot, and the log after it
+    metadata_log.on_commit(loader.committed)
+    loader.subscribe(broker)                    # broker.apply(delta, image) for each batch from here on
 
 A metadata transaction (KIP-868) may span batches; its records count when its end is there, all at once.
 """
+
+from collections.abc import Sequence
+from typing import Protocol
 
 from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
@@ -15,6 +22,13 @@ from .image import MetadataImage, OffsetAndEpoch
 from .snapshot import Snapshot
 
 
+class Publisher(Protocol):
+    """A part of a node that follows the metadata."""
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Acts on a committed change. `image` is the metadata after it."""
+
+
 class Loader:
     """`image` is what was loaded so far. While `in_transaction` no snapshot of it is to be made: it could end within a
     batch."""
@@ -24,6 +38,7 @@ class Loader:
         # Records of the open transaction, and the offset of its beginning.
         self._held: list[MetadataRecord] | None = None
         self._begun_at = 0
+        self._publishers: list[Publisher] = []
 
     @classmethod
     def of_snapshot(cls, snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> "Loader":
@@ -33,6 +48,19 @@ class Loader:
     @property
     def in_transaction(self) -> bool:
         return self._held is not None
+
+    def subscribe(self, publisher: Publisher) -> None:
+        """The publisher has seen `image`, and is told of every change from here on; after those that subscribed
+        before it."""
+        self._publishers.append(publisher)
+
+    def committed(self, batches: Sequence[MetadataBatch]) -> None:
+        """Loads batches that were committed, and publishes each."""
+        for batch in batches:
+            delta = self.load(batch)
+            if not self.in_transaction:
+                for publisher in self._publishers:
+                    publisher.apply(delta, self.image)
 
     def load(self, batch: MetadataBatch) -> MetadataDelta:
         """What the batch changed, which is nothing while a transaction is open."""

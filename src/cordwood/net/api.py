@@ -24,7 +24,7 @@ from cordwood.wire.schema import Request, Response, Versions
 
 RequestT = TypeVar("RequestT", bound=Request[Any])
 # The role that serves a request.
-C = TypeVar("C")
+C = TypeVar("C", contravariant=True)
 Result = Response | None | Reply | Coroutine[Any, Any, Response | None]
 
 
@@ -78,7 +78,8 @@ class Handler(Generic[C]):
     request: type[Request[Any]]
     # What ApiVersions says; versions of it that the schema does not have are refused.
     advertised: Versions
-    handle: Callable[[C, Any, Call], Result]
+    # With the role, the request, and its `RequestContext`.
+    handle: Callable[[C, Any, Any], Result]
     # Of which kinds the listeners are that serve it: "broker", "controller".
     listeners: tuple[str, ...]
     # A setting that needs the version which Kafka does not count as stable.
@@ -106,6 +107,10 @@ def handles(
         return Handler(request, advertised, handle, where, unstable_for)
 
     return declare
+
+
+def served_versions(handlers: Iterable[Handler[C]]) -> dict[int, Versions]:
+    return {handler.api_key: handler.advertised for handler in handlers}
 
 
 def with_unstable_versions(handlers: Iterable[Handler[C]], is_set: Callable[[str], bool]) -> list[Handler[C]]:

@@ -19,7 +19,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from struct import Struct
 from typing import Any
 
@@ -68,6 +69,9 @@ class Counts:
     bad_frames: int = 0
     bad_requests: int = 0
     handler_failures: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*map(add, astuple(self), astuple(other)))
 
 
 class ConnectionInfo:

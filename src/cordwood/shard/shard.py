@@ -75,7 +75,7 @@ class Shard(Generic[S]):
         self._closed: Refusal | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = float("inf")
-        state.timers.on_sooner = self._set_alarm
+        state.timers.watch(self._set_alarm)
 
     # Deciding
 

@@ -34,13 +34,17 @@ class Timers:
         # Wanted by the decision that is being taken, of which nobody is to see the one without the other: they are
         # raised as soon as it is in the state.
         self.follow_ups: list[tuple[Hashable, Alarm]] = []
-        # Called when one is moved forward: also outside of decisions, after which the shard looks at the time.
-        self.on_sooner: Callable[[], None] = lambda: None
+        self._watchers: list[Callable[[], None]] = []
         # Those that have a place in the queue.
         self._timers: dict[Hashable, _Timer] = {}
         # (when it is looked at, a number that keeps the order of equal times, key); at least one entry per timer.
         self._queue: list[tuple[float, int, Hashable]] = []
         self._count = 0
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Calls the watcher when a timer is moved forward: also outside of decisions, after which the shard looks at
+        the time."""
+        self._watchers.append(watcher)
 
     def __contains__(self, key: Hashable) -> bool:
         timer = self._timers.get(key)
@@ -69,7 +73,8 @@ class Timers:
         if at < timer.looked_at:
             # Rare: a session that was made shorter.
             self._enqueue(key, timer)
-            self.on_sooner()
+            for watcher in self._watchers:
+                watcher()
         return True
 
     def clear(self, key: Hashable) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.topic_creation import create_missing
-from cordwood.broker.topic_view import ALL_ON_CLUSTER, ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
+from cordwood.broker.topic_view import ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
+from cordwood.metadata.answers.describe_cluster import ALL_ON_CLUSTER
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition, Topic
 from cordwood.net.api import Call, Result, handles

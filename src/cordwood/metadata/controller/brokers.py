@@ -4,7 +4,7 @@ When a broker was heard of last is not in the image, since it is not in the log:
 run out, and calls `fence_broker`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from cordwood.metadata.image import (
     METADATA_VERSION,
@@ -33,6 +33,7 @@ from cordwood.wire.messages.controller_registration import (
 from cordwood.wire.messages.metadata_records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from cordwood.wire.messages.metadata_records.unregister_broker_record import UnregisterBrokerRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
 from .decision import ControllerDefaults
@@ -64,9 +65,13 @@ def register_broker(
         return Decision(BrokerRegistrationResponse(error_code=refusal.error))
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
     records: list[MetadataRecord] = []
+    knows_directories = image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
     if not is_same and is_elr_enabled(image) and _stopped_uncleanly(request, existing):
         records += removal_changes(image, defaults, request.broker_id, is_unclean=True)
-    knows_directories = image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
+    elif not is_same and knows_directories:
+        # It came back without a directory: it leads nothing of what it has there.
+        missing = _AllBut(request.log_dirs)
+        records += removal_changes(image, defaults, request.broker_id, in_directories=missing)
     broker = Broker(
         request.broker_id,
         existing.epoch if existing is not None and is_same else next_offset,
@@ -80,6 +85,17 @@ def register_broker(
     )
     records.append(broker_record(broker))
     return Decision(BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch), records)
+
+
+class _AllBut(Container[Uuid]):
+    """Every directory but these, and but the ids that are no directory's."""
+
+    def __init__(self, directories: Sequence[Uuid]) -> None:
+        self._directories = directories
+
+    def __contains__(self, directory: object) -> bool:
+        assert isinstance(directory, bytes)
+        return directory not in self._directories and not is_reserved_directory(directory)
 
 
 def _stopped_uncleanly(request: BrokerRegistrationRequest, existing: Broker | None) -> bool:

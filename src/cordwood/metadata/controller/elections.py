@@ -1,6 +1,6 @@
 """ElectLeaders: the preferred leader, or a leader that may lack records where there is none."""
 
-from cordwood.metadata.image import NO_LEADER, LeaderRecovery, MetadataImage
+from cordwood.metadata.image import NO_LEADER, MetadataImage
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -10,7 +10,6 @@ from cordwood.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.schema import MetadataRecord
 
 from .decision import ControllerDefaults
@@ -85,17 +84,3 @@ def _elect(
     if is_preferred:
         raise Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
-
-
-def leaders_recovered(image: MetadataImage, broker_id: int) -> Decision[int]:
-    """A broker that was elected although it may lack records has opened its logs: it leads them as they are from here
-    on (KIP-704). How many there were."""
-    records: list[MetadataRecord] = [
-        PartitionChangeRecord(
-            topic_id=topic.id, partition_id=number, leader_recovery_state=LeaderRecovery.RECOVERED.value
-        )
-        for topic in image.topics
-        for number, partition in sorted(topic.partitions.items())
-        if partition.leader == broker_id and partition.leader_recovery is LeaderRecovery.RECOVERING
-    ]
-    return Decision(len(records), records)

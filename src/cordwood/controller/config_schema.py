@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from cordwood.config.broker import BrokerConfig
@@ -23,15 +22,11 @@ from cordwood.metadata.image import Config, ConfigResource, ResourceType
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 
-if TYPE_CHECKING:
-    from .broker import Broker
 
-
-def config_schema(broker: Broker) -> ConfigSchema:
-    """By the broker's configuration as it is now."""
-    schema = _SCHEMAS.get(broker.config)
+def config_schema(config: BrokerConfig) -> ConfigSchema:
+    schema = _SCHEMAS.get(config)
     if schema is None:
-        schema = _SCHEMAS[broker.config] = _schema_of(broker.config)
+        schema = _SCHEMAS[config] = _schema_of(config)
     return schema
 
 

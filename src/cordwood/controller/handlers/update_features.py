@@ -7,17 +7,18 @@ Kafka.
 
 from __future__ import annotations
 
-from cordwood.broker.broker import Broker
+from cordwood.controller.controller import Controller
 from cordwood.metadata.controller import features
-from cordwood.net.api import Call, handles
+from cordwood.net.api import RequestContext, handles
 from cordwood.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 @handles(UpdateFeaturesRequest)
-async def update_features(broker: Broker, request: UpdateFeaturesRequest, call: Call) -> UpdateFeaturesResponse:
-    controller = broker.controller
+async def update_features(
+    controller: Controller, request: UpdateFeaturesRequest, context: RequestContext
+) -> UpdateFeaturesResponse:
     return await controller.decide(
         lambda image: features.update_features(
-            image, request, broker.id, broker.defaults, kraft_version=controller.log.quorum.kraft_version
+            image, request, controller.id, controller.defaults, kraft_version=controller.kraft_version
         )
     )

@@ -6,12 +6,14 @@ that does is not told, and serves no more.
 
 from __future__ import annotations
 
-from cordwood.broker.broker import Broker
+from cordwood.controller.controller import Controller
 from cordwood.metadata.controller import brokers
-from cordwood.net.api import Call, handles
+from cordwood.net.api import RequestContext, handles
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 @handles(UnregisterBrokerRequest)
-async def unregister_broker(broker: Broker, request: UnregisterBrokerRequest, call: Call) -> UnregisterBrokerResponse:
-    return await broker.controller.decide(lambda image: brokers.unregister_broker(image, request, broker.defaults))
+async def unregister_broker(
+    controller: Controller, request: UnregisterBrokerRequest, context: RequestContext
+) -> UnregisterBrokerResponse:
+    return await controller.decide(lambda image: brokers.unregister_broker(image, request, controller.defaults))

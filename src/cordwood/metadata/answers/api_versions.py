@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 
-from cordwood.broker.broker import Broker
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED
-from cordwood.net.api import Call, handles
+from cordwood.net.api import RequestContext, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import (
     ApiVersion,
@@ -23,6 +22,8 @@ from cordwood.wire.messages.api_versions import (
     SupportedFeatureKey,
 )
 
+from .role import Role
+
 # KIP-511: what the name and the version of a client's software may be.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_SINCE = 3
@@ -30,40 +31,30 @@ _ZERO_LEVELS_SINCE = 4
 
 
 @handles(ApiVersionsRequest)
-def api_versions(broker: Broker, request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    if call.version >= _SOFTWARE_SINCE and not (
+def api_versions(role: Role, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    if context.version >= _SOFTWARE_SINCE and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    served = broker.served_versions(call.connection.listener)
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=versions.low, max_version=versions.high)
-            for api_key, versions in served.items()
+            for api_key, versions in role.served_versions.items()
         ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=levels.low, max_version=levels.high)
             for name, levels in SUPPORTED.items()
-            if levels.low > 0 or call.version >= _ZERO_LEVELS_SINCE
+            if levels.low > 0 or context.version >= _ZERO_LEVELS_SINCE
         ],
-        finalized_features_epoch=broker.image.covers.offset - 1,
+        finalized_features_epoch=role.image.covers.offset - 1,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in _finalized(broker).items()
+            for name, level in _finalized(role).items()
         ],
     )
 
 
-def _finalized(broker: Broker) -> dict[str, int]:
+def _finalized(role: Role) -> dict[str, int]:
     """The quorum keeps its own level in its own records."""
-    quorum_level = broker.controller.log.quorum.kraft_version
-    return {**broker.image.features, **({KRAFT_VERSION: quorum_level} if quorum_level else {})}
-
-
-def refused_version() -> ApiVersionsResponse:
-    """To a version that there is not."""
-    own = ApiVersionsRequest.stable_versions
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=[ApiVersion(api_key=ApiVersionsRequest.api_key, min_version=own.low, max_version=own.high)],
-    )
+    level = role.kraft_version
+    return {**role.image.features, **({KRAFT_VERSION: level} if level else {})}

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cordwood.broker.broker import Broker
-from cordwood.broker.loggers import logger_levels
+from cordwood.config.broker import BrokerConfig
 from cordwood.config.describe import (
     Entry,
     describe_broker,
@@ -24,8 +23,8 @@ from cordwood.config.describe import (
 from cordwood.config.documentation import documentation_of
 from cordwood.config.errors import ConfigError
 from cordwood.metadata.controller.topics import check_topic_name
-from cordwood.metadata.image import ConfigResource, ResourceType
-from cordwood.net.api import Call, handles
+from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType
+from cordwood.net.api import RequestContext, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_configs import (
@@ -37,26 +36,31 @@ from cordwood.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+from .loggers import logger_levels
+from .role import Role
+
 
 @handles(DescribeConfigsRequest)
-def describe_configs(broker: Broker, request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+def describe_configs(role: Role, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     unknown = next((asked for asked in request.resources if asked.resource_type not in _KNOWN), None)
     if unknown is not None:
         message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
         refusal = ConfigError(message, ErrorCode.INVALID_REQUEST)
         return DescribeConfigsResponse(results=[_refused(asked, refusal) for asked in request.resources])
-    return DescribeConfigsResponse(results=[_described(broker, request, asked) for asked in request.resources])
+    return DescribeConfigsResponse(
+        results=[_described(role.config, role.image, request, asked) for asked in request.resources]
+    )
 
 
 _KNOWN = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 
 def _described(
-    broker: Broker, request: DescribeConfigsRequest, asked: DescribeConfigsResource
+    config: BrokerConfig, image: MetadataImage, request: DescribeConfigsRequest, asked: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     resource = ConfigResource(asked.resource_type, asked.resource_name)
     try:
-        entries = _entries(broker, resource)
+        entries = _entries(config, image, resource)
     except ConfigError as error:
         return _refused(asked, error)
     except Refusal as refusal:
@@ -80,8 +84,7 @@ def _refused(asked: DescribeConfigsResource, error: ConfigError) -> DescribeConf
     )
 
 
-def _entries(broker: Broker, resource: ConfigResource) -> Iterable[Entry]:
-    image, config = broker.image, broker.config
+def _entries(config: BrokerConfig, image: MetadataImage, resource: ConfigResource) -> Iterable[Entry]:
     match resource.type:
         case ResourceType.TOPIC:
             check_topic_name(resource.name)
@@ -91,12 +94,12 @@ def _entries(broker: Broker, resource: ConfigResource) -> Iterable[Entry]:
         case ResourceType.BROKER:
             if not resource.name:
                 return describe_broker_default(config)
-            _check_broker_id(broker, resource.name, f"{broker.id} or empty string,")
+            _check_node_id(config.node_id, resource.name, f"{config.node_id} or empty string,")
             return describe_broker(config)
         case ResourceType.BROKER_LOGGER:
             if not resource.name:
                 raise ConfigError("Broker id must not be empty", ErrorCode.INVALID_REQUEST)
-            _check_broker_id(broker, resource.name, f"{broker.id}")
+            _check_node_id(config.node_id, resource.name, f"{config.node_id}")
             return describe_loggers(logger_levels())
         case ResourceType.GROUP:
             if not resource.name:
@@ -108,13 +111,13 @@ def _entries(broker: Broker, resource: ConfigResource) -> Iterable[Entry]:
             return describe_client_metrics(image.config(resource))
 
 
-def _check_broker_id(broker: Broker, name: str, expected: str) -> None:
+def _check_node_id(node_id: int, name: str, expected: str) -> None:
     try:
         broker_id = int(name)
     except ValueError:
         message = f"Broker id must be an integer, but it is: {name}"
         raise ConfigError(message, ErrorCode.INVALID_REQUEST) from None
-    if broker_id != broker.id:
+    if broker_id != node_id:
         raise ConfigError(f"Unexpected broker id, expected {expected} but received {name}", ErrorCode.INVALID_REQUEST)
 
 

@@ -5,12 +5,11 @@ No mechanism is named: there is none to choose.
 
 from __future__ import annotations
 
-from cordwood.broker.broker import Broker
-from cordwood.net.api import Call, handles
+from cordwood.net.api import RequestContext, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 @handles(SaslHandshakeRequest)
-def sasl_handshake(broker: Broker, request: SaslHandshakeRequest, call: Call) -> SaslHandshakeResponse:
+def sasl_handshake(role: object, request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .broker import Broker
+from .controller import Controller
 
 
 class ControllerEndpoint(NamedTuple):
@@ -13,17 +13,13 @@ class ControllerEndpoint(NamedTuple):
     port: int
 
 
-def controller_endpoints(broker: Broker) -> dict[int, list[ControllerEndpoint]]:
+def controller_endpoints(controller: Controller) -> dict[int, list[ControllerEndpoint]]:
     """By id: as the controllers have registered, or else as the voters' record has them."""
-    voters = broker.controller.log.quorum.voters
+    voters = controller.log.quorum.voters
     found = {
         voter.voter_id: [ControllerEndpoint(end.name, end.host, end.port) for end in voter.endpoints]
         for voter in (voters.voters if voters is not None else ())
     }
-    for node in broker.image.controllers.values():
+    for node in controller.image.controllers.values():
         found[node.id] = [ControllerEndpoint(end.name, end.host, end.port) for end in node.endpoints]
     return found
-
-
-def is_controller_listener(broker: Broker, listener: str) -> bool:
-    return listener in broker.config.listeners.controllers

@@ -6,11 +6,11 @@ Version 1 adds when a replica fetched last, version 2 messages, the voters' dire
 
 from __future__ import annotations
 
-from cordwood.broker.broker import Broker
-from cordwood.broker.quorum_view import controller_endpoints
+from cordwood.controller.controller import Controller
+from cordwood.controller.endpoints import controller_endpoints
 from cordwood.metadata.controller.topics import METADATA_TOPIC
 from cordwood.metadata.image import UNASSIGNED_DIRECTORY
-from cordwood.net.api import Call, handles
+from cordwood.net.api import RequestContext, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -27,21 +27,23 @@ _NODES_SINCE = 2
 
 
 @handles(DescribeQuorumRequest)
-def describe_quorum(broker: Broker, request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
+def describe_quorum(
+    controller: Controller, request: DescribeQuorumRequest, context: RequestContext
+) -> DescribeQuorumResponse:
     asked = [
         (topic.topic_name, [partition.partition_index for partition in topic.partitions]) for topic in request.topics
     ]
     if asked != [(METADATA_TOPIC, [_METADATA_PARTITION])]:
         return _refuse_all(request)
-    quorum = _quorum(broker, call.version)
+    quorum = _quorum(controller, context.version)
     response = DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[quorum])])
-    if call.version >= _NODES_SINCE:
+    if context.version >= _NODES_SINCE:
         response.nodes = [
             Node(
                 node_id=node_id,
                 listeners=[Listener(name=end.listener, host=end.host, port=end.port) for end in endpoints],
             )
-            for node_id, endpoints in controller_endpoints(broker).items()
+            for node_id, endpoints in controller_endpoints(controller).items()
         ]
     return response
 
@@ -65,12 +67,12 @@ def _refuse_all(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     )
 
 
-def _quorum(broker: Broker, version: int) -> ResponsePartitionData:
+def _quorum(controller: Controller, version: int) -> ResponsePartitionData:
     """Of one: the leader is the only voter, and as far as it is itself."""
-    log = broker.controller.log
-    now_ms = broker.clock.now_ms()
+    log = controller.log
+    now_ms = controller.clock.now_ms()
     leader = ReplicaState(
-        replica_id=broker.id,
+        replica_id=controller.id,
         log_end_offset=log.end_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
@@ -78,13 +80,14 @@ def _quorum(broker: Broker, version: int) -> ResponsePartitionData:
     voters = log.quorum.voters
     if version >= _NODES_SINCE and voters is not None:
         leader.replica_directory_id = next(
-            (voter.voter_directory_id for voter in voters.voters if voter.voter_id == broker.id), UNASSIGNED_DIRECTORY
+            (voter.voter_directory_id for voter in voters.voters if voter.voter_id == controller.id),
+            UNASSIGNED_DIRECTORY,
         )
     return ResponsePartitionData(
         partition_index=_METADATA_PARTITION,
         error_code=ErrorCode.NONE,
-        leader_id=broker.id,
-        leader_epoch=log.epoch,
+        leader_id=controller.id,
+        leader_epoch=log.leader.epoch,
         high_watermark=log.high_watermark,
         current_voters=[leader],
     )
