@@ -33,8 +33,8 @@ def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_cam
         quorum.on_commit(lambda batches: listener("first", list(batches)))
         quorum.on_commit(lambda batches: listener("second", list(batches)))
         epoch = quorum.leader.epoch
-        offset = quorum.append([setting("a")], epoch, VERSION)
-        assert quorum.append([setting("b")], epoch, VERSION) == offset + 1
+        offset = quorum.append([setting("a")], epoch, VERSION).base_offset
+        assert quorum.append([setting("b")], epoch, VERSION).base_offset == offset + 1
         assert heard == []
         assert quorum.high_watermark == offset
         await stage.quorum.finish()

@@ -54,6 +54,27 @@ def test_a_transaction_is_published_when_it_has_ended() -> None:
     assert follower.seen == [(["a", "b"], 4)]
 
 
+def test_a_loader_that_is_at_the_same_image_takes_over_what_another_has_loaded() -> None:
+    ahead, behind, elsewhere = Loader(), Loader(), Loader()
+    behind.image = ahead.image
+    change = batch(0, setting("a", "1"))
+    delta = ahead.load(change)
+    assert behind.load(change) is delta
+    assert behind.image is ahead.image
+    assert elsewhere.load(change) is not delta
+    assert elsewhere.image.same_state(ahead.image)
+
+
+def test_no_part_of_a_transaction_is_taken_over() -> None:
+    ahead, behind = Loader(), Loader()
+    behind.image = ahead.image
+    for change in (batch(0, BeginTransactionRecord(), setting("a", "1")), batch(2, EndTransactionRecord())):
+        ahead.load(change)
+        behind.load(change)
+        assert (behind.in_transaction, behind.image.covers) == (ahead.in_transaction, ahead.image.covers)
+    assert behind.image.config(BROKER_DEFAULT) == {"a": "1"}
+
+
 def test_a_nodes_configuration_follows_what_is_set_for_all_brokers_and_for_itself() -> None:
     loader = Loader()
     node_config = NodeConfig(BrokerConfig.from_layers(Layer("test", SETTINGS)), loader.image)

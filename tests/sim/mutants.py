@@ -15,6 +15,7 @@ from cordwood.log.durability import FlushJob
 from cordwood.log.log import Log
 from cordwood.log.offset_map import OffsetMap
 from cordwood.log.producers import Producers
+from cordwood.metadata.batch import MetadataBatch
 from cordwood.replica.partition import Partition
 from cordwood.wire.errors import ErrorCode
 
@@ -119,11 +120,11 @@ def compact_the_last_of_a_key_away(patch: Patch) -> None:
 def publish_before_the_commit(patch: Patch) -> None:
     append = QuorumOfOne.append
 
-    def published(quorum: QuorumOfOne, *args: Any) -> int:
-        first_offset = append(quorum, *args)
+    def published(quorum: QuorumOfOne, *args: Any) -> MetadataBatch:
+        batch = append(quorum, *args)
         for listener in quorum._commit_listeners:
-            listener([quorum._pending[-1]])
-        return first_offset
+            listener([batch])
+        return batch
 
     def committed(quorum: QuorumOfOne) -> None:
         while quorum._pending and quorum._pending[0].next_offset <= quorum._log.high_watermark:

@@ -142,7 +142,7 @@ class _ActiveController:
     """An epoch in which this node leads."""
 
     def __init__(self, log: MetadataLog, epoch: int, image: MetadataImage, clock: Clock) -> None:
-        self.state = ControllerState(image, epoch, clock)
+        self.state = ControllerState(image, clock)
         self.log = ControllerLog(log, epoch, self.state)
         self.shard = Shard(self.state, self.log, clock)
 
@@ -150,19 +150,23 @@ class _ActiveController:
 class ControllerState:
     """The metadata with everything that was decided, committed or not."""
 
-    def __init__(self, image: MetadataImage, epoch: int, clock: Clock) -> None:
+    def __init__(self, image: MetadataImage, clock: Clock) -> None:
         self.timers = Timers(clock)
         self._loader = Loader(image)
-        self._epoch = epoch
-        self._clock = clock
+        self._appended: list[MetadataBatch] = []
 
     @property
     def image(self) -> MetadataImage:
         return self._loader.image
 
+    def appended(self, batch: MetadataBatch) -> None:
+        """The batch that is replayed next."""
+        self._appended.append(batch)
+
     def replay(self, records: Sequence[MetadataRecord], first_offset: int, producer_id: int) -> None:
-        end = first_offset + len(records)
-        self._loader.load(MetadataBatch(first_offset, end, self._epoch, self._clock.now_ms(), 0, tuple(records)))
+        batch = self._appended.pop()
+        assert batch.base_offset == first_offset
+        self._loader.load(batch)
 
 
 class ControllerLog:
@@ -185,7 +189,9 @@ class ControllerLog:
     def append(self, records: Sequence[MetadataRecord], producer: ProducerIdAndEpoch | None) -> int:
         # Before its first records a cluster has no version: they set it.
         version = self._state.image.metadata_version or bootstrap_version(records)
-        return self._log.append(records, self._epoch, version)
+        batch = self._log.append(records, self._epoch, version)
+        self._state.appended(batch)
+        return batch.base_offset
 
     def when_committed(self, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
         self._waiting.append((end_offset, then))

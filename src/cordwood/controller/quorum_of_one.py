@@ -54,7 +54,7 @@ class QuorumOfOne:
 
     # Writing
 
-    def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> int:
+    def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> MetadataBatch:
         if self._failure is not None:
             raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
         if epoch != self._log.epoch:
@@ -65,10 +65,11 @@ class QuorumOfOne:
         except DiskError as error:
             self.fail(error)
             raise Refusal(ErrorCode.NOT_CONTROLLER, str(error)) from error
-        self._pending.append(MetadataBatch(first_offset, next_offset, epoch, now_ms, 0, tuple(records)))
+        batch = MetadataBatch(first_offset, next_offset, epoch, now_ms, 0, tuple(records))
+        self._pending.append(batch)
         if self._commits is None:
             self._commits = asyncio.get_running_loop().create_task(self._commit_all())
-        return first_offset
+        return batch
 
     async def _commit_all(self) -> None:
         loop = asyncio.get_running_loop()

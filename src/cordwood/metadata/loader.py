@@ -8,7 +8,7 @@ A metadata transaction (KIP-868) may span batches; its records count when its en
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
@@ -20,6 +20,15 @@ from .delta import MetadataDelta
 from .exceptions import InvalidMetadata
 from .image import MetadataImage, OffsetAndEpoch
 from .snapshot import Snapshot
+
+
+class Loaded(NamedTuple):
+    """The result of loading a batch. Images are immutable, so a second loader that is at `before` need not load it again:
+    on a controller's node the controller, ahead of the commit, and the broker, after it, load the same batches."""
+
+    before: MetadataImage
+    delta: MetadataDelta
+    after: MetadataImage
 
 
 class Publisher(Protocol):
@@ -64,13 +73,20 @@ class Loader:
 
     def load(self, batch: MetadataBatch) -> MetadataDelta:
         """What the batch changed, which is nothing while a transaction is open."""
+        loaded = batch.loaded
+        if loaded is not None and loaded.before is self.image and not self.in_transaction:
+            self.image = loaded.after
+            return loaded.delta
         if batch.base_offset < self.image.covers.offset and not self.in_transaction:
             raise InvalidMetadata(f"offset {batch.base_offset} was loaded already, up to {self.image.covers.offset}")
-        delta = MetadataDelta(self.image)
+        before, is_whole = self.image, not self.in_transaction
+        delta = MetadataDelta(before)
         for offset, record in enumerate(batch.records, batch.base_offset):
             self._take(delta, offset, record)
         offset = batch.next_offset if self._held is None else self._begun_at
         self.image = delta.apply(OffsetAndEpoch(offset, batch.epoch), batch.timestamp_ms)
+        if is_whole and not self.in_transaction:
+            batch.loaded = Loaded(before, delta, self.image)
         return delta
 
     def _take(self, delta: MetadataDelta, offset: int, record: MetadataRecord) -> None:

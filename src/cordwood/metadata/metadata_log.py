@@ -41,9 +41,9 @@ class MetadataLog(Protocol):
 
     # Writing
 
-    def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> int:
-        """Appends the records as one batch, all or none, and returns the offset of the first. They are committed once
-        the high watermark has passed them. Raises Refusal NOT_CONTROLLER if this node does not lead in `epoch`, or
+    def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> MetadataBatch:
+        """Appends the records as one batch, all or none, and returns the batch. It is committed once the high watermark
+        has passed it. Raises Refusal NOT_CONTROLLER if this node does not lead in `epoch`, or
         cannot write any more."""
 
     # Listening
