@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from cordwood.broker.dispatch import Dispatch
+from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.broker.handlers import HANDLERS
-from cordwood.broker.node import Node
 from cordwood.broker.standalone import standalone_config
 from cordwood.broker.topic_creation import create_missing
 from cordwood.config.layers import Layer
 from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.node import Node
 from cordwood.replica.partition import Partition
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.event_loop import run
@@ -49,8 +49,9 @@ def main() -> None:
 
 async def measure_all(directory: str) -> None:
     config = standalone_config(Layer("bench", {"log.dirs": directory, "num.partitions": str(MANY)}), port=0)
-    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)
-    await node.start()
+    node = await Node.start(
+        config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk
+    )
     try:
         await create_missing(node.broker, ["t"])
         await measure(node)
@@ -59,7 +60,7 @@ async def measure_all(directory: str) -> None:
 
 
 async def measure(node: Node) -> None:
-    dispatch = Dispatch(node.broker, HANDLERS, ())
+    dispatch = BrokerDispatch(node.broker, HANDLERS)
     info = ConnectionInfo(NoConnection(), "PLAINTEXT", 0)  # type: ignore[arg-type]
     log = partition_of(node, 0)
     for _ in range(BATCHES):
@@ -81,7 +82,7 @@ async def measure(node: Node) -> None:
     await measure_parked(node, dispatch, info)
 
 
-async def measure_parked(node: Node, dispatch: Dispatch, info: ConnectionInfo) -> None:
+async def measure_parked(node: Node, dispatch: BrokerDispatch, info: ConnectionInfo) -> None:
     """A consumer at the end of a partition: it is parked, a record comes, it is answered."""
     watched = partition_of(node, 1)
     times_us: list[list[float]] = [[], [], []]
@@ -103,7 +104,7 @@ async def measure_parked(node: Node, dispatch: Dispatch, info: ConnectionInfo) -
         print(f"{name:24} {sorted(times)[len(times) // 2]:8.1f} µs")
 
 
-def in_session(dispatch: Dispatch, info: ConnectionInfo) -> Callable[[], None]:
+def in_session(dispatch: BrokerDispatch, info: ConnectionInfo) -> Callable[[], None]:
     """Next fetches of a session, in which one partition has data."""
     opened = dispatch(bytearray(encoded(0, partition=2, partitions=MANY - 2, session=(0, 0))), info)
     assert isinstance(opened, list)
@@ -117,7 +118,7 @@ def in_session(dispatch: Dispatch, info: ConnectionInfo) -> Callable[[], None]:
     return fetch_next
 
 
-def serve(dispatch: Dispatch, frame: bytes, info: ConnectionInfo) -> None:
+def serve(dispatch: BrokerDispatch, frame: bytes, info: ConnectionInfo) -> None:
     dispatch(bytearray(frame), info)
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from cordwood.broker.handlers import HANDLERS
+from cordwood.broker.handlers import HANDLERS as BROKER_HANDLERS
+from cordwood.controller.handlers import HANDLERS as CONTROLLER_HANDLERS
 from cordwood.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED, TOLERATED
+from cordwood.net.api import Handler
 from cordwood.wire.messages import request_class
 from cordwood.wire.messages.index import APIS
 
@@ -19,9 +22,10 @@ INTRODUCTION = """\
 # Compatibility
 
 What of Apache Kafka 4.3's protocol is served here. This page is made by `tools/generate_compatibility.py` from the
-declarations of the handlers in `src/cordwood/broker/handlers/`, which are also what ApiVersions answers: what is not
-handled is not advertised. Behaviour and error codes are Kafka's: answers of Kafka 4.3.1 to the same requests are kept
-in `tests/broker/`, and a node has to give them too (`tools/record_answers.py` asks Kafka again).
+declarations of the handlers in `src/cordwood/broker/handlers/` and `src/cordwood/controller/handlers/`, which are also
+what ApiVersions answers: what is not handled is not advertised. Behaviour and error codes are Kafka's: answers of Kafka
+4.3.1 to the same requests are kept in `tests/broker/`, and a node has to give them too (`tools/record_answers.py` asks
+Kafka again).
 
 Produce is advertised from version 0 on, as Kafka does: some clients take a missing 0 for a broken broker. Versions 0
 to 2 of it are refused."""
@@ -52,7 +56,8 @@ def page() -> str:
 
 
 def _apis(listener: str) -> list[str]:
-    served = {handler.api_key: handler.advertised for handler in HANDLERS if listener in handler.listeners}
+    handlers: dict[str, tuple[Handler[Any], ...]] = {"broker": BROKER_HANDLERS, "controller": CONTROLLER_HANDLERS}
+    served = {handler.api_key: handler.advertised for handler in handlers[listener] if listener in handler.listeners}
     requests = {key: request_class(key) for key in APIS}
     known = {key: request for key, request in requests.items() if listener in request.listeners}
     title = "What clients ask a broker" if listener == "broker" else "What a controller is asked"

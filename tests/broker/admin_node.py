@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cordwood.broker.node import Node
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.net.channel import Channel
+from cordwood.node import Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.network import Network
@@ -78,14 +78,13 @@ async def running(
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
     network = SocketNetwork()
-    node = Node(
+    node = await Node.start(
         BrokerConfig.from_layers(Layer("the test", said)),
         network=network,
         clock=SystemClock(),
         random=SeededRandom(),
         open_disk=LocalDisk,
     )
-    await node.start()
     try:
         yield node, network, Surroundings(HOST, ports, log_dirs)
     finally:

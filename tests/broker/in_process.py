@@ -8,13 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cordwood.broker.config_schema import config_schema
-from cordwood.broker.node import Node
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.log.producers import AppendOrigin
-from cordwood.metadata.controller.topics import create_topics, delete_topics
 from cordwood.net.channel import Channel
+from cordwood.node import Node
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.local_disk import LocalDisk
@@ -31,6 +29,7 @@ T = TypeVar("T")
 
 # Far more than anything here takes: a test that waits for what never comes fails instead of hanging.
 PATIENCE_S = 60.0
+TIMEOUT_MS = 30_000
 NODE_ID = 1
 
 
@@ -47,8 +46,9 @@ async def node_at(directory: Path, **settings: str) -> AsyncIterator[InProcessNo
     """Settings by their names, with underscores for dots."""
     said = {name.replace("_", "."): value for name, value in settings.items()}
     config = standalone_config(Layer("test", {"log.dirs": str(directory / "data"), **said}), port=0)
-    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(1), open_disk=LocalDisk)
-    await node.start()
+    node = await Node.start(
+        config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(1), open_disk=LocalDisk
+    )
     try:
         yield InProcessNode(node)
     finally:
@@ -78,18 +78,16 @@ class InProcessNode:
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> Uuid:
         settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
         request = CreateTopicsRequest(
-            topics=[CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=settings)]
+            topics=[CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=settings)],
+            timeout_ms=TIMEOUT_MS,
         )
-        broker = self.broker
-        response = await broker.controller.decide(
-            lambda image: create_topics(image, request, broker.random, broker.defaults, config_schema(broker))
-        )
+        response = await self.broker.controller.ask(request)
         assert not response.topics[0].error_code, response
         return response.topics[0].topic_id
 
     async def delete(self, topic: str) -> None:
-        request = DeleteTopicsRequest(topic_names=[topic])
-        response = await self.broker.controller.decide(lambda image: delete_topics(image, request))
+        request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=TIMEOUT_MS)
+        response = await self.broker.controller.ask(request)
         assert not response.responses[0].error_code, response
 
     def partition(self, topic: str, index: int = 0) -> Partition:

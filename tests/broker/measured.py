@@ -2,7 +2,7 @@
 
 from simulated import SimulatedNode
 
-from cordwood.broker.dispatch import Dispatch
+from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.console.exposition import Exposition
 from cordwood.console.request_metrics import RequestMetrics
 
@@ -10,7 +10,7 @@ from cordwood.console.request_metrics import RequestMetrics
 class Measured:
     """What is counted of the requests to a node, and what goes into and out of its topics."""
 
-    def __init__(self, node: SimulatedNode, dispatch: Dispatch) -> None:
+    def __init__(self, node: SimulatedNode, dispatch: BrokerDispatch) -> None:
         self._node = node
         self._requests = RequestMetrics(node.world.clock.monotonic)
         dispatch.measure(self._requests)

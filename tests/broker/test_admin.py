@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,13 +14,11 @@ from typing import cast
 import pytest
 from admin_node import ask, run, running
 
-from cordwood.broker.deadline import decide_within
-from cordwood.broker.handlers.elect_leaders import elect_leaders
-from cordwood.broker.node import Node
-from cordwood.broker.registry import Call
 from cordwood.config.definition import ConfigSource
-from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST, Decision
+from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
+from cordwood.net.api import Call
 from cordwood.net.serving import ConnectionInfo
+from cordwood.node import Node
 from cordwood.runtime.network import Network
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs, incremental_alter_configs
@@ -29,10 +27,9 @@ from cordwood.wire.messages.create_partitions import CreatePartitionsRequest, Cr
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest
 from cordwood.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
@@ -281,12 +278,12 @@ def test_what_is_not_committed_in_time_is_answered_so_and_may_come_to_be(tmp_pat
             threads = ThreadPoolExecutor(1)
             asyncio.get_running_loop().set_default_executor(threads)
             threads.submit(gate.wait, 30)
-            record = TopicRecord(name="t", topic_id=bytes(range(16)))
+            topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[])
             try:
-                answer = await decide_within(1, broker.controller, lambda _image: Decision([record], "decided"))
+                answer = await broker.controller.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1))
             finally:
                 gate.set()
-            assert answer is None
+            assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
             while "t" not in broker.image.topics:
                 await asyncio.sleep(0.001)
 
@@ -301,7 +298,7 @@ def test_an_election_can_time_out_in_every_version(tmp_path: Path, version: int)
             request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=0)
             header = RequestHeader(request_api_key=43, request_api_version=version)
             call = Call(header, cast(ConnectionInfo, None), request_bytes=0)
-            answer = await cast(Awaitable[ElectLeadersResponse], elect_leaders.handle(broker, request, call))
+            answer = await broker.controller.ask(request, call)
             (result,) = answer.replica_election_results[0].partition_result
             assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
             assert call.parts(answer)

@@ -8,14 +8,12 @@ import pytest
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.background import Background
-from cordwood.broker.config_schema import config_schema
-from cordwood.broker.slices import SLICE_STEPS
 from cordwood.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from cordwood.log.log import Log
-from cordwood.metadata.controller.configs import incremental_alter_configs
 from cordwood.metadata.image import BROKER_DEFAULT
 from cordwood.metadata.snapshot import CHECKPOINT
 from cordwood.replica.partition import ACKS_ALL
+from cordwood.replica.slices import SLICE_STEPS
 from cordwood.sim.disk import SimDisk
 from cordwood.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -65,9 +63,7 @@ async def alter(node: SimulatedNode, **settings: str) -> None:
     request = IncrementalAlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=BROKER_DEFAULT.type, resource_name="", configs=configs)]
     )
-    response = await node.broker.controller.decide(
-        lambda image: incremental_alter_configs(image, request, config_schema(node.broker))
-    )
+    response = await node.broker.controller.ask(request)
     assert not response.responses[0].error_code, response
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from admin_node import ask, run, running
 
-from cordwood.broker.node import Node
 from cordwood.log.directory import LogDirectory
 from cordwood.log.log import Log
+from cordwood.node import Node
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Network
 from cordwood.wire.batch_header import batch_headers, whole_batches_length

@@ -9,7 +9,6 @@ import pytest
 from admin_node import ask, run, running
 
 from cordwood.broker.log_dirs import CannotStart
-from cordwood.metadata.controller.decision import Decision
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED, TOLERATED
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from cordwood.wire.messages.metadata_records.access_control_entry_record import AccessControlEntryRecord
@@ -24,7 +23,9 @@ REQUESTS = {"group.version": 68, "share.version": 76, "streams.version": 88, "tr
 async def store(directory: Path, *records: MetadataRecord) -> None:
     """In the metadata, as another release or Kafka would have done."""
     async with running(directory) as (node, _, _):
-        await node.broker.controller.decide(lambda _: Decision(list(records), None))
+        quorum = node._quorum
+        quorum.append(records, quorum.leader.epoch, node.broker.image.metadata_version)
+        await quorum.finish()
 
 
 async def advertised(directory: Path) -> ApiVersionsResponse:

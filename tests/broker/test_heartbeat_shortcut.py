@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from measured import Measured
 from simulated import SimulatedNode, simulate
 
-from cordwood.broker.dispatch import Dispatch
+from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.net.channel import Channel
 from cordwood.sim.connection import SimConnection
 from cordwood.wire.errors import ErrorCode
@@ -231,9 +231,9 @@ def test_a_member_whose_group_begins_to_rebalance_is_told_so() -> None:
     simulate(test, **SETTINGS)
 
 
-def dispatch_of(node: SimulatedNode) -> Dispatch:
+def dispatch_of(node: SimulatedNode) -> BrokerDispatch:
     handler = node.node.server.handler
-    assert isinstance(handler, Dispatch)
+    assert isinstance(handler, BrokerDispatch)
     return handler
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from measured import Measured
 from simulated import SimulatedNode, simulate
 
-from cordwood.broker.dispatch import Dispatch
+from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.log.log import Log
 from cordwood.net.channel import Channel
 from cordwood.net.serving import Reply
@@ -172,9 +172,9 @@ def content(log: Log | None) -> bytes:
     return log.active.file.read(0, log.active.size)
 
 
-def dispatch_of(node: SimulatedNode) -> Dispatch:
+def dispatch_of(node: SimulatedNode) -> BrokerDispatch:
     handler = node.node.server.handler
-    assert isinstance(handler, Dispatch)
+    assert isinstance(handler, BrokerDispatch)
     return handler
 
 

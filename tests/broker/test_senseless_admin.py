@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from admin_node import run, running
 
-from cordwood.broker.node import Node
 from cordwood.net.channel import Channel
+from cordwood.node import Node
 from cordwood.runtime.network import Network
 from cordwood.wire.layout import Layout, WireField, message_layout
 from cordwood.wire.messages import message_class

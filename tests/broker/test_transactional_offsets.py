@@ -8,8 +8,8 @@ from simulated import SimulatedNode, simulate
 
 from cordwood.broker.coordinator_topics import GROUP_TOPIC
 from cordwood.broker.txn_markers import Marker
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
-from cordwood.coordinator.later import Later
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
@@ -56,7 +56,7 @@ def test_offsets_that_are_let_in_are_written_before_the_transaction_can_end() ->
             await asyncio.sleep(0)
         # The transaction ends right after it has given its word.
         word = shard.decide(lambda _state: Decision(None))
-        assert isinstance(word, Later)
+        assert isinstance(word, Promise)
         marker = Marker(*owner, 0, commit=False, transaction_version=0)
 
         def end(_outcome: object) -> None:

@@ -9,19 +9,19 @@ from typing import cast
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.handlers.end_txn import end_txn
-from cordwood.broker.registry import Call
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.broker.txn_markers import Marker
-from cordwood.coordinator.decision import ProducerIdAndEpoch
-from cordwood.coordinator.later import Later, settled
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.records import record
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import Transaction
 from cordwood.log.log import Log
 from cordwood.metadata.image import NO_LEADER
+from cordwood.net.api import Call
 from cordwood.net.channel import Channel
 from cordwood.net.serving import ConnectionInfo
+from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.promise import Promise, settled
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -242,7 +242,7 @@ def test_what_is_asked_after_while_the_transaction_ends_is_not_written() -> None
         shard.decide(lambda state: add_partitions(state, ID, owner, [(TOPIC, 1)], 0, None))
         request = produce(TOPIC, producer.batch("late"), transactional_id=ID)
         checked = node.broker.transactional_produce.check(request, _EARLY)
-        assert isinstance(checked, Later)
+        assert isinstance(checked, Promise)
         node.broker.coordinators.markers.write(TOPIC, 0, Marker(*owner, 0, commit=False, transaction_version=0))
         refusals: Refusals = await settled(checked)
         assert refusals[TOPIC, 0].error is ErrorCode.INVALID_TXN_STATE

@@ -9,9 +9,10 @@ import pytest
 from kafka_broker import answering_broker, answers, broker, told
 
 from cordwood.config.alter import REPEATED, alter_incrementally, repeated, replace_settings
-from cordwood.config.changes import Altered, Change, Operation, Refusal, Resource
+from cordwood.config.changes import Altered, Change, Operation, Resource
 from cordwood.config.definition import ResourceType
 from cordwood.config.loggers import check_logger_changes
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 OPERATIONS = {operation.name: int(operation) for operation in Operation} | {"BAD": 7}
@@ -77,7 +78,7 @@ def decide(case: dict[str, Any]) -> Altered | Refusal:
 def test_a_change_is_answered_as_kafka_answers_it(case: dict[str, Any]) -> None:
     answer = decide(case)
     expected = (ErrorCode[case["error"]], without_java(case["message"]))
-    got = (answer.code, answer.message) if isinstance(answer, Refusal) else (ErrorCode.NONE, None)
+    got = (answer.error, str(answer)) if isinstance(answer, Refusal) else (ErrorCode.NONE, None)
     if is_unknown_key_of_a_broker(case):
         assert got == (ErrorCode.INVALID_CONFIG, "Unknown config name: no.such.key")
         return
@@ -106,6 +107,11 @@ def without_java(message: str | None) -> str | None:
 
 def change(operation: Operation, name: str, value: str | None) -> Change:
     return Change(name, operation, value)
+
+
+def reason_of(answer: Altered | Refusal) -> tuple[ErrorCode, str]:
+    assert isinstance(answer, Refusal)
+    return answer.error, str(answer)
 
 
 def topic_after(current: dict[str, str], *changes: Change) -> Altered | Refusal:
@@ -153,8 +159,9 @@ def test_setting_a_broker_to_what_it_is_records_it_again() -> None:
 
 def test_one_bad_change_refuses_them_all() -> None:
     answer = topic_after({}, change(Operation.SET, "retention.ms", "5"), change(Operation.SET, "segment.ms", "x"))
-    assert answer == Refusal(
-        ErrorCode.INVALID_CONFIG, "Invalid value x for configuration segment.ms: Not a number of type LONG"
+    assert reason_of(answer) == (
+        ErrorCode.INVALID_CONFIG,
+        "Invalid value x for configuration segment.ms: Not a number of type LONG",
     )
 
 
@@ -165,8 +172,9 @@ def test_replacing_takes_away_what_is_not_named() -> None:
 
 def test_a_brokers_unknown_key_is_refused_with_the_nearest() -> None:
     answer = alter_incrementally(broker(), ALL_BROKERS, {}, [change(Operation.SET, "log.retention.mss", "5")])
-    assert answer == Refusal(
-        ErrorCode.INVALID_CONFIG, "Unknown config name: log.retention.mss; did you mean log.retention.ms?"
+    assert reason_of(answer) == (
+        ErrorCode.INVALID_CONFIG,
+        "Unknown config name: log.retention.mss; did you mean log.retention.ms?",
     )
 
 
@@ -180,8 +188,9 @@ def test_what_was_stored_and_is_bad_does_not_stand_in_the_way() -> None:
 def test_a_change_for_all_brokers_is_checked_with_what_this_one_has() -> None:
     config = broker().with_dynamic({}, {"log.cleaner.threads": "2"})
     changes = [change(Operation.SET, "log.cleaner.dedupe.buffer.size", "2000000")]
-    assert alter_incrementally(config, ALL_BROKERS, {}, changes) == Refusal(
-        ErrorCode.INVALID_REQUEST, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+    assert reason_of(alter_incrementally(config, ALL_BROKERS, {}, changes)) == (
+        ErrorCode.INVALID_REQUEST,
+        "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
     )
 
 
@@ -198,7 +207,7 @@ def test_without_eligible_leaders_min_insync_replicas_is_a_key_like_others() -> 
 
 def test_a_resource_may_stand_in_a_request_once() -> None:
     assert repeated([TOPIC, GROUP, TOPIC]) == {TOPIC}
-    assert REPEATED.message == "Each resource must appear at most once."
+    assert str(REPEATED) == "Each resource must appear at most once."
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from kafka_broker import MINIMAL, broker, told
 
 from cordwood.config.alter import alter_incrementally, replace_settings
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.changes import Altered, Change, Operation, Refusal, Resource
+from cordwood.config.changes import Altered, Change, Operation, Resource
 from cordwood.config.definition import ResourceType
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.effects import BROKER_SECTION, Effect
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.layers import Layer, file_layer
 from cordwood.config.values import Type
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 REFUSED = [name for name in BROKER if BROKER_SECTION.rule_of(name).effect is Effect.REFUSED]
@@ -50,15 +51,15 @@ def test_a_refused_key_cannot_be_set_while_a_node_runs(name: str) -> None:
         replace_settings(broker(), THIS_BROKER, {}, [(name, other_value(name))]),
     ):
         assert isinstance(answer, Refusal)
-        assert answer.code is ErrorCode.INVALID_REQUEST
-        assert answer.message.startswith(f"{name} cannot be set: ")
+        assert answer.error is ErrorCode.INVALID_REQUEST
+        assert str(answer).startswith(f"{name} cannot be set: ")
 
 
 @pytest.mark.parametrize("resource", [THIS_BROKER, ALL_BROKERS])
 def test_a_connection_rate_that_would_not_limit_anything_cannot_be_set(resource: Resource) -> None:
     answer = alter_incrementally(broker(), resource, {}, [Change("max.connection.creation.rate", Operation.SET, "10")])
     assert isinstance(answer, Refusal)
-    assert "nothing would be limited" in answer.message
+    assert "nothing would be limited" in str(answer)
 
 
 def test_a_refused_key_that_was_stored_is_ignored_and_named() -> None:
@@ -93,7 +94,7 @@ def test_the_keys_of_kafkas_authorizer_are_refused(name: str) -> None:
         told({name: "true"})
     answer = alter_incrementally(broker(), THIS_BROKER, {}, [Change(name, Operation.SET, "true")])
     assert isinstance(answer, Refusal)
-    assert "ACLs are not supported yet" in answer.message
+    assert "ACLs are not supported yet" in str(answer)
 
 
 def test_all_that_is_refused_is_named_at_once_with_the_listener() -> None:
@@ -194,7 +195,7 @@ def test_client_certificates_need_a_tls_listener_while_a_node_runs() -> None:
     wanted = [Change("listener.name.plaintext.ssl.client.auth", Operation.SET, "required")]
     answer = alter_incrementally(told(WITH_TLS), THIS_BROKER, {}, wanted)
     assert isinstance(answer, Refusal)
-    assert "no TLS listener PLAINTEXT" in answer.message
+    assert "no TLS listener PLAINTEXT" in str(answer)
 
 
 def test_limits_of_connections_are_for_addresses() -> None:

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from cordwood.broker.node import Node
 from cordwood.client.addresses import parse_bootstrap
 from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
 from cordwood.console.metrics_server import MetricsServer
+from cordwood.node import Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.testing.assembly import new_node
+from cordwood.testing.assembly import start_node
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cordwood.wire.record import Record
@@ -73,8 +73,7 @@ class Figures:
 async def measured_node(data: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[MeasuredNode]:
     network = SocketNetwork()
     server = await MetricsServer.listen(network, SystemClock(), "127.0.0.1", 0)
-    node = new_node(settings or {}, str(data), 0)
-    await node.start()
+    node = await start_node(settings or {}, str(data), 0)
     server.measure(node)
     try:
         async with await Client.connect(parse_bootstrap(node.bootstrap), network=network) as client:

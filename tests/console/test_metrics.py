@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from measured_node import MeasuredNode, fetch_request, make_topic, measured_node, produce
 
-from cordwood.broker.registry import Call
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
+from cordwood.net.api import Call
 from cordwood.sim.world import World
-from cordwood.testing.assembly import new_node
+from cordwood.testing.assembly import start_node
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 
@@ -198,9 +198,8 @@ def test_the_process_is_measured(run: Run) -> None:
 
 def test_a_node_without_metrics_makes_plain_calls(tmp_path: Path) -> None:
     async def main() -> None:
-        node = new_node({}, str(tmp_path), 0)
-        await node.start()
-        assert node.dispatch.new_call is Call
+        node = await start_node({}, str(tmp_path), 0)
+        assert node.dispatch._new_call is Call
         assert node.dispatch._produce._measures is None
         await node.stop()
 

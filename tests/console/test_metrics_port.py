@@ -55,5 +55,5 @@ def test_http_is_imported_only_where_it_is_wanted(tmp_path: Path, is_wanted: boo
             assert "is ready" in node.stdout.readline()
             node.send_signal(signal.SIGTERM)
             imported = {line.rpartition("|")[2].strip() for line in errors.result().splitlines()}
-    assert "cordwood.broker.node" in imported
+    assert "cordwood.node" in imported
     assert (imported & {"h11", "starlette", "anyio", "cordwood.net.http"} != set()) is is_wanted

@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka import Consumer
 from measured_node import Figures, MeasuredNode, fetch_request, make_topic, measured_node, produce
 
-from cordwood.broker.node import Node
 from cordwood.client.admin.configs import (
     ConfigChange,
     ConfigResource,
@@ -20,7 +19,8 @@ from cordwood.client.admin.offsets import alter_group_offsets
 from cordwood.client.admin.topics import delete_topics, until_gone
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.offset_types import OffsetAndMetadata
-from cordwood.testing.assembly import new_node
+from cordwood.node import Node
+from cordwood.testing.assembly import start_node
 
 PATIENCE_S = 60.0
 OTHER = "(other)"
@@ -124,8 +124,7 @@ def test_a_fetch_that_finds_nothing_counts_nothing(run: Run) -> None:
 
 def test_a_node_without_metrics_counts_nothing(tmp_path: Path) -> None:
     async def main() -> None:
-        node: Node = new_node({}, str(tmp_path), 0)
-        await node.start()
+        node: Node = await start_node({}, str(tmp_path), 0)
         assert node.broker.replicas.traffic is None
         assert all(partition.traffic is None for partition in node.broker.replicas)
         await node.stop()

@@ -7,16 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.coordinator.decision import CoordinatorRecord, Decision, ProducerIdAndEpoch
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.joining import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
 from cordwood.coordinator.groups.state import GroupState
-from cordwood.coordinator.later import Later
-from cordwood.coordinator.shard import Shard
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import encode_coordinator_key, encode_coordinator_value
@@ -44,18 +45,18 @@ _SETTINGS = {
 class Asked(Generic[T]):
     """What became of a request."""
 
-    def __init__(self, result: T | Later[T]) -> None:
+    def __init__(self, result: T | Promise[T]) -> None:
         self._result = result
 
     @property
     def waits(self) -> bool:
-        return isinstance(self._result, Later) and not self._result.done
+        return isinstance(self._result, Promise) and not self._result.done
 
     @property
     def response(self) -> T:
         """Raises a Refusal that it was answered with."""
         assert not self.waits
-        return self._result.result() if isinstance(self._result, Later) else self._result
+        return self._result.result() if isinstance(self._result, Promise) else self._result
 
 
 class MemoryLog:

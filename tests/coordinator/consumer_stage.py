@@ -12,12 +12,12 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.heartbeat import heartbeat
 from cordwood.coordinator.groups.state import GroupState
-from cordwood.coordinator.later import Later
-from cordwood.coordinator.shard import Shard
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, OffsetAndEpoch
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
@@ -110,7 +110,7 @@ class Stage:
             **said,
         )
         result = self.shard.decide(lambda state: heartbeat(state, request, "client", "/host"))
-        assert not isinstance(result, Later)
+        assert not isinstance(result, Promise)
         return result
 
     def join(self, member_id: str, *topics: str, **said: Any) -> ConsumerGroupHeartbeatResponse:

@@ -9,10 +9,8 @@ from typing import Any
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.config.topic import topic_config
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
 from cordwood.coordinator.partition_log import PartitionLog
-from cordwood.coordinator.shard import Shard
-from cordwood.coordinator.timers import Timers
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.log import Log
 from cordwood.log.recovery import open_log
 from cordwood.metadata.image import Partition as PartitionState
@@ -20,6 +18,9 @@ from cordwood.replica.partition import Partition
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.shard.decision import Decision
+from cordwood.shard.shard import Shard
+from cordwood.shard.timers import Timers
 from cordwood.sim.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue

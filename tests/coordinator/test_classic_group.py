@@ -7,7 +7,7 @@ import pytest
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.member import ClassicMember
 from cordwood.coordinator.groups.classic.states import ClassicState
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.codec import encode
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -7,8 +7,8 @@ from copy import deepcopy
 import pytest
 from classic_stage import GROUP, INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, Stage, play
 
-from cordwood.coordinator.decision import Decision
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataValue
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.states import ClassicState
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
 

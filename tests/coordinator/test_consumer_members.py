@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 _TOPICS = ("orders", "refunds")

@@ -11,8 +11,8 @@ from notation import parse_fields
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.joining import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -56,7 +56,7 @@ def _sync(stage: Stage, member_id: str, generation: int, assignment: bytes | Non
 def _heartbeat(stage: Stage, member_id: str, generation: int) -> ErrorCode:
     request = HeartbeatRequest(group_id=GROUP, member_id=member_id, generation_id=generation)
     response = stage.shard.decide(lambda state: heartbeat(state, request))
-    assert not isinstance(response, Later)
+    assert not isinstance(response, Promise)
     return ErrorCode(response.error_code)
 
 

@@ -14,8 +14,8 @@ from notation import parse_fields
 from cordwood.coordinator.groups.classic.joining import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
 from cordwood.coordinator.groups.consumer.consumer_protocol import read_assignment
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -84,7 +84,7 @@ class _ClassicClient:
         self.owned: Owned = set()
         self._generation = -1
         self._leads: list[str] = []
-        self._waits_for: Later[Any] | None = None
+        self._waits_for: Promise[Any] | None = None
         self._next = self._join
 
     def act(self, stage: Stage) -> None:
@@ -94,7 +94,7 @@ class _ClassicClient:
             except Refusal as refusal:
                 self._hear_error(refusal.error)
                 return
-            if isinstance(result, Later):
+            if isinstance(result, Promise):
                 self._waits_for = result
             else:
                 self._hear(stage, result)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from consumer_stage import GROUP, REBALANCE_MS, SESSION_MS, Owned, Stage, assigned, play
 
-from cordwood.coordinator.decision import CoordinatorRecord
 from cordwood.coordinator.groups.consumer import records
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.member import Member, MemberState
 from cordwood.coordinator.groups.consumer.topics import SubscribedTopics
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import Broker, MetadataImage, Partition, Topic, Topics
 from cordwood.metadata.persistent_map import PersistentMap, hash_number, hash_text, hash_uuid
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.group_records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -11,10 +11,10 @@ import pytest
 from cordwood.broker.broker import Broker
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.coordinator.decision import Decision
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
 from cordwood.net.channel import Channel
+from cordwood.shard.decision import Decision
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
@@ -212,7 +212,7 @@ def test_offsets_of_a_topic_that_is_deleted_while_they_are_loaded_go_with_it() -
 def test_whoever_waits_hears_when_the_coordinators_topic_is_deleted() -> None:
     async def test(stage: Stage) -> None:
         await with_offsets(stage)
-        waiting: Later[str] = Later()
+        waiting: Promise[str] = Promise()
         stage.broker.groups.shard("g0").decide(lambda _state: Decision[str](waiting))
         await stage.ask(DeleteTopicsRequest(topic_names=["__consumer_offsets"], timeout_ms=10_000), 5)
         with pytest.raises(Refusal) as refused:

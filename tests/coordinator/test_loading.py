@@ -14,10 +14,10 @@ from shards import Diary, Stage, entry, on_stage, writes
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.coordinator.decision import CoordinatorRecord, ProducerIdAndEpoch
 from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.loading import load
 from cordwood.coordinator.partition_log import PartitionLog
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.config import LogConfig
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import open_log
@@ -26,6 +26,7 @@ from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch

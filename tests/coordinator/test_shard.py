@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from shards import TIMEOUT_MS, Diary, Stage, entry, on_stage, reads, writes
 
-from cordwood.coordinator.decision import Answer, Decision, ProducerIdAndEpoch
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Answer, Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 
-def waiting(result: Any) -> Later[Any]:
-    assert isinstance(result, Later)
+def waiting(result: Any) -> Promise[Any]:
+    assert isinstance(result, Promise)
     assert not result.done
     return result
 
 
-def error_of(later: Later[Any]) -> ErrorCode:
+def error_of(promise: Promise[Any]) -> ErrorCode:
     with pytest.raises(Refusal) as refused:
-        later.result()
+        promise.result()
     return refused.value.error
 
 
@@ -112,10 +112,10 @@ def test_who_hears_of_a_disk_that_fails_may_decide_here_at_once() -> None:
 
 def test_a_write_is_answered_when_it_is_committed() -> None:
     async def test(stage: Stage) -> None:
-        later = waiting(stage.shard.decide(writes("a")))
+        promise = waiting(stage.shard.decide(writes("a")))
         assert stage.diary.names == ["a"], "whoever decides next has to see it"
         stage.flush()
-        assert later.result() == "written"
+        assert promise.result() == "written"
 
     on_stage(test, flush_messages="1")
 
@@ -123,9 +123,9 @@ def test_a_write_is_answered_when_it_is_committed() -> None:
 def test_a_read_waits_until_what_it_saw_is_committed() -> None:
     async def test(stage: Stage) -> None:
         stage.shard.decide(writes("a"))
-        later = waiting(stage.shard.decide(reads()))
+        promise = waiting(stage.shard.decide(reads()))
         stage.flush()
-        assert later.result() == ["a"]
+        assert promise.result() == ["a"]
         assert stage.shard.decide(reads()) == ["a"]
 
     on_stage(test, flush_messages="1")
@@ -135,8 +135,8 @@ def test_answers_are_given_in_the_order_of_the_decisions() -> None:
     async def test(stage: Stage) -> None:
         order: list[int] = []
         for number in range(3):
-            later = waiting(stage.shard.decide(writes(str(number))))
-            later.then(lambda _outcome, number=number: order.append(number))  # type: ignore[misc]
+            promise = waiting(stage.shard.decide(writes(str(number))))
+            promise.then(lambda _outcome, number=number: order.append(number))  # type: ignore[misc]
         stage.flush()
         assert order == [0, 1, 2]
 
@@ -158,14 +158,14 @@ def test_what_is_committed_while_a_decision_is_written_is_told_after_it() -> Non
         second = waiting(stage.shard.decide(flushes_meanwhile))
         stage.flush()
         assert second.result() == "second"
-        assert [later.result() for later in seen] == [["a", "b"]]
+        assert [promise.result() for promise in seen] == [["a", "b"]]
 
     on_stage(test, flush_messages="1")
 
 
 def test_who_waits_for_another_is_answered_by_a_later_decision_when_that_is_committed() -> None:
     async def test(stage: Stage) -> None:
-        joining: Later[str] = Later()
+        joining: Promise[str] = Promise()
         assert stage.shard.decide(lambda _diary: Decision[str](joining)) is joining
         answered = Decision("done", [entry("a")], answers=[Answer(joining, "you are in")])
         stage.shard.decide(lambda _diary: answered)
@@ -178,7 +178,7 @@ def test_who_waits_for_another_is_answered_by_a_later_decision_when_that_is_comm
 
 def test_who_waits_for_nobody_else_is_answered_at_once() -> None:
     async def test(stage: Stage) -> None:
-        joining: Later[str] = Later()
+        joining: Promise[str] = Promise()
         decision = Decision[str](joining, [entry("a")], answers=[Answer(joining, "alone")])
         assert stage.shard.decide(lambda _diary: decision) == "alone"
 
@@ -187,20 +187,20 @@ def test_who_waits_for_nobody_else_is_answered_at_once() -> None:
 
 def test_what_is_not_committed_in_time_is_answered_so() -> None:
     async def test(stage: Stage) -> None:
-        later = waiting(stage.shard.decide(writes("a")))
+        promise = waiting(stage.shard.decide(writes("a")))
         await asyncio.sleep(TIMEOUT_MS / 1000 - 0.1)
-        assert not later.done
+        assert not promise.done
         await asyncio.sleep(0.2)
-        assert error_of(later) == ErrorCode.REQUEST_TIMED_OUT
+        assert error_of(promise) == ErrorCode.REQUEST_TIMED_OUT
         stage.flush()
-        assert error_of(later) == ErrorCode.REQUEST_TIMED_OUT, "the first answer is the one"
+        assert error_of(promise) == ErrorCode.REQUEST_TIMED_OUT, "the first answer is the one"
 
     on_stage(test, flush_messages="1")
 
 
 def test_who_waits_for_another_does_not_time_out() -> None:
     async def test(stage: Stage) -> None:
-        joining: Later[str] = Later()
+        joining: Promise[str] = Promise()
         stage.shard.decide(writes("a"))
         stage.shard.decide(lambda _diary: Decision[str](joining))
         await asyncio.sleep(10 * TIMEOUT_MS / 1000)
@@ -211,20 +211,20 @@ def test_who_waits_for_another_does_not_time_out() -> None:
 
 def test_a_leader_that_ceases_tells_who_waits_for_a_commit() -> None:
     async def test(stage: Stage) -> None:
-        later = waiting(stage.shard.decide(writes("a")))
+        promise = waiting(stage.shard.decide(writes("a")))
         stage.another_leads()
-        assert error_of(later) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert error_of(promise) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     on_stage(test, flush_messages="1")
 
 
 def test_a_shard_that_is_closed_tells_everyone_who_waits_and_refuses_the_rest() -> None:
     async def test(stage: Stage) -> None:
-        joining: Later[str] = Later()
+        joining: Promise[str] = Promise()
         stage.shard.decide(lambda _diary: Decision[str](joining))
         writing = waiting(stage.shard.decide(writes("a")))
         stage.shard.close(Refusal(ErrorCode.NOT_COORDINATOR, "moved"))
-        assert [error_of(later) for later in (joining, writing)] == [ErrorCode.NOT_COORDINATOR] * 2
+        assert [error_of(promise) for promise in (joining, writing)] == [ErrorCode.NOT_COORDINATOR] * 2
         with pytest.raises(Refusal) as refused:
             stage.shard.decide(reads())
         assert refused.value.error == ErrorCode.NOT_COORDINATOR
@@ -378,7 +378,7 @@ def test_what_follows_a_decision_is_decided_before_that_one_is_answered() -> Non
             return Decision("turned", [entry("first")])
 
         answer = stage.shard.decide(turns)
-        assert isinstance(answer, Later)
+        assert isinstance(answer, Promise)
         assert stage.diary.names == ["first", "second"]
         stage.flush()
         assert answer.result() == "turned"

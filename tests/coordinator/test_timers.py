@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shards import HandClock
 
-from cordwood.coordinator.decision import Decision
-from cordwood.coordinator.timers import Timers
+from cordwood.shard.decision import Decision
+from cordwood.shard.timers import Timers
 
 
 def rings(_state: object) -> Decision[None]:

@@ -9,7 +9,7 @@ from support import NOW, batch, open_at, read_all, values
 
 from cordwood.log.config import MAX_INT64, LogConfig, TimestampType
 from cordwood.log.producers import AppendOrigin
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BATCH_HEADER_SIZE, batch_headers, check_crc, read_header
 from cordwood.wire.compression import Codec
 from cordwood.wire.control import end_txn_marker

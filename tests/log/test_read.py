@@ -8,8 +8,8 @@ from support import NOW, batch, open_at, read_all
 
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
 from cordwood.runtime.disk import DiskError, FileGone
+from cordwood.shard.refusal import Refusal
 from cordwood.sim.disk import SimDisk
 from cordwood.wire.batch_header import batch_headers, read_header
 from cordwood.wire.errors import ErrorCode

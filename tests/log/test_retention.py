@@ -7,8 +7,8 @@ from support import NOW, batch, open_at, read_all
 
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
 from cordwood.log.retention import apply_retention
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 

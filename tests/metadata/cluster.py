@@ -1,17 +1,20 @@
 """A cluster in a test: an image, decisions applied to it, and records as a person reads them."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.bootstrap import activation_records
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker
-from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults, Decision
+from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
 from cordwood.metadata.controller.topics import create_topics
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.shard.decision import Decision
+from cordwood.shard.promise import Promise
 from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from cordwood.wire.messages.create_topics import (
@@ -37,6 +40,12 @@ def incarnation(broker_id: int, number: int = 0) -> bytes:
     return bytes([0x1C]) * 14 + bytes([broker_id, number])
 
 
+def response_of(decision: Decision[R]) -> R:
+    """The controller's decisions never leave their response to a later one."""
+    assert not isinstance(decision.response, Promise)
+    return decision.response
+
+
 class Cluster:
     def __init__(self, brokers: int = 1, defaults: ControllerDefaults | None = None, elr: bool = True) -> None:
         self.random = SeededRandom(7)
@@ -55,7 +64,7 @@ class Cluster:
     def image(self) -> MetadataImage:
         return self.loader.image
 
-    def commit(self, records: list[MetadataRecord]) -> list[str]:
+    def commit(self, records: Sequence[MetadataRecord]) -> list[str]:
         """The records as text, after they were replayed."""
         if records:
             end = self.next_offset + len(records)
@@ -65,7 +74,7 @@ class Cluster:
         return [told(record, self.image) for record in records]
 
     def apply(self, decision: Decision[R]) -> tuple[list[str], R]:
-        return self.commit(decision.records), decision.response
+        return self.commit(decision.records), response_of(decision)
 
     # What tests do again and again
 

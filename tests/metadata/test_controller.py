@@ -1,7 +1,7 @@
 """The controller's decisions as transcripts: a request, the records, and what the image says then."""
 
 import pytest
-from cluster import CLUSTER_ID, Cluster, directory_of, topic
+from cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 from cordwood.metadata.controller.brokers import (
     broker_heartbeat,
@@ -10,13 +10,14 @@ from cordwood.metadata.controller.brokers import (
     unregister_broker,
 )
 from cordwood.metadata.controller.configs import alter_configs, incremental_alter_configs
-from cordwood.metadata.controller.decision import ApiError, ConfigSchema, ControllerDefaults
+from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
 from cordwood.metadata.controller.elections import elect_leaders
 from cordwood.metadata.controller.features import update_features
 from cordwood.metadata.controller.placement import place_replicas
 from cordwood.metadata.controller.producer_ids import allocate_producer_ids
 from cordwood.metadata.controller.topics import create_partitions, delete_topics
 from cordwood.metadata.image import BROKER_DEFAULT, Partition, broker_resource, topic_resource
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs as legacy
 from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -113,7 +114,7 @@ def test_validate_only_writes_nothing_and_answers_the_same() -> None:
 def test_a_topic_is_refused_alone(asked: CreatableTopic, error: ErrorCode, message: str) -> None:
     cluster = Cluster(brokers=2)
     cluster.schema = ConfigSchema(
-        check=lambda _, config: ApiError(ErrorCode.INVALID_CONFIG, "bad is bad") if "bad" in config else None
+        check=lambda _, config: Refusal(ErrorCode.INVALID_CONFIG, "bad is bad") if "bad" in config else None
     )
     cluster.create(topic("is_there", 1))
     is_whole_request = error is ErrorCode.POLICY_VIOLATION
@@ -433,7 +434,7 @@ def test_registrations_that_cannot_be_are_refused() -> None:
         decision = register_broker(
             cluster.image, request, cluster.defaults, cluster_id=CLUSTER_ID, next_offset=9, has_session=True
         )
-        assert (decision.records, decision.response.error_code) == ([], error)
+        assert (list(decision.records), response_of(decision).error_code) == ([], error)
 
 
 def test_the_same_incarnation_keeps_its_epoch_and_state() -> None:
@@ -517,9 +518,9 @@ def test_messages_of_an_earlier_incarnation_are_refused() -> None:
     cluster = Cluster()
     request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=0)
     stale = broker_heartbeat(cluster.image, request, cluster.defaults)
-    assert stale.response.error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert response_of(stale).error_code == ErrorCode.STALE_BROKER_EPOCH
     ids = allocate_producer_ids(cluster.image, AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
-    assert (ids.records, ids.response.error_code) == ([], ErrorCode.STALE_BROKER_EPOCH)
+    assert (list(ids.records), response_of(ids).error_code) == ([], ErrorCode.STALE_BROKER_EPOCH)
 
 
 def test_a_broker_is_unregistered() -> None:
@@ -529,7 +530,7 @@ def test_a_broker_is_unregistered() -> None:
     records, _ = cluster.apply(unregister_broker(cluster.image, UnregisterBrokerRequest(broker_id=2), cluster.defaults))
     assert records == ["PartitionChange t-0 isr=[1] leader=1", f"UnregisterBroker broker_id=2 broker_epoch={epoch}"]
     again = unregister_broker(cluster.image, UnregisterBrokerRequest(broker_id=2), cluster.defaults)
-    assert again.response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert response_of(again).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 # ElectLeaders
@@ -546,7 +547,7 @@ def test_leaders_are_elected_as_preferred_and_only_where_that_changes_something(
     )
     errors = [
         ErrorCode(result.error_code).name
-        for topic_result in decision.response.replica_election_results
+        for topic_result in response_of(decision).replica_election_results
         for result in topic_result.partition_result
     ]
     # Broker 1 is back but not in sync yet.
@@ -559,7 +560,7 @@ def test_leaders_are_elected_as_preferred_and_only_where_that_changes_something(
     everything = elect_leaders(
         cluster.image, ElectLeadersRequest(election_type=0, topic_partitions=None), cluster.defaults
     )
-    (result,) = everything.response.replica_election_results[0].partition_result
+    (result,) = response_of(everything).replica_election_results[0].partition_result
     assert result.partition_id == 0
 
 
@@ -573,7 +574,7 @@ def test_an_unclean_election_is_asked_for_where_there_is_no_leader() -> None:
     records, _ = cluster.apply(elect_leaders(cluster.image, request, cluster.defaults))
     assert records == ["PartitionChange t-0 isr=[2] leader=2 leader_recovery_state=1"]
     bad = elect_leaders(cluster.image, ElectLeadersRequest(election_type=7), cluster.defaults)
-    assert bad.response.error_code == ErrorCode.INVALID_REQUEST
+    assert response_of(bad).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_producer_ids_come_in_blocks_of_a_thousand() -> None:

@@ -1,7 +1,9 @@
 """What Kafka's controller decided, decided again: each of its batches from the image before it and the request."""
 
 import random
+from collections.abc import Sequence
 
+from cluster import response_of
 from kafka_metadata import KAFKA_LEVELS, batches
 
 from cordwood.metadata.batch import MetadataBatch
@@ -54,7 +56,7 @@ def written(batch: MetadataBatch) -> list[MetadataRecord]:
     return [record for record in batch.records if not isinstance(record, NoOpRecord)]
 
 
-def in_any_order(records: list[MetadataRecord]) -> list[str]:
+def in_any_order(records: Sequence[MetadataRecord]) -> list[str]:
     """Partitions come in the order of a hash map."""
     return sorted(map(repr, records))
 
@@ -116,7 +118,7 @@ def test_a_broker_that_stopped_cleanly_registers_again() -> None:
     )
     decision = register_broker(image, request, DEFAULTS, cluster_id="c", next_offset=172)
     assert decision.records == expected
-    assert decision.response.broker_epoch == 172
+    assert response_of(decision).broker_epoch == 172
 
 
 def heartbeat(offset: int, epoch: int, **fields: object) -> None:
@@ -157,7 +159,7 @@ def creation(image: MetadataImage, expected: list[MetadataRecord]) -> list[Metad
             case PartitionRecord():
                 topics[-1].num_partitions += 1
     request = CreateTopicsRequest(topics=topics)
-    decided = create_topics(image, request, SeededRandom(1), DEFAULTS, ConfigSchema()).records
+    decided = list(create_topics(image, request, SeededRandom(1), DEFAULTS, ConfigSchema()).records)
     current = b""
     remaining = list(ids)
     for record in decided:
@@ -210,4 +212,4 @@ def test_producer_ids_are_allocated() -> None:
         assert isinstance(expected[0], ProducerIdsRecord)
         decision = allocate_producer_ids(image, AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch))
         assert decision.records == expected
-        assert (decision.response.producer_id_start, decision.response.producer_id_len) == (first, 1000)
+        assert (response_of(decision).producer_id_start, response_of(decision).producer_id_len) == (first, 1000)

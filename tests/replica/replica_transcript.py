@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cordwood.log.epochs import EpochStart, LeaderEpochs
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.image import Partition as PartitionState
 from cordwood.replica import follower as following
 from cordwood.replica import leader as leading
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 _BACKOFF_MS = 1_000

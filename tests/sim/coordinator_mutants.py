@@ -14,13 +14,13 @@ from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets
 from cordwood.coordinator.groups.state import GroupState
-from cordwood.coordinator.later import Later
 from cordwood.coordinator.partition_log import PartitionLog
-from cordwood.coordinator.timers import Timers
 from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.timers import Timers
 
 # Their package has names for the handlers, and not for the modules.
 init_producer_id = importlib.import_module("cordwood.broker.handlers.init_producer_id")
@@ -84,7 +84,7 @@ def count_pending_offsets_at_once(patch: Patch) -> None:
 def write_no_abort_markers(patch: Patch) -> None:
     write = TxnMarkers.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Later[None] | None:
+    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         return write(markers, topic, index, marker) if marker.commit else None
 
     patch.setattr(TxnMarkers, "write", written)
@@ -93,7 +93,7 @@ def write_no_abort_markers(patch: Patch) -> None:
 def commit_the_first_partition_and_abort_the_rest(patch: Patch) -> None:
     write = TxnMarkers.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Later[None] | None:
+    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         return write(markers, topic, index, marker._replace(commit=marker.commit and index == 0))
 
     patch.setattr(TxnMarkers, "write", written)

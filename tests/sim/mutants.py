@@ -9,14 +9,14 @@ import pytest
 
 from cordwood.broker import fetch_read
 from cordwood.broker.background import Background
-from cordwood.broker.controller import CommittedLog
+from cordwood.controller.quorum_of_one import QuorumOfOne
 from cordwood.log import compaction, directory, recovery, retention
 from cordwood.log.durability import FlushJob
 from cordwood.log.log import Log
 from cordwood.log.offset_map import OffsetMap
 from cordwood.log.producers import Producers
+from cordwood.metadata.batch import MetadataBatch
 from cordwood.replica.partition import Partition
-from cordwood.wire.errors import ErrorCode
 
 # Its package has a name for the handler, and not for the module.
 delete_records = importlib.import_module("cordwood.broker.handlers.delete_records")
@@ -114,16 +114,21 @@ def compact_the_last_of_a_key_away(patch: Patch) -> None:
 
 
 def publish_before_the_commit(patch: Patch) -> None:
-    when_committed = CommittedLog.when_committed
+    append = QuorumOfOne.append
 
-    def at_once(log: CommittedLog, end_offset: int, then: Callable[[ErrorCode], None]) -> None:
-        when_committed(log, end_offset, lambda _: None)
-        while log._state.unpublished:
-            delta, log.image = log._state.unpublished.popleft()
-            log._publish(delta, log.image)
-        then(ErrorCode.NONE)
+    def published(quorum: QuorumOfOne, *args: Any) -> MetadataBatch:
+        batch = append(quorum, *args)
+        for listener in quorum._commit_listeners:
+            listener([batch])
+        return batch
 
-    patch.setattr(CommittedLog, "when_committed", at_once)
+    def committed(quorum: QuorumOfOne) -> None:
+        while quorum._pending and quorum._pending[0].next_offset <= quorum._log.high_watermark:
+            quorum._pending.popleft()
+
+    patch.setattr(QuorumOfOne, "append", published)
+    patch.setattr(QuorumOfOne, "_publish_committed", committed)
+    patch.setattr(QuorumOfOne, "high_watermark", property(lambda quorum: quorum.end_offset))
 
 
 def answer_a_duplicate_with_the_next_offset(patch: Patch) -> None:

@@ -429,9 +429,13 @@ def test_the_same_seed_gives_the_same_outcome() -> None:
             file.append(bytes([number]) * 50)
         files[2].sync()
         disk.crash_at(disk.steps + 3)
-        with pytest.raises(SimulatedCrash):
+
+        def remove_all() -> None:
             for number in range(5):
                 disk.remove(f"d/{number}")
+
+        with pytest.raises(SimulatedCrash):
+            remove_all()
         survived = disk.restart()
         return survived.files(), survived.dump()
 

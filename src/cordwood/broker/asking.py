@@ -14,17 +14,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from cordwood.coordinator.coordinator import Coordinator
-from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.errors import coordinator_error
-from cordwood.coordinator.later import Later, settled
 from cordwood.coordinator.loading import LoadedState
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call
 from cordwood.net.serving import Reply
+from cordwood.shard.decision import Decision
+from cordwood.shard.promise import Promise, settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.exceptions import EncodeError
 from cordwood.wire.schema import Response
-
-from .registry import Call
 
 S = TypeVar("S", bound=LoadedState)
 R = TypeVar("R", bound=Response)
@@ -48,7 +47,7 @@ def ask(
         result = coordinator.shard(key).decide(decision)
     except Refusal as refusal:
         return refused(error_of(refusal.error), str(refusal))
-    if not isinstance(result, Later):
+    if not isinstance(result, Promise):
         return result
     reply = Reply(holds=holds)
 
@@ -76,16 +75,16 @@ def consult(
     decision: Callable[[S], Decision[T]],
     refused: Callable[[ErrorCode, str], T],
     error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
-) -> T | Later[T]:
+) -> T | Promise[T]:
     """What a decision comes to, which is one of several that make a response; a Refusal is made into what `refused`
     says of it."""
     try:
         result = coordinator.shard(key).decide(decision)
     except Refusal as refusal:
         return refused(error_of(refusal.error), str(refusal))
-    if not isinstance(result, Later):
+    if not isinstance(result, Promise):
         return result
-    told: Later[T] = Later()
+    told: Promise[T] = Promise()
     result.then(
         lambda outcome: told.resolve(
             refused(error_of(outcome.error), str(outcome)) if isinstance(outcome, Refusal) else outcome
@@ -95,25 +94,25 @@ def consult(
 
 
 def answer_all(
-    call: Call, results: Sequence[T | Later[T]], response_of: Callable[[list[T]], Response]
+    call: Call, results: Sequence[T | Promise[T]], response_of: Callable[[list[T]], Response]
 ) -> Response | Reply:
     """The response, made of all results in their order, or a reply for when all are there."""
-    waiting = [result for result in results if isinstance(result, Later) and not result.done]
+    waiting = [result for result in results if isinstance(result, Promise) and not result.done]
     if not waiting:
         return response_of(_values(results))
     reply = Reply()
 
     def one_more(_outcome: T | Refusal) -> None:
-        if all(later.done for later in waiting):
+        if all(promise.done for promise in waiting):
             _answer(reply, call, response_of(_values(results)))
 
-    for later in waiting:
-        later.then(one_more)
+    for promise in waiting:
+        promise.then(one_more)
     return reply
 
 
-def _values(results: Sequence[T | Later[T]]) -> list[T]:
-    return [result.result() if isinstance(result, Later) else result for result in results]
+def _values(results: Sequence[T | Promise[T]]) -> list[T]:
+    return [result.result() if isinstance(result, Promise) else result for result in results]
 
 
 async def ask_async(

@@ -1,5 +1,5 @@
 """What a broker does beside its requests: retention, compaction, flushes by time, checkpoints, the second step of
-deletions, forgetting idle producers, snapshots of the metadata.
+deletions, forgetting idle producers.
 
 Each kind of work is a task that sleeps most of the time. What it does on the loop it does in slices, and what blocks
 (fsync, unlink, compaction) in a thread, so that requests hardly notice. An I/O error ends the directory that it came
@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from cordwood.config.broker import BrokerConfig
@@ -20,11 +19,10 @@ from cordwood.log.config import MAX_INT64
 from cordwood.log.directory import LogDirectory
 from cordwood.log.offset_checkpoint import OffsetCheckpoint
 from cordwood.log.steps import Steps
-from cordwood.metadata.log import SingleNodeLog
+from cordwood.replica.slices import Slices, Stopped
 from cordwood.runtime.disk import DiskError, FileGone
 
 from .broker import Broker
-from .slices import Slices, Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +30,6 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 # How often it is looked whether there is anything to do; a look at nothing costs microseconds.
 _DELETIONS_INTERVAL_MS = 1_000
-_SNAPSHOT_INTERVAL_MS = 5_000
 # Where no topic has a `flush.ms`: one may be given to a topic at any time.
 _FLUSH_INTERVAL_MS = 30_000
 # Whatever is configured.
@@ -44,11 +41,10 @@ _LOGS_PER_STEP = 20
 class Background:
     """`start` after the broker has its partitions; `stop` before its directories are closed."""
 
-    def __init__(self, broker: Broker, metadata_log: SingleNodeLog) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.slices = Slices()
         self.cleaner = Cleaner(broker.replicas.directories.directories, broker.config.cleaner, broker.clock)
         self._broker = broker
-        self._metadata_log = metadata_log
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._pauses: dict[Pause, None] = {}
         self._cleaners = 0
@@ -56,7 +52,6 @@ class Background:
 
     def start(self) -> None:
         broker = self._broker
-        broker.on_config.append(self._configure)
         broker.replicas.on_delete.append(self.cleaner.stop)
         initial_ms = broker.config.integer("log.initial.task.delay.ms")
         self._begin("retention", self._retain, self._interval_of("log.retention.check.interval.ms"), initial_ms)
@@ -84,13 +79,12 @@ class Background:
             self._expire_producers,
             self._interval_of("producer.id.expiration.check.interval.ms"),
         )
-        self._begin("the metadata snapshot", self._snapshot, lambda: _SNAPSHOT_INTERVAL_MS)
-        self._begin_cleaners()
+        broker.node_config.subscribe(self._configure)
 
     async def stop(self) -> None:
         """Ends what is under way: walks and compactions are given up, what is half written is finished."""
         self.slices.is_stopping = True
-        self._broker.on_config.remove(self._configure)
+        self._broker.node_config.unsubscribe(self._configure)
         self._broker.replicas.on_delete.remove(self.cleaner.stop)
         self.cleaner.stop_all()
         self._wake()
@@ -156,8 +150,6 @@ class Background:
         now_ms = self._broker.clock.now_ms()
         for directory in self._online:
             await self._on(directory, self._retaining(directory, now_ms, compacted=False))
-        with self._metadata():
-            self._metadata_log.clean(now_ms)
 
     def _retaining(self, directory: LogDirectory, now_ms: int, *, compacted: bool) -> Steps[None]:
         for number, (partition, log) in enumerate(list(directory.logs.items()), start=1):
@@ -172,10 +164,6 @@ class Background:
         for directory in self._online:
             if _is_due(directory.removals.next_due_ms, now_ms):
                 await self._on(directory, directory.removals.purging(now_ms), to_its_end=True)
-        removals = self._metadata_log.log.removals
-        if _is_due(removals.next_due_ms, now_ms):
-            with self._metadata():
-                await self.slices.do(removals.purging(now_ms), to_its_end=True)
 
     def _look_for_failures(self) -> None:
         """A disk may fail where nobody could say so: while an answer is being sent."""
@@ -228,9 +216,6 @@ class Background:
         for directory in self._online:
             others = [checkpoint for checkpoint in directory.checkpoints if checkpoint.has_gone]
             await self._checkpoint(directory, *{directory.high_watermarks: None, **dict.fromkeys(others)})
-        with self._metadata():
-            if (job := self._metadata_log.recording()) is not None:
-                await asyncio.get_running_loop().run_in_executor(None, job)
 
     async def _checkpoint(self, directory: LogDirectory, *checkpoints: OffsetCheckpoint) -> None:
         await self._on(directory, directory.checkpointing(*checkpoints), to_its_end=True)
@@ -275,25 +260,6 @@ class Background:
         except DiskError as error:
             self._broker.replicas.disk_failed(error)
             return None
-
-    # The metadata
-
-    async def _snapshot(self) -> None:
-        log, clock = self._metadata_log, self._broker.clock
-        image = self._broker.controller.committed
-        if log.snapshot_due(image, clock.now_ms()):
-            with self._metadata():
-                job = log.begin_snapshot(image, clock.now_ms())
-                await asyncio.get_running_loop().run_in_executor(None, job.run)
-                log.end_snapshot(job, clock.now_ms())
-
-    @contextmanager
-    def _metadata(self) -> Iterator[None]:
-        """A node without its metadata log cannot go on."""
-        try:
-            yield
-        except DiskError as error:
-            self._broker.controller.fail(error)
 
 
 class Pause:

@@ -1,29 +1,30 @@
-"""What handlers work on: the committed metadata, the configuration, the partitions, the controller."""
+"""What handlers work on: the committed metadata, the configuration, the partitions, the way to the controller."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.errors import ConfigError
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.refusal import Refusal
-from cordwood.metadata.controller.decision import ControllerDefaults
 from cordwood.metadata.delta import MetadataDelta
-from cordwood.metadata.image import BROKER_DEFAULT, Endpoint, MetadataImage, ResourceType, broker_resource
+from cordwood.metadata.image import Endpoint, MetadataImage, ResourceType
+from cordwood.metadata.metadata_log import MetadataLog
+from cordwood.metadata.node_config import NodeConfig
 from cordwood.replica.directory_moves import DirectoryMoves
 from cordwood.replica.partition import Partition
 from cordwood.replica.replicas import Replicas
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Versions
 
-from .controller import Controller
+from .controller_channel import ControllerChannel
 from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
+from .lifecycle import Lifecycle
 from .producer_ids import ProducerIds
 from .topic_news import log_topic_news
 from .transactional_produce import TransactionalProduce
@@ -32,21 +33,30 @@ _log = logging.getLogger(__name__)
 
 
 class Broker:
-    """`apply` is the one place where the state of a broker changes with the metadata."""
+    """A publisher of the node's loader: `apply` is the one place where the state of a broker changes with the
+    metadata."""
 
     def __init__(
         self,
-        config: BrokerConfig,
+        node_config: NodeConfig,
         topic_configs: TopicConfigs,
         cluster_id: str,
+        controller: ControllerChannel,
+        metadata_log: MetadataLog,
+        lifecycle: Lifecycle,
         replicas: Replicas,
         clock: Clock,
         random: Random,
+        served_versions: Mapping[int, Versions],
     ) -> None:
+        config = node_config.current
         self.id = config.node_id
         self.cluster_id = cluster_id
+        self.controller = controller
+        self.served_versions = served_versions
         # With what was set dynamically; replaced when that changes.
         self.config = config
+        self.node_config = node_config
         self.topic_configs = topic_configs
         self.replicas = replicas
         self.clock = clock
@@ -61,34 +71,36 @@ class Broker:
         self.moves = DirectoryMoves(
             replicas, clock, lambda: self.config.integer("replica.alter.log.dirs.io.max.bytes.per.second")
         )
-        # Of this start of the node; -1 until it is registered.
-        self.epoch = -1
-        self.controller: Controller
-        # Which requests a listener serves, by API key.
-        self.served_versions: Callable[[str], Mapping[int, Versions]]
-        # Called with the new configuration when it has changed.
-        self.on_config: list[Callable[[BrokerConfig], None]] = []
+        self._metadata_log = metadata_log
+        self._lifecycle = lifecycle
+        node_config.subscribe(self._configure)
+
+    @property
+    def epoch(self) -> int:
+        """Of this start of the node; -1 until it is registered."""
+        return self._lifecycle.epoch
+
+    @property
+    def kraft_version(self) -> int:
+        return self._metadata_log.quorum.kraft_version
 
     # The metadata
 
     def load(self, image: MetadataImage) -> None:
         """At a start: all that is committed."""
         self.image = image
-        self._configure(image)
         _warn_of_missing_protection(image)
         for resource, settings in image.configs.items():
             if resource.type == ResourceType.TOPIC:
                 self.topic_configs.set_topic(resource.name, settings)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Acts on what a committed change is about. Configuration comes first: new partitions begin with it."""
+        """Acts on what a committed change is about. Configuration comes first: new partitions begin with it. The
+        node's own has changed by then."""
         self.image = image
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
                 self.topic_configs.set_topic(resource.name, image.config(resource))
-        if BROKER_DEFAULT in delta.configs or broker_resource(self.id) in delta.configs:
-            self._configure(image)
-            self.replicas.configure_all()
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
                 self.replicas.configure(resource.name)
@@ -97,29 +109,10 @@ class Broker:
         self.coordinators.apply(changes, delta, image)
         log_topic_news(delta.topics)
 
-    def _configure(self, image: MetadataImage) -> None:
-        try:
-            config = self.config.with_dynamic(image.config(BROKER_DEFAULT), image.config(broker_resource(self.id)))
-        except ConfigError as error:
-            # It was checked before it was stored; by another release, perhaps.
-            _log.error("the dynamic configuration cannot stand and is not gone by: %s", error)
-            return
-        for problem in config.left_out:
-            _log.warning("a dynamic setting is not gone by: %s", problem)
+    def _configure(self, config: BrokerConfig) -> None:
         self.config = config
         self.topic_configs.set_broker(config)
-        for listener in self.on_config:
-            listener(config)
-
-    @property
-    def defaults(self) -> ControllerDefaults:
-        config = self.config
-        return ControllerDefaults(
-            num_partitions=config.integer("num.partitions"),
-            default_replication_factor=config.integer("default.replication.factor"),
-            min_insync_replicas=config.integer("min.insync.replicas"),
-            unclean_leader_election=config.flag("unclean.leader.election.enable"),
-        )
+        self.replicas.configure_all()
 
     # Looking things up
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from cordwood.coordinator.coordinator import Coordinator
 from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.transactions.state import TransactionState
-from cordwood.metadata.controller.topics import create_topics
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.features import TRANSACTION_VERSION
 from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType, Topics
@@ -17,7 +16,6 @@ from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
 
-from .config_schema import config_schema
 from .coordinator_topics import GROUP_TOPIC, TRANSACTION_TOPIC, coordinator_topic, partition_count
 from .txn_markers import TxnMarkers
 
@@ -102,9 +100,11 @@ class Coordinators:
         broker = self._broker
         if topic in broker.image.topics.ids:
             return ErrorCode.NONE
-        request = CreateTopicsRequest(topics=[coordinator_topic(topic, broker.config)], timeout_ms=0)
-        response = await broker.controller.decide(
-            lambda image: create_topics(image, request, broker.random, broker.defaults, config_schema(broker))
+        response = await broker.controller.ask(
+            CreateTopicsRequest(
+                topics=[coordinator_topic(topic, broker.config)],
+                timeout_ms=broker.config.integer("request.timeout.ms"),
+            )
         )
         error = ErrorCode(response.topics[0].error_code)
         return ErrorCode.NONE if error == ErrorCode.TOPIC_ALREADY_EXISTS else error

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import islice
 
 from cordwood.config.broker import BrokerConfig
+from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import LogDirectory
-from cordwood.metadata.controller.brokers import broker_heartbeat
-from cordwood.metadata.controller.directories import assign_replicas_to_dirs
-from cordwood.metadata.controller.missing_directories import leave_missing_directories
+from cordwood.metadata.node_config import NodeConfig
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     RequestDirectoryData,
     RequestPartitionData,
     RequestTopicData,
 )
-from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from cordwood.wire.primitives import Uuid
 
-from .broker import Broker
+from .controller_channel import ControllerChannel
+from .lifecycle import Lifecycle
 
 _log = logging.getLogger(__name__)
 
@@ -35,47 +36,64 @@ _log = logging.getLogger(__name__)
 _ASSIGNMENTS_AT_ONCE = 2_250
 # What `cordoned.log.dirs` says for every one.
 _ALL_DIRECTORIES = "*"
+# After a controller could not be told.
+_RETRY_S = 0.5
 
 
 class DirectoryEvents:
-    """From its making on it hears of what happens; from `joined` on it tells the controller."""
+    """From its making on it hears of what happens; from `joined` on it tells the controller. `failed` is told of a
+    directory that the node cannot go on without: the last one, or that of the metadata log, at `metadata_root`."""
 
-    def __init__(self, broker: Broker, metadata_root: str) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        node_config: NodeConfig,
+        directories: LogDirectories,
+        lifecycle: Lifecycle,
+        controller: ControllerChannel,
+        metadata_root: str,
+        failed: Callable[[DiskError], None],
+    ) -> None:
+        self._directories = directories
+        self._lifecycle = lifecycle
+        self._controller = controller
         self._metadata_root = metadata_root
+        self._failed = failed
         self._assignments: dict[tuple[Uuid, int], Uuid] = {}
         self._offline: list[Uuid] = []
         self._told_cordoned: set[Uuid] = set()
         self._has_joined = False
         self._telling: asyncio.Task[None] | None = None
-        broker.replicas.on_placed = self._placed
-        broker.replicas.on_offline = self._went_offline
-        broker.on_config.append(self._cordon)
+        self._retry: asyncio.TimerHandle | None = None
+        node_config.subscribe(self._cordon)
 
     async def joined(self) -> None:
         """The broker is registered, with the directories that it found."""
-        broker = self._broker
-        await broker.controller.decide(lambda image: leave_missing_directories(image, broker.defaults, broker.id))
         self._has_joined = True
         self._tell()
-        await self.finish()
+        await self._told()
 
-    async def finish(self) -> None:
-        """Returns when nothing is under way."""
+    async def _told(self) -> None:
         while self._telling is not None:
             await asyncio.shield(self._telling)
 
-    def _placed(self, partition: Partition, directory: LogDirectory) -> None:
+    async def finish(self) -> None:
+        """Returns when nothing is under way, and begins nothing any more."""
+        self._has_joined = False
+        if self._retry is not None:
+            self._retry.cancel()
+        await self._told()
+
+    def placed(self, partition: Partition, directory: LogDirectory) -> None:
         self._assignments[partition.topic_id, partition.index] = directory.id
         self._tell()
 
-    def _went_offline(self, directory: LogDirectory, error: DiskError) -> None:
+    def went_offline(self, directory: LogDirectory, error: DiskError) -> None:
         if directory.disk.root == self._metadata_root:
-            self._broker.controller.fail(error)
-        elif not self._broker.replicas.directories.online:
+            self._failed(error)
+        elif not self._directories.online:
             # As in Kafka: a broker without a directory is of no use to anybody, and leaves its place to others.
             _log.critical("all log directories have failed")
-            self._broker.controller.fail(error)
+            self._failed(error)
         else:
             self._offline.append(directory.id)
             self._tell()
@@ -83,7 +101,7 @@ class DirectoryEvents:
     def _cordon(self, config: BrokerConfig) -> None:
         """Which directories take no new partitions: the node goes by it, and the controller is told."""
         cordoned = config.items("cordoned.log.dirs")
-        directories = self._broker.replicas.directories.directories
+        directories = self._directories.directories
         # By the paths as they were configured: those of the disks are absolute.
         for path, directory in zip(dict.fromkeys(config.log_dirs), directories, strict=True):
             directory.is_cordoned = path in cordoned or cordoned == (_ALL_DIRECTORIES,)
@@ -91,7 +109,7 @@ class DirectoryEvents:
 
     @property
     def _cordoned(self) -> set[Uuid]:
-        return {directory.id for directory in self._broker.replicas.directories.online if directory.is_cordoned}
+        return {directory.id for directory in self._directories.online if directory.is_cordoned}
 
     @property
     def _has_news(self) -> bool:
@@ -102,21 +120,19 @@ class DirectoryEvents:
             self._telling = asyncio.get_running_loop().create_task(self._tell_all())
 
     async def _tell_all(self) -> None:
+        error = ErrorCode.NONE
         try:
-            while self._has_news:
+            while self._has_news and error is ErrorCode.NONE:
                 # Where replicas are comes first: a directory that has failed takes those with it.
-                if self._assignments:
-                    await self._assign()
-                else:
-                    await self._report()
-        except DiskError:
-            # Of the metadata log: the node is about to stop.
-            _log.debug("the controller was not told of everything about the log directories")
+                error = ErrorCode(await (self._assign() if self._assignments else self._report()))
         finally:
             self._telling = None
+        if error is not ErrorCode.NONE and self._has_joined:
+            _log.warning("Controller not told about log directories (%s), retrying in %g s", error.name, _RETRY_S)
+            self._retry = asyncio.get_running_loop().call_later(_RETRY_S, self._tell)
 
-    async def _assign(self) -> None:
-        broker = self._broker
+    async def _assign(self) -> int:
+        """Returns the controller's error; what it was not told stays."""
         taken = dict(islice(self._assignments.items(), _ASSIGNMENTS_AT_ONCE))
         for key in taken:
             del self._assignments[key]
@@ -124,8 +140,8 @@ class DirectoryEvents:
         for (topic_id, index), directory_id in taken.items():
             by_directory.setdefault(directory_id, {}).setdefault(topic_id, []).append(index)
         request = AssignReplicasToDirsRequest(
-            broker_id=broker.id,
-            broker_epoch=broker.epoch,
+            broker_id=self._lifecycle.id,
+            broker_epoch=self._lifecycle.epoch,
             directories=[
                 RequestDirectoryData(
                     id=directory_id,
@@ -140,18 +156,17 @@ class DirectoryEvents:
                 for directory_id, topics in by_directory.items()
             ],
         )
-        await broker.controller.decide(lambda image: assign_replicas_to_dirs(image, request))
+        error = (await self._controller.ask(request)).error_code
+        if error:
+            # Where a replica was placed meanwhile counts.
+            self._assignments = {**taken, **self._assignments}
+        return error
 
-    async def _report(self) -> None:
-        broker = self._broker
+    async def _report(self) -> int:
+        """As `_assign`."""
         offline, self._offline = self._offline, []
-        cordoned = self._told_cordoned = self._cordoned
-        heartbeat = BrokerHeartbeatRequest(
-            broker_id=broker.id,
-            broker_epoch=broker.epoch,
-            current_metadata_offset=broker.image.covers.offset,
-            want_fence=False,
-            offline_log_dirs=offline,
-            cordoned_log_dirs=sorted(cordoned),
-        )
-        await broker.controller.decide(lambda image: broker_heartbeat(image, heartbeat, broker.defaults))
+        told, self._told_cordoned = self._told_cordoned, self._cordoned
+        error = (await self._lifecycle.heartbeat(offline, sorted(self._told_cordoned))).error_code
+        if error:
+            self._offline, self._told_cordoned = [*offline, *self._offline], told
+        return error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cordwood.log.index import CorruptIndex
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError, FileRange
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (
     AbortedTransaction,

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from cordwood.coordinator.groups.classic.heartbeat import quiet_beat as classic_beat
 from cordwood.coordinator.groups.consumer.heartbeat import quiet_beat as consumer_beat
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
-from cordwood.log.refusal import Refusal
+from cordwood.net.measures import Measures
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -27,7 +28,6 @@ from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 from .broker import Broker
-from .measures import Measures
 
 BEGINNINGS = tuple(request.api_key.to_bytes(2, "big") for request in (HeartbeatRequest, ConsumerGroupHeartbeatRequest))
 # So many are kept; a member has a new one in each generation.

@@ -25,6 +25,7 @@ from cordwood.log.directory import NO_ID
 from cordwood.log.files import LOG
 from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, format_directory
 from cordwood.metadata.controller.decision import new_uuid
+from cordwood.metadata.endpoints import wire_endpoint
 from cordwood.metadata.image import is_reserved_directory
 from cordwood.metadata.log import COMMITTED_OFFSET, METADATA_DIRECTORY
 from cordwood.metadata.reading import read_image
@@ -32,8 +33,6 @@ from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import Random
 from cordwood.wire.primitives import Uuid, uuid_text
-
-from .registration import wire_endpoint
 
 _log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from asyncio import TimerHandle, get_running_loop
 from collections.abc import Callable
 
-from cordwood.log.refusal import Refusal
 from cordwood.net.serving import Reply
 from cordwood.replica.partition import Partition
 from cordwood.runtime.network import Part
+from cordwood.shard.refusal import Refusal
 
 from .fetch_read import FetchRead
 from .fetch_sessions import WantedPartition

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.statuses import PREPARED
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 
 if TYPE_CHECKING:
     from .broker import Broker

@@ -13,11 +13,13 @@ from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call
+from cordwood.net.measures import Measures
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_request, encode_response
@@ -32,8 +34,6 @@ from cordwood.wire.schema import Request
 
 from .broker import Broker
 from .handlers.produce import answer_one, refuse_all
-from .measures import Measures
-from .registry import Call
 from .timeouts import Timeouts
 from .topic_view import INTERNAL_TOPICS
 

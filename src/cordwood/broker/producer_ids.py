@@ -7,8 +7,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from cordwood.metadata.controller.producer_ids import allocate_producer_ids
-from cordwood.runtime.disk import DiskError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
@@ -75,10 +73,7 @@ class ProducerIds:
         broker = self._broker
         request = AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)
         try:
-            response = await broker.controller.decide(lambda image: allocate_producer_ids(image, request))
-        except DiskError as error:
-            _log.warning("no producer ids: %s", error)
-            return False
+            response = await broker.controller.ask(request)
         finally:
             self._allocation = None
         if response.error_code:

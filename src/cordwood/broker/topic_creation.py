@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from cordwood.metadata.controller.topics import create_topics
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 from .broker import Broker
-from .config_schema import config_schema
 
 _DEFAULT = -1
 
@@ -19,11 +17,9 @@ async def create_missing(broker: Broker, names: list[str]) -> dict[str, ErrorCod
             CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT, assignments=[], configs=[])
             for name in names
         ],
-        timeout_ms=0,
+        timeout_ms=broker.config.integer("request.timeout.ms"),
     )
-    response = await broker.controller.decide(
-        lambda image: create_topics(image, request, broker.random, broker.defaults, config_schema(broker))
-    )
+    response = await broker.controller.ask(request)
     errors: dict[str, ErrorCode] = {}
     for topic in response.topics:
         match ErrorCode(topic.error_code):

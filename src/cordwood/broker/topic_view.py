@@ -8,9 +8,8 @@ from cordwood.metadata.image import MetadataImage, Partition
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-# There are no ACLs: everything that Kafka's AclOperation knows of a topic and of a cluster is allowed, a bit each.
+# There are no ACLs: everything that Kafka's AclOperation knows of a topic is allowed, a bit each.
 ALL_ON_TOPIC = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-ALL_ON_CLUSTER = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 
 def offline_replicas(image: MetadataImage, partition: Partition, reachable: Container[int]) -> list[int]:

@@ -16,14 +16,14 @@ from enum import Enum
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
-from cordwood.coordinator.later import Later
 from cordwood.coordinator.transactions.adding import add_partitions, is_added, verify_partitions
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import Partition
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import ProduceRequest
@@ -103,7 +103,7 @@ class TransactionalProduce:
         # By topic, partition and producer id.
         self._guards: dict[tuple[str, int, int], _Guard] = {}
 
-    def check(self, request: ProduceRequest, version: int) -> Refusals | Later[Refusals]:
+    def check(self, request: ProduceRequest, version: int) -> Refusals | Promise[Refusals]:
         """Which partitions of a request with a transactional id must not be written to, and why."""
         batches = self._first_batches(request, version)
         if not batches:
@@ -134,7 +134,7 @@ class TransactionalProduce:
             return False
         return state is not None and is_added(state, transactional_id, producer, place)
 
-    def check_offsets(self, request: TxnOffsetCommitRequest, index: int, version: int) -> Refusals | Later[Refusals]:
+    def check_offsets(self, request: TxnOffsetCommitRequest, index: int, version: int) -> Refusals | Promise[Refusals]:
         """The same of offsets, which lie in this partition of the group coordinator's topic."""
         partition = self._broker.partition(GROUP_TOPIC, index)
         if partition is None or partition.log is None:
@@ -151,16 +151,16 @@ class TransactionalProduce:
         producer: ProducerIdAndEpoch,
         batches: Mapping[TopicPartition, _Batch],
         generation: _Generation,
-    ) -> Refusals | Later[Refusals]:
+    ) -> Refusals | Promise[Refusals]:
         if generation is not _Generation.ADDING and not self._broker.config.flag(
             "transaction.partition.verification.enable"
         ):
             return {}
         guards = {partition: self._guard(partition, batch) for partition, batch in batches.items()}
         result = self._ask_coordinator(transactional_id, producer, batches, generation)
-        if not isinstance(result, Later) and not _is_early(result, generation):
+        if not isinstance(result, Promise) and not _is_early(result, generation):
             return self._concluded(batches, guards, result, generation)
-        checked: Later[Refusals] = Later()
+        checked: Promise[Refusals] = Promise()
         patience = Patience(self._broker, transactional_id)
 
         def answered(outcome: dict[TopicPartition, ErrorCode] | Refusal) -> None:
@@ -170,9 +170,9 @@ class TransactionalProduce:
 
         def again() -> None:
             result = self._ask_coordinator(transactional_id, producer, batches, generation)
-            result.then(answered) if isinstance(result, Later) else answered(result)
+            result.then(answered) if isinstance(result, Promise) else answered(result)
 
-        result.then(answered) if isinstance(result, Later) else answered(result)
+        result.then(answered) if isinstance(result, Promise) else answered(result)
         return checked
 
     def _first_batches(self, request: ProduceRequest, version: int) -> dict[TopicPartition, _Batch]:
@@ -227,7 +227,7 @@ class TransactionalProduce:
         producer: ProducerIdAndEpoch,
         partitions: Collection[TopicPartition],
         generation: _Generation,
-    ) -> dict[TopicPartition, ErrorCode] | Later[dict[TopicPartition, ErrorCode]]:
+    ) -> dict[TopicPartition, ErrorCode] | Promise[dict[TopicPartition, ErrorCode]]:
         def decide(state: TransactionState) -> Decision[dict[TopicPartition, ErrorCode]]:
             if generation is not _Generation.ADDING:
                 return verify_partitions(state, transactional_id, producer, partitions)

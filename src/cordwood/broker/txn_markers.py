@@ -11,18 +11,18 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
-from cordwood.coordinator.later import Later
-from cordwood.coordinator.shard import Shard
 from cordwood.coordinator.transactions.ending import complete
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition, Transaction
 from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
-from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
 
@@ -63,7 +63,7 @@ class TxnMarkers:
 
     # One partition
 
-    def write(self, topic: str, index: int, marker: Marker) -> Later[None] | None:
+    def write(self, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         """Ends the producer's transaction in a partition that this broker leads. None: it is acknowledged; Refusal if
         it cannot be written, or as what comes of it later."""
         broker = self._broker
@@ -81,7 +81,7 @@ class TxnMarkers:
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if appended.last_offset < log.high_watermark:
             return None
-        written: Later[None] = Later()
+        written: Promise[None] = Promise()
 
         def acknowledged(error: ErrorCode) -> None:
             written.resolve(Refusal(error, f"the marker in {partition} is not acknowledged") if error else None)
@@ -97,7 +97,7 @@ class TxnMarkers:
             made = self._made = (marker, now_ms, bytes(batch))
         return bytearray(made[2])
 
-    def _write_to_group_coordinator(self, index: int, marker: Marker) -> Later[None] | None:
+    def _write_to_group_coordinator(self, index: int, marker: Marker) -> Promise[None] | None:
         """Offsets count from then on, so it is the coordinator of their groups that writes the marker."""
         producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
         try:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from cordwood import __version__
-from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
 from cordwood.broker.start_consent import StartConsent
 from cordwood.cli.log_lines import JsonLines, TextLines
@@ -25,6 +24,7 @@ from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_list
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
+from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
@@ -179,9 +179,10 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
 
 async def _serve(config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None) -> int:
     network, clock = SocketNetwork(), SystemClock()
-    node = Node(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk, consent=consent)
     metrics = None if metrics_port is None else await _serve_metrics(network, clock, host, metrics_port)
-    await node.start()
+    node = await Node.start(
+        config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk, consent=consent
+    )
     if metrics is not None:
         metrics.measure(node)
     # What is here now stays: the collector need not look through it again and again while requests wait.

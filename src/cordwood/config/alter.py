@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from cordwood.config.broker import BrokerConfig, Settings
 from cordwood.config.broker_rules import check_thread_counts
-from cordwood.config.changes import Altered, Change, Operation, Refusal, Resource
+from cordwood.config.changes import Altered, Change, Operation, Resource
 from cordwood.config.client_metrics import check_client_metrics
 from cordwood.config.definition import Definition, ResourceType
 from cordwood.config.definitions.broker import BROKER
@@ -25,6 +25,7 @@ from cordwood.config.keys import definition_of, is_never_dynamic, is_per_broker,
 from cordwood.config.protection import broken_promise, check_protection
 from cordwood.config.topic import check_topic
 from cordwood.config.values import Type
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 

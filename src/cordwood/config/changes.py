@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from cordwood.wire.errors import ErrorCode
-
 
 class Operation(IntEnum):
     SET = 0
@@ -37,8 +35,3 @@ class Altered(NamedTuple):
     settings: Mapping[str, str]
     # What the metadata log has to be told: a ConfigRecord each; None takes the key away.
     records: tuple[tuple[str, str | None], ...]
-
-
-class Refusal(NamedTuple):
-    code: ErrorCode
-    message: str

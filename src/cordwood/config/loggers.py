@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from cordwood.config.changes import Change, Operation, Refusal
+from cordwood.config.changes import Change, Operation
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 ROOT_LOGGER = "root"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cordwood.broker.node import Node
 from cordwood.metadata.image import NO_LEADER
+from cordwood.node import Node
 
 
 def problems(node: Node) -> list[str]:

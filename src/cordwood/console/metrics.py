@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from cordwood import __version__
-from cordwood.broker.node import Node
 from cordwood.log.directory import LogDirectory
+from cordwood.net.serving import Counts
+from cordwood.node import Node
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, Usage
 from cordwood.runtime.process import process_start_s, process_usage
@@ -36,6 +37,7 @@ class Metrics:
         self._node = node
         self._requests = RequestMetrics(clock.monotonic)
         node.dispatch.measure(self._requests)
+        node.controller_role.dispatch.measure(self._requests)
         self._topics = TopicMetrics(node.broker)
         self._loop_lag = LoopLag(clock)
         self._process_start_s = process_start_s()
@@ -70,11 +72,10 @@ class Metrics:
         return page.encode()
 
     def _write_connections(self, page: Exposition) -> None:
-        server = self._node.server
-        counts = server.counts
+        counts = sum((server.counts for server in self._node.servers), Counts())
         by_listener: Counter[str] = Counter(dict.fromkeys(self._node.addresses, 0))
         in_work = held_bytes = 0
-        for connection in server:
+        for connection in (connection for server in self._node.servers for connection in server):
             by_listener[connection.info.listener] += 1
             in_work += connection.in_work
             held_bytes += connection.held_bytes

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from cordwood.broker.node import Node
 from cordwood.net.http.server import HttpServer
+from cordwood.node import Node
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Address, Network
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from cordwood.broker.registry import Call
+from cordwood.net.api import Call
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode
@@ -24,7 +24,7 @@ _DURATIONS_S = (
 
 
 class ApiMetrics:
-    """See `broker.measures.ApiMeasure`."""
+    """See `net.measures.ApiMeasure`."""
 
     __slots__ = ("_monotonic", "durations", "errors", "name", "request_bytes", "requests", "response_bytes")
 
@@ -55,7 +55,7 @@ class ApiMetrics:
 
 
 class RequestMetrics:
-    """See `broker.measures.Measures`."""
+    """See `net.measures.Measures`."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.monotonic = monotonic

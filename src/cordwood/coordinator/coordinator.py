@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.replica.partition import Partition
 from cordwood.replica.replicas import Replicas
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.hashing import partition_for_id
 from cordwood.wire.record import CorruptBatch
 
-from .decision import ProducerIdAndEpoch
-from .later import Later
 from .loading import LoadedState, load
 from .partition_log import PartitionLog
-from .shard import Shard
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class Coordinator(Generic[S]):
 
     def end_transaction(
         self, index: int, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool
-    ) -> Later[None] | None:
+    ) -> Promise[None] | None:
         """Writes the marker that ends a producer's transaction in a shard's partition, and lets the state know."""
         shard = self.shard_at(index)
         log = shard.log

@@ -9,16 +9,15 @@ import asyncio
 import logging
 from typing import Protocol
 
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.log import Log
 from cordwood.runtime.clock import Clock
+from cordwood.shard.shard import State
 from cordwood.wire.batch_header import BatchHeader, batch_headers
 from cordwood.wire.control import ControlType, parse_control_type
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.frames import decode_coordinator_key, decode_coordinator_value
 from cordwood.wire.records import decode_batch
-
-from .decision import CoordinatorRecord
-from .shard import State
 
 _log = logging.getLogger(__name__)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
-from cordwood.log.refusal import Refusal
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.compression import Codec
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import encode_coordinator_key, encode_coordinator_value
 from cordwood.wire.records import encode_batch
-
-from .decision import CoordinatorRecord, ProducerIdAndEpoch
 
 # A coordinator does not count what it writes, and Kafka says so with zero.
 _BASE_SEQUENCE = 0

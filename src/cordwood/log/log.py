@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cordwood.runtime.disk import Buffer, FileRange
 from cordwood.runtime.randomness import Random
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc
 from cordwood.wire.control import EndTxnMarker
 from cordwood.wire.errors import ErrorCode
@@ -25,7 +26,6 @@ from .markers import end_txn_of
 from .place import Place
 from .producer_replay import load_producers, note_batch, rebuild_txn_index
 from .producers import AppendOrigin, Producer, Producers
-from .refusal import Refusal
 from .removals import Removals
 from .rolling import Room, should_roll
 from .segment import Segment, TimestampedOffset

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BatchHeader
 from cordwood.wire.control import EndTxnMarker
 from cordwood.wire.errors import ErrorCode
 
-from .refusal import Refusal
 from .steps import Steps, do_all
 
 BATCHES_TO_REMEMBER = 5

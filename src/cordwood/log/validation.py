@@ -1,6 +1,7 @@
 """What a leader checks of a batch before it takes it, and how it makes it its own: offsets, epoch, time, codec."""
 
 from cordwood.runtime.disk import Buffer
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import NO_TIMESTAMP, CorruptBatch, InvalidRecord, Record, RecordScan
@@ -8,7 +9,6 @@ from cordwood.wire.records import accept_plain, decode_batch, encode_batch, reco
 
 from .config import MAX_INT64, LogConfig
 from .producers import AppendOrigin
-from .refusal import Refusal
 
 # What one batch may unpack to; more is taken for an attack.
 DECOMPRESSED_LIMIT_BYTES = 128 * 1024 * 1024

@@ -1,6 +1,7 @@
 """A batch of the metadata log, read: metadata records, or control records of the quorum."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cordwood.wire.batch_header import BatchHeader
 from cordwood.wire.control import ControlType, parse_control_type
@@ -12,9 +13,14 @@ from cordwood.wire.schema import MetadataRecord
 
 from .exceptions import InvalidMetadata
 
+if TYPE_CHECKING:
+    from .loader import Loaded
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class MetadataBatch:
+    """A value, but for `loaded`: a cache of what loading it gave."""
+
     base_offset: int
     next_offset: int
     epoch: int
@@ -23,6 +29,7 @@ class MetadataBatch:
     # One or the other.
     records: tuple[MetadataRecord, ...] = ()
     control: tuple[tuple[ControlType | None, bytes], ...] = ()
+    loaded: "Loaded | None" = field(default=None, compare=False, repr=False)
 
 
 def read_batch(data: Buffer, position: int, header: BatchHeader, from_offset: int = 0) -> MetadataBatch:

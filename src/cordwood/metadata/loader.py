@@ -1,7 +1,14 @@
-"""From batches of the log to images: one image and one delta per batch.
+"""The way in which metadata reaches a node: from committed batches of the log to images, one delta per batch.
+
+    loader = load(log)                          # the newest snapshot, and the log after it
+    metadata_log.on_commit(loader.committed)
+    loader.subscribe(broker)                    # broker.apply(delta, image) for each batch from here on
 
 A metadata transaction (KIP-868) may span batches; its records count when its end is there, all at once.
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
@@ -15,6 +22,22 @@ from .image import MetadataImage, OffsetAndEpoch
 from .snapshot import Snapshot
 
 
+class Loaded(NamedTuple):
+    """The result of loading a batch. Images are immutable, so a second loader that is at `before` can take it over: on a
+    controller's node the controller loads a batch ahead of the commit, and the broker after it."""
+
+    before: MetadataImage
+    delta: MetadataDelta
+    after: MetadataImage
+
+
+class Publisher(Protocol):
+    """A part of a node that follows the metadata."""
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Acts on a committed change. `image` is the metadata after it."""
+
+
 class Loader:
     """`image` is what was loaded so far. While `in_transaction` no snapshot of it is to be made: it could end within a
     batch."""
@@ -24,6 +47,7 @@ class Loader:
         # Records of the open transaction, and the offset of its beginning.
         self._held: list[MetadataRecord] | None = None
         self._begun_at = 0
+        self._publishers: list[Publisher] = []
 
     @classmethod
     def of_snapshot(cls, snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> "Loader":
@@ -34,15 +58,35 @@ class Loader:
     def in_transaction(self) -> bool:
         return self._held is not None
 
+    def subscribe(self, publisher: Publisher) -> None:
+        """The publisher has seen `image`, and is told of every change from here on; after those that subscribed
+        before it."""
+        self._publishers.append(publisher)
+
+    def committed(self, batches: Sequence[MetadataBatch]) -> None:
+        """Loads batches that were committed, and publishes each."""
+        for batch in batches:
+            delta = self.load(batch)
+            if not self.in_transaction:
+                for publisher in self._publishers:
+                    publisher.apply(delta, self.image)
+
     def load(self, batch: MetadataBatch) -> MetadataDelta:
         """What the batch changed, which is nothing while a transaction is open."""
+        loaded = batch.loaded
+        if loaded is not None and loaded.before is self.image and not self.in_transaction:
+            self.image = loaded.after
+            return loaded.delta
         if batch.base_offset < self.image.covers.offset and not self.in_transaction:
             raise InvalidMetadata(f"offset {batch.base_offset} was loaded already, up to {self.image.covers.offset}")
-        delta = MetadataDelta(self.image)
+        before, is_whole = self.image, not self.in_transaction
+        delta = MetadataDelta(before)
         for offset, record in enumerate(batch.records, batch.base_offset):
             self._take(delta, offset, record)
         offset = batch.next_offset if self._held is None else self._begun_at
         self.image = delta.apply(OffsetAndEpoch(offset, batch.epoch), batch.timestamp_ms)
+        if is_whole and not self.in_transaction:
+            batch.loaded = Loaded(before, delta, self.image)
         return delta
 
     def _take(self, delta: MetadataDelta, offset: int, record: MetadataRecord) -> None:

@@ -1,6 +1,7 @@
 """The metadata log: `__cluster_metadata-0`, where the cluster's metadata is committed.
 
-`MetadataLog` is what a node needs of it, and what the Raft quorum implements; `SingleNodeLog` is the quorum of one:
+`SingleNodeLog` is the log of a quorum of one, without I/O of its own beyond its disk. Nodes use it through the
+interface in `metadata_log`, which a Raft log implements as well.
 
     log = SingleNodeLog.open(disk, 1, MetadataLogConfig(), random, now_ms=now)     # leads from here on
     loader = load(log)                              # newest snapshot, then the log after it
@@ -18,7 +19,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from cordwood.log.checkpoint import (
     CorruptCheckpoint,
@@ -116,44 +117,6 @@ class SnapshotJob:
     run: Callable[[], None]
 
 
-class MetadataLog(Protocol):
-    @property
-    def epoch(self) -> int:
-        """The leader epoch in which this node appends."""
-
-    @property
-    def quorum(self) -> QuorumVoters: ...
-
-    @property
-    def start_offset(self) -> int: ...
-
-    @property
-    def high_watermark(self) -> int:
-        """What lies below is committed: no crash and no change of leader takes it back."""
-
-    @property
-    def end_offset(self) -> int:
-        """The offset that the next record gets."""
-
-    def append(self, records: Sequence[MetadataRecord], metadata_version: int, now_ms: int) -> int:
-        """Writes the records as one batch; the last one's offset. They are committed when `high_watermark` is above."""
-
-    def read(self, offset: int, max_offset: int | None = None) -> Iterator[MetadataBatch]:
-        """The batches from an offset on, up to the high watermark unless another end is given."""
-
-    @property
-    def latest_snapshot_id(self) -> OffsetAndEpoch | None: ...
-
-    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> Snapshot: ...
-
-    def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool: ...
-
-    def begin_snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotJob:
-        """Of an image of committed records that ends where a batch does."""
-
-    def end_snapshot(self, job: SnapshotJob, now_ms: int) -> None: ...
-
-
 def load(log: "SingleNodeLog") -> Loader:
     """All that is committed. A snapshot that cannot be read is passed over if the log still has what it held."""
     loader = _newest_readable(log)
@@ -178,7 +141,7 @@ def _newest_readable(log: "SingleNodeLog") -> Loader:
 
 
 class SingleNodeLog:
-    """See `MetadataLog`. A record is committed when it is on stable storage."""
+    """The only voter leads: a record is committed when it is on stable storage."""
 
     def __init__(
         self, log: Log, node_id: int, config: MetadataLogConfig, snapshots: dict[OffsetAndEpoch, "_Kept"], now_ms: int

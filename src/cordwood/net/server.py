@@ -29,7 +29,6 @@ class Server:
     def __init__(self, network: Network, handler: Handler | None = None, limits: Limits | None = None) -> None:
         self.counts = Counts()
         self._network = network
-        # May come later than the first listener, but not than the first peer (see `hold`).
         self.handler = handler
         self._limits = limits if limits is not None else Limits()
         self._loop = asyncio.get_running_loop()
@@ -65,6 +64,10 @@ class Server:
     def hold(self) -> None:
         """Listens, but lets peers wait in the listeners' queues until `accept`: for a start that is not over."""
         self._accepting = False
+
+    def serve(self, handler: Handler) -> None:
+        """Sets the handler of a server that was made without one, before it accepts peers."""
+        self.handler = handler
 
     def accept(self) -> None:
         self._accepting = True

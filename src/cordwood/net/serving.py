@@ -19,7 +19,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from struct import Struct
 from typing import Any
 
@@ -70,6 +71,9 @@ class Counts:
     bad_frames: int = 0
     bad_requests: int = 0
     handler_failures: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*map(add, astuple(self), astuple(other)))
 
 
 class ConnectionInfo:
@@ -136,8 +140,8 @@ class Reply:
         return self._connection is not None and self._connection.closed
 
 
-Later = Coroutine[Any, Any, list[Part] | None]
-Answer = list[Part] | None | Reply | Later
+Answering = Coroutine[Any, Any, list[Part] | None]
+Answer = list[Part] | None | Reply | Answering
 Handler = Callable[[bytearray, ConnectionInfo], Answer]
 
 
@@ -366,7 +370,7 @@ class ServedConnection:
                 self._await_turn(answer, frame)
                 self._full = self._is_full()
 
-    def _await_turn(self, answer: list[Part] | Reply | Later, frame: bytearray) -> None:
+    def _await_turn(self, answer: list[Part] | Reply | Answering, frame: bytearray) -> None:
         reply = answer if isinstance(answer, Reply) else Reply()
         reply._connection = self
         reply._size = reply._held_bytes = len(frame)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from cordwood.log.directory import LogDirectory, TopicPartition
-from cordwood.log.refusal import Refusal
 from cordwood.log.relocation import Relocation
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, FileGone
+from cordwood.shard.refusal import Refusal
 
 from .partition import Partition
 from .replicas import Replicas

@@ -18,8 +18,8 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from cordwood.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
-from cordwood.log.refusal import Refusal
 from cordwood.runtime.disk import Buffer
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 

@@ -15,8 +15,8 @@ the larger of the two sets until it hears of the outcome.
 
 from typing import NamedTuple
 
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.image import Partition as PartitionState
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 UNKNOWN_OFFSET = -1

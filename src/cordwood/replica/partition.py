@@ -13,10 +13,10 @@ from cordwood.config.topic import TopicConfig
 from cordwood.log.epochs import UNDEFINED_EPOCH
 from cordwood.log.log import Appended, Log
 from cordwood.log.producers import AppendOrigin
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.image import Partition as PartitionState
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Buffer
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 

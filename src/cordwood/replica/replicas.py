@@ -29,14 +29,18 @@ class Replicas:
         configs: TopicConfigs,
         clock: Clock,
         lag_time_max_ms: int,
+        *,
+        on_offline: Callable[[LogDirectory, DiskError], None] = lambda _directory, _error: None,
+        on_placed: Callable[[Partition, LogDirectory], None] = lambda _partition, _directory: None,
     ) -> None:
+        """`on_offline` is called when a directory goes offline, `on_placed` when a partition lies in another one than
+        the metadata says."""
         self.directories = directories
         self.flusher = Flusher(clock, self.disk_failed)
-        # What else is to happen when a directory goes offline; when a partition lies in another one than the metadata
-        # says; and before the files of one are deleted.
-        self.on_offline: Callable[[LogDirectory, DiskError], None] = lambda _directory, _error: None
-        self.on_placed: Callable[[Partition, LogDirectory], None] = lambda _partition, _directory: None
+        # Called before the files of a partition are deleted.
         self.on_delete: list[Callable[[TopicPartition], None]] = []
+        self.on_offline = on_offline
+        self.on_placed = on_placed
         self._broker_id = broker_id
         self._configs = configs
         self._clock = clock

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
+from cordwood.node import CannotStart, Node
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
 
@@ -81,15 +81,14 @@ class Machine:
         return await started
 
     async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
-        node = self.node = Node(
-            self.config,
-            network=self._world.network.host(self.name),
-            clock=self._world.clock,
-            random=SeededRandom(self._source.getrandbits(63)),
-            open_disk=self.disks.__getitem__,
-        )
         try:
-            await node.start()
+            node = self.node = await Node.start(
+                self.config,
+                network=self._world.network.host(self.name),
+                clock=self._world.clock,
+                random=SeededRandom(self._source.getrandbits(63)),
+                open_disk=self.disks.__getitem__,
+            )
         except (DiskError, CannotStart) as error:
             self._world.trace.note("failed", self.name, str(error))
             self.kill()

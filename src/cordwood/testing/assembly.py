@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
-from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.errors import ConfigError
 from cordwood.config.layers import Layer
+from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.local_disk import LocalDisk
@@ -32,8 +33,15 @@ TEST_DEFAULTS = {
 }
 
 
-def new_node(settings: Mapping[str, str], data: str, port: int) -> Node:
-    """On the running event loop. Raises `ConfigError`."""
+async def start_node(settings: Mapping[str, str], data: str, port: int, stopped: asyncio.Event | None = None) -> Node:
+    """On the running event loop. Raises `START_ERRORS`."""
     base = Layer("the defaults for tests", TEST_DEFAULTS | {"log.dirs": data})
     config = standalone_config(base, Layer("settings", settings), port=port)
-    return Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)
+    return await Node.start(
+        config,
+        network=SocketNetwork(),
+        clock=SystemClock(),
+        random=SeededRandom(),
+        open_disk=LocalDisk,
+        stopped=stopped,
+    )

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from cordwood.runtime.event_loop import run
-from cordwood.testing.assembly import START_ERRORS, new_node
+from cordwood.testing.assembly import START_ERRORS, start_node
 
 _STDIN = 0
 
@@ -32,11 +32,11 @@ def main() -> None:
 
 
 async def _serve(setup: dict[str, Any]) -> int:
-    node = new_node(setup["settings"], setup["data"], setup["port"])
+    stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, node.stopped.set)
-    await node.start()
-    loop.add_reader(_STDIN, node.stopped.set)
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    node = await start_node(setup["settings"], setup["data"], setup["port"], stopped=stopped)
+    loop.add_reader(_STDIN, stopped.set)
     _say({"bootstrap": node.bootstrap})
     await node.stopped.wait()
     loop.remove_reader(_STDIN)

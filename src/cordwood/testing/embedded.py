@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from cordwood.runtime.event_loop import loop_factory
 from cordwood.testing import NodeError
-from cordwood.testing.assembly import START_ERRORS, new_node
+from cordwood.testing.assembly import START_ERRORS, start_node
 from cordwood.testing.local_node import LocalNode, Setup
 
 _numbers = itertools.count(1)
@@ -74,9 +74,8 @@ class EmbeddedNode(LocalNode):
         self._loop = asyncio.get_running_loop()
         # Its threads are told by their names, for `log`.
         self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self._name))
-        node = new_node(self.settings, str(self.data), self._port)
-        self._end = node.stopped
-        await node.start()
+        self._end = asyncio.Event()
+        node = await start_node(self.settings, str(self.data), self._port, stopped=self._end)
         ready.set_result(node.bootstrap)
         await node.stopped.wait()
         await node.stop()

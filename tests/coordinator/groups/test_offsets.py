@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
 from cordwood.coordinator.groups.offset_expiry import expire_offsets
 from cordwood.coordinator.groups.offsets import Offsets
 from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.shard.decision import Decision
 from cordwood.wire.messages.group_records.legacy_offset_commit import LegacyOffsetCommitKey, LegacyOffsetCommitValue
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 

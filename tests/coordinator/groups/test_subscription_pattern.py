@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cordwood.coordinator.groups import subscription_pattern
 from cordwood.coordinator.groups.subscription_pattern import check_pattern, resolve_patterns
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 TOPICS = ["orders", "orders-eu", "orders-us", "payments", "__consumer_offsets", "a.b"]

@@ -7,7 +7,7 @@ from txn_desk import ORDERS, Desk
 
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import LAST_EPOCH, MAX_EPOCH
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from txn_desk import Desk
 
-from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.coordinator.transactions.records import record, tombstone, transaction_of
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.frames import (

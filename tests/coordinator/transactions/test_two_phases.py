@@ -8,7 +8,7 @@ from txn_desk import Desk
 from cordwood.coordinator.transactions.housekeeping import abort_timed_out
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import LAST_EPOCH
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 

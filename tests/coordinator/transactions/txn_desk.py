@@ -7,14 +7,15 @@ from typing import TypeVar
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.coordinator.decision import CoordinatorRecord, Decision, ProducerIdAndEpoch
-from cordwood.coordinator.later import Later
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.ending import complete, end_transaction
 from cordwood.coordinator.transactions.initializing import init_producer_id
 from cordwood.coordinator.transactions.records import record
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise
 from cordwood.wire.frames import decode_coordinator_value, encode_coordinator_value
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -68,8 +69,8 @@ class Desk:
         decided = decision(self.state)
         self.state.replay(decided.records, 0, -1)
         for answer in decided.answers:
-            answer.later.resolve(answer.response)
-        assert not isinstance(decided.response, Later)
+            answer.promise.resolve(answer.response)
+        assert not isinstance(decided.response, Promise)
         return decided.response
 
     def ring(self) -> None:

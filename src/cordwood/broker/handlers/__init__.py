@@ -1,31 +1,29 @@
 """One module per API. `HANDLERS` is everything that this broker serves."""
 
-from cordwood.broker.registry import Handler
+from cordwood.broker.broker import Broker
+from cordwood.metadata.answers.api_versions import api_versions
+from cordwood.metadata.answers.describe_configs import describe_configs
+from cordwood.metadata.answers.sasl_handshake import sasl_handshake
+from cordwood.net.api import Handler
 
 from .add_offsets_to_txn import add_offsets_to_txn
 from .add_partitions_to_txn import add_partitions_to_txn
 from .alter_configs import alter_configs
 from .alter_replica_log_dirs import alter_replica_log_dirs
-from .api_versions import api_versions
 from .consumer_group_describe import consumer_group_describe
 from .consumer_group_heartbeat import consumer_group_heartbeat
-from .create_partitions import create_partitions
-from .create_topics import create_topics
 from .delete_groups import delete_groups
 from .delete_records import delete_records
-from .delete_topics import delete_topics
 from .describe_cluster import describe_cluster
-from .describe_configs import describe_configs
 from .describe_groups import describe_groups
 from .describe_log_dirs import describe_log_dirs
 from .describe_producers import describe_producers
-from .describe_quorum import describe_quorum
 from .describe_topic_partitions import describe_topic_partitions
 from .describe_transactions import describe_transactions
-from .elect_leaders import elect_leaders
 from .end_txn import end_txn
 from .fetch import fetch
 from .find_coordinator import find_coordinator
+from .forwarded import FORWARDED
 from .heartbeat import heartbeat
 from .incremental_alter_configs import incremental_alter_configs
 from .init_producer_id import init_producer_id
@@ -41,14 +39,11 @@ from .offset_delete import offset_delete
 from .offset_fetch import offset_fetch
 from .offset_for_leader_epoch import offset_for_leader_epoch
 from .produce import produce
-from .sasl_handshake import sasl_handshake
 from .sync_group import sync_group
 from .txn_offset_commit import txn_offset_commit
-from .unregister_broker import unregister_broker
-from .update_features import update_features
 from .write_txn_markers import write_txn_markers
 
-HANDLERS: tuple[Handler, ...] = (
+HANDLERS: tuple[Handler[Broker], ...] = (
     produce,
     fetch,
     delete_records,
@@ -74,24 +69,18 @@ HANDLERS: tuple[Handler, ...] = (
     consumer_group_describe,
     alter_configs,
     alter_replica_log_dirs,
-    create_partitions,
-    create_topics,
-    delete_topics,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
-    describe_quorum,
     describe_topic_partitions,
-    elect_leaders,
     incremental_alter_configs,
     list_config_resources,
     sasl_handshake,
-    unregister_broker,
-    update_features,
     describe_groups,
     heartbeat,
     join_group,
     leave_group,
     sync_group,
+    *FORWARDED,
     api_versions,
 )

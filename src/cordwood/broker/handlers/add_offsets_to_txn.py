@@ -11,10 +11,10 @@ from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.coordinator_topics import GROUP_TOPIC
 from cordwood.broker.patience import Patience
-from cordwood.broker.registry import Call, Result, handles
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.patience import Patience
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_view import INTERNAL_TOPICS
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
 from cordwood.coordinator.errors import coordinator_error
-from cordwood.coordinator.later import Later, settled
 from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.promise import Promise, settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -39,7 +39,7 @@ Errors = dict[TopicPartition, ErrorCode]
 def add_partitions_to_txn(broker: Broker, request: AddPartitionsToTxnRequest, call: Call) -> Result:
     transactions = request.transactions if call.version >= _BATCHED_SINCE else [_only(request)]
     results = [_ask(broker, transaction, call) for transaction in transactions]
-    if any(isinstance(result, Later) or _is_early(result, call) for result in results):
+    if any(isinstance(result, Promise) or _is_early(result, call) for result in results):
         return _when_decided(broker, transactions, results, call)
     return _response([_told(*pair, call) for pair in zip(transactions, results, strict=True)], call)
 
@@ -47,7 +47,7 @@ def add_partitions_to_txn(broker: Broker, request: AddPartitionsToTxnRequest, ca
 async def _when_decided(
     broker: Broker,
     transactions: list[AddPartitionsToTxnTransaction],
-    results: list[Errors | Later[Errors] | Refusal],
+    results: list[Errors | Promise[Errors] | Refusal],
     call: Call,
 ) -> AddPartitionsToTxnResponse:
     told = []
@@ -60,7 +60,7 @@ async def _when_decided(
     return _response(told, call)
 
 
-def _is_early(outcome: Errors | Later[Errors] | Refusal, call: Call) -> bool:
+def _is_early(outcome: Errors | Promise[Errors] | Refusal, call: Call) -> bool:
     """A client's, which comes before its last transaction is complete. A broker knows by itself how often to ask."""
     return (
         isinstance(outcome, Refusal)
@@ -69,7 +69,7 @@ def _is_early(outcome: Errors | Later[Errors] | Refusal, call: Call) -> bool:
     )
 
 
-async def _settled(result: Errors | Later[Errors] | Refusal) -> Errors | Refusal:
+async def _settled(result: Errors | Promise[Errors] | Refusal) -> Errors | Refusal:
     if isinstance(result, Refusal):
         return result
     try:
@@ -88,7 +88,7 @@ def _only(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
     )
 
 
-def _ask(broker: Broker, transaction: AddPartitionsToTxnTransaction, call: Call) -> Errors | Later[Errors] | Refusal:
+def _ask(broker: Broker, transaction: AddPartitionsToTxnTransaction, call: Call) -> Errors | Promise[Errors] | Refusal:
     is_batched = call.version >= _BATCHED_SINCE
     partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
     errors = {partition: _check(broker, partition, is_clients=not is_batched) for partition in partitions}
@@ -121,9 +121,9 @@ def _check(broker: Broker, partition: TopicPartition, *, is_clients: bool) -> Er
 
 
 def _told(
-    transaction: AddPartitionsToTxnTransaction, outcome: Errors | Later[Errors] | Refusal, call: Call
+    transaction: AddPartitionsToTxnTransaction, outcome: Errors | Promise[Errors] | Refusal, call: Call
 ) -> AddPartitionsToTxnResult:
-    assert not isinstance(outcome, Later)
+    assert not isinstance(outcome, Promise)
     return AddPartitionsToTxnResult(
         transactional_id=transaction.transactional_id,
         topic_results=[_told_topic(topic, outcome, call) for topic in transaction.topics],

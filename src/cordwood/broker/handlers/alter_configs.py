@@ -1,67 +1,15 @@
-"""AlterConfigs: the whole configuration of resources is replaced, so that a key that is not named goes.
-
-Deprecated since a client can hardly know the whole; IncrementalAlterConfigs took its place. It does not know loggers.
-As there, this broker checks first, the controller decides, and the answer comes when the change is in effect here.
-"""
+"""AlterConfigs: see `metadata.answers.alter_configs`."""
 
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.config_schema import config_schema
-from cordwood.broker.listener_tls import check_listener_tls
-from cordwood.broker.registry import Call, handles
-from cordwood.config.alter import REPEATED, repeated, replace_settings
-from cordwood.config.changes import Refusal, Resource
-from cordwood.metadata.controller import configs
-from cordwood.metadata.controller.partition_change import is_elr_enabled
-from cordwood.metadata.image import ConfigResource
-from cordwood.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
+from cordwood.metadata.answers import alter_configs as answers
+from cordwood.net.api import Call, handles
+from cordwood.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
 @handles(AlterConfigsRequest)
 async def alter_configs(broker: Broker, request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
-    twice = repeated(_resource(asked) for asked in request.resources)
-    answers: dict[Resource, AlterConfigsResourceResponse] = {}
-    left: list[AlterConfigsResource] = []
-    for asked in request.resources:
-        refusal = REPEATED if _resource(asked) in twice else _refusal(broker, asked)
-        if refusal is None:
-            left.append(asked)
-        else:
-            answers[_resource(asked)] = _refused(asked, refusal)
-    if left:
-        wanted = AlterConfigsRequest(resources=left, validate_only=request.validate_only)
-        decided = await broker.controller.decide(
-            lambda image: configs.alter_configs(image, wanted, config_schema(broker))
-        )
-        answers |= {Resource(answer.resource_type, answer.resource_name): answer for answer in decided.responses}
-    return AlterConfigsResponse(responses=[answers[_resource(asked)] for asked in request.resources])
-
-
-def _resource(asked: AlterConfigsResource) -> Resource:
-    return Resource(asked.resource_type, asked.resource_name)
-
-
-def _refused(asked: AlterConfigsResource, refusal: Refusal) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=refusal.code,
-        error_message=refusal.message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+    return await answers.alter_configs(
+        request, broker.config, broker.image, lambda wanted: broker.controller.ask(wanted, call)
     )
-
-
-def _refusal(broker: Broker, asked: AlterConfigsResource) -> Refusal | None:
-    outcome = replace_settings(
-        broker.config,
-        _resource(asked),
-        broker.image.config(ConfigResource(asked.resource_type, asked.resource_name)),
-        [(config.name, config.value) for config in asked.configs],
-        elr_enabled=is_elr_enabled(broker.image),
-    )
-    return outcome if isinstance(outcome, Refusal) else check_listener_tls(broker.config, _resource(asked), outcome)

@@ -9,8 +9,8 @@ none.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.log.files import FUTURE_DIRECTORY
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

@@ -6,12 +6,12 @@ A group that is not there, or is of another kind, is GROUP_ID_NOT_FOUND. Version
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.consumer.describe import describe
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
-from cordwood.coordinator.later import settled
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, handles
+from cordwood.shard.promise import settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.consumer.heartbeat import check_request, heartbeat
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

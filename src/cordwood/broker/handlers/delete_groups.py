@@ -6,8 +6,8 @@ from functools import partial
 
 from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.deletion import delete_groups as decide_deletions
+from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 

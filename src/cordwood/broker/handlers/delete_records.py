@@ -11,12 +11,12 @@ from __future__ import annotations
 from asyncio import get_running_loop
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.broker.topic_view import INTERNAL_TOPICS
-from cordwood.log.refusal import Refusal
 from cordwood.log.steps import Steps
+from cordwood.net.api import Call, handles
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,

@@ -7,12 +7,12 @@ message. Version 3 tells on demand what the client may do, version 4 knows stati
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.classic.states import ClassicState
 from cordwood.coordinator.groups.classic_requests import describe_group
-from cordwood.coordinator.later import settled
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, handles
+from cordwood.shard.promise import settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.log.directory import LogDirectory, TopicPartition
 from cordwood.log.log import Log
+from cordwood.net.api import Call, handles
 from cordwood.runtime.disk import DiskError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_log_dirs import (

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
-from cordwood.log.refusal import Refusal
-from cordwood.metadata.controller.decision import Refused
 from cordwood.metadata.controller.topics import check_topic_name
+from cordwood.net.api import Call, handles
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -32,10 +31,8 @@ def describe_producers(broker: Broker, request: DescribeProducersRequest, call: 
 def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
     try:
         check_topic_name(topic)
-    except Refused as refused:
-        return PartitionResponse(
-            partition_index=index, error_code=refused.error.code, error_message=refused.error.message
-        )
+    except Refusal as refusal:
+        return PartitionResponse(partition_index=index, error_code=refusal.error, error_message=str(refusal))
     try:
         log = broker.hosted(topic, index).leader_log()
     except Refusal as refusal:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.broker.topic_view import ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
-from cordwood.metadata.controller.decision import Refused
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import NO_LEADER, MetadataImage, Topic
+from cordwood.net.api import Call, handles
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -81,8 +81,8 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     try:
         check_topic_name(name)
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    except Refused as refused:
-        error = refused.error.code
+    except Refusal as refusal:
+        error = refusal.error
     return DescribeTopicPartitionsResponseTopic(
         error_code=error,
         name=name,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.errors import coordinator_error
-from cordwood.coordinator.later import Later, settled
 from cordwood.coordinator.transactions.describing import describe
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.promise import Promise, settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -19,14 +19,14 @@ from cordwood.wire.messages.describe_transactions import (
 @handles(DescribeTransactionsRequest)
 def describe_transactions(broker: Broker, request: DescribeTransactionsRequest, call: Call) -> Result:
     told = [_describe(broker, transactional_id) for transactional_id in request.transactional_ids]
-    described = [state for state in told if not isinstance(state, Later)]
+    described = [state for state in told if not isinstance(state, Promise)]
     if len(described) == len(told):
         return DescribeTransactionsResponse(transaction_states=described)
     return _when_committed(request.transactional_ids, told)
 
 
 async def _when_committed(
-    transactional_ids: list[str], told: list[TransactionState | Later[TransactionState]]
+    transactional_ids: list[str], told: list[TransactionState | Promise[TransactionState]]
 ) -> DescribeTransactionsResponse:
     states = []
     for transactional_id, state in zip(transactional_ids, told, strict=True):
@@ -37,7 +37,7 @@ async def _when_committed(
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-def _describe(broker: Broker, transactional_id: str) -> TransactionState | Later[TransactionState]:
+def _describe(broker: Broker, transactional_id: str) -> TransactionState | Promise[TransactionState]:
     if not transactional_id:
         return _refused(transactional_id, ErrorCode.INVALID_REQUEST)
     try:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.producer_ids import NoProducerIds
-from cordwood.broker.registry import Call, Result, handles
-from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.transactions.ending import end_transaction
 from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 

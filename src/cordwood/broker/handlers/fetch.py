@@ -16,7 +16,7 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, FetchRead, count_read, error_answer
 from cordwood.broker.fetch_sessions import Answers, Fetching, PartitionKey, WantedPartition
 from cordwood.broker.parked_fetch import ParkedFetch
-from cordwood.broker.registry import Call, Result, handles
+from cordwood.net.api import Call, Result, handles
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (

@@ -11,7 +11,7 @@ import re
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.coordinator_topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
-from cordwood.broker.registry import Call, Result, handles
+from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.hashing import partition_for_id
 from cordwood.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.classic_requests import heartbeat as decide
+from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

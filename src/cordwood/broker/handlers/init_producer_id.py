@@ -15,8 +15,8 @@ from collections.abc import Callable
 from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.producer_ids import NoProducerIds
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.transactions.initializing import init_producer_id as decide
+from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

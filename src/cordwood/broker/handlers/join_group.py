@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.classic.joining import Joining
 from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic_requests import join_group as decide
+from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
-from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.groups.classic_requests import leave_group as decide
 from cordwood.coordinator.groups.state import GroupState
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.metadata.image import MetadataImage, ResourceType
+from cordwood.net.api import Call, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_config_resources import (
     ConfigResource,

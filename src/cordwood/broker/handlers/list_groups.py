@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from cordwood.broker.asking import answer_all
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.listing import list_groups as decide_listing
 from cordwood.coordinator.groups.state import GroupState
-from cordwood.coordinator.later import Later
-from cordwood.coordinator.shard import Shard
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -30,15 +30,15 @@ def list_groups(broker: Broker, request: ListGroupsRequest, call: Call) -> Resul
 
 def _of_shard(
     shard: Shard[GroupState], states: frozenset[str], types: frozenset[str]
-) -> ListGroupsResponse | Later[ListGroupsResponse]:
+) -> ListGroupsResponse | Promise[ListGroupsResponse]:
     """What one shard makes of it."""
     try:
         result = shard.decide(lambda state: decide_listing(state, states, types))
     except Refusal as refusal:
         return _told(refusal)
-    if not isinstance(result, Later):
+    if not isinstance(result, Promise):
         return _told(result)
-    told: Later[ListGroupsResponse] = Later()
+    told: Promise[ListGroupsResponse] = Promise()
     result.then(lambda outcome: told.resolve(_told(outcome)))
     return told
 

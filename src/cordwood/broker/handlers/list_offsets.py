@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
-from cordwood.broker.registry import Call, handles
 from cordwood.log.log import Log
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, handles
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_offsets import (
     ListOffsetsPartition,

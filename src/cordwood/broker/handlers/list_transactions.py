@@ -7,13 +7,13 @@ a whole (KIP-1152; in RE2's syntax).
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
 from cordwood.coordinator.errors import coordinator_error
-from cordwood.coordinator.later import settled
 from cordwood.coordinator.transactions.describing import Wanted
 from cordwood.coordinator.transactions.describing import list_transactions as listed
 from cordwood.coordinator.transactions.statuses import BY_LABEL
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, handles
+from cordwood.shard.promise import settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 

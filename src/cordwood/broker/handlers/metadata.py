@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_creation import create_missing
-from cordwood.broker.topic_view import ALL_ON_CLUSTER, ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
-from cordwood.metadata.controller.decision import Refused
+from cordwood.broker.topic_view import ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
+from cordwood.metadata.answers.describe_cluster import ALL_ON_CLUSTER
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition, Topic
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.metadata import (
     MetadataRequest,
@@ -105,8 +106,8 @@ def _find_by_name(image: MetadataImage, name: str, errors: dict[str, ErrorCode])
         return _Found(topic)
     try:
         check_topic_name(name)
-    except Refused as refused:
-        return _Found(None, refused.error.code, name)
+    except Refusal as refusal:
+        return _Found(None, refusal.error, name)
     return _Found(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.offset_fetch import fetch_offsets
-from cordwood.coordinator.later import Later
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.promise import Promise
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -43,7 +43,7 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, call: Call) -> Res
 
 def _fetch(
     broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, version: int
-) -> OffsetFetchResponseGroup | Later[OffsetFetchResponseGroup]:
+) -> OffsetFetchResponseGroup | Promise[OffsetFetchResponseGroup]:
     unknown = _resolve_topics(broker, group, version)
     result = consult(
         broker.groups,
@@ -53,9 +53,9 @@ def _fetch(
     )
     if version < _TOPIC_IDS_SINCE:
         return result
-    if not isinstance(result, Later):
+    if not isinstance(result, Promise):
         return _by_id(result, unknown)
-    by_id: Later[OffsetFetchResponseGroup] = Later()
+    by_id: Promise[OffsetFetchResponseGroup] = Promise()
     result.then(lambda _outcome: by_id.resolve(_by_id(result.result(), unknown)))
     return by_id
 

@@ -8,8 +8,8 @@ Version 3 adds the replica that asks, which changes nothing here.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, handles
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, handles
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,

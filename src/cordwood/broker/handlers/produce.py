@@ -17,15 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.topic_view import INTERNAL_TOPICS
 from cordwood.broker.transactional_produce import Refusals, Unverified
-from cordwood.coordinator.later import Later
 from cordwood.log.log import Appended
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
 from cordwood.net.serving import BadRequest, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import Buffer, DiskError
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import (
     ATTRIBUTES_POSITION,
     BATCH_HEADER_SIZE,
@@ -79,7 +79,7 @@ def produce(broker: Broker, request: ProduceRequest, call: Call) -> Result:
     if request.transactional_id is None:
         return _append_all(broker, request, call, {})
     refusals = broker.transactional_produce.check(request, call.version)
-    if isinstance(refusals, Later):
+    if isinstance(refusals, Promise):
         return _when_checked(broker, request, call, refusals)
     return _append_all(broker, request, call, refusals)
 
@@ -121,7 +121,7 @@ def _append_all(
     return _conclude(broker, request, call, response, waiting, reply)
 
 
-def _when_checked(broker: Broker, request: ProduceRequest, call: Call, checked: Later[Refusals]) -> Reply:
+def _when_checked(broker: Broker, request: ProduceRequest, call: Call, checked: Promise[Refusals]) -> Reply:
     reply = Reply()
 
     def append(refusals: Refusals | Refusal) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.coordinator.groups.classic_requests import sync_group as decide
+from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

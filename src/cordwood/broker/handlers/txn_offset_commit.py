@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.offset_commit import Commit, commit_transactional_offsets
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -26,7 +26,7 @@ from cordwood.wire.primitives import ZERO_UUID
 # Clients of earlier versions do not know COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
 _LOADING_SINCE = 2
 
-_Result = TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]
+_Result = TxnOffsetCommitResponse | Promise[TxnOffsetCommitResponse]
 
 
 @handles(TxnOffsetCommitRequest)
@@ -52,7 +52,7 @@ def txn_offset_commit(broker: Broker, request: TxnOffsetCommitRequest, call: Cal
         return _refused(response, ErrorCode.INVALID_GROUP_ID)
     index = broker.groups.index_of(request.group_id)
     refusals = broker.transactional_produce.check_offsets(request, index, call.version)
-    if isinstance(refusals, Later):
+    if isinstance(refusals, Promise):
         result: _Result = _when_checked(broker, request, commits, response, call, refusals)
     else:
         result = _commit_unless_refused(broker, request, commits, response, call, refusals)
@@ -65,15 +65,15 @@ def _when_checked(
     commits: list[Commit],
     response: TxnOffsetCommitResponse,
     call: Call,
-    checked: Later[Refusals],
-) -> Later[TxnOffsetCommitResponse]:
-    committed: Later[TxnOffsetCommitResponse] = Later()
+    checked: Promise[Refusals],
+) -> Promise[TxnOffsetCommitResponse]:
+    committed: Promise[TxnOffsetCommitResponse] = Promise()
 
     def commit(refusals: Refusals | Refusal) -> None:
         """In the same turn of the loop, or the transaction might end in between."""
         assert not isinstance(refusals, Refusal)
         result = _commit_unless_refused(broker, request, commits, response, call, refusals)
-        if isinstance(result, Later):
+        if isinstance(result, Promise):
             result.then(committed.resolve)
         else:
             committed.resolve(result)

@@ -7,10 +7,10 @@ Version 2 says which `transaction.version` the transaction is of (KIP-890).
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.registry import Call, Result, handles
 from cordwood.broker.txn_markers import Marker
-from cordwood.coordinator.later import Later, settled
-from cordwood.log.refusal import Refusal
+from cordwood.net.api import Call, Result, handles
+from cordwood.shard.promise import Promise, settled
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -21,7 +21,7 @@ from cordwood.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-_Waiting = list[tuple[Later[None] | None, WritableTxnMarkerPartitionResult]]
+_Waiting = list[tuple[Promise[None] | None, WritableTxnMarkerPartitionResult]]
 
 
 @handles(WriteTxnMarkersRequest)

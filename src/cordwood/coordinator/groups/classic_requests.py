@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_groups import DescribedGroup
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

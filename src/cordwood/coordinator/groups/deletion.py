@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_groups import DeletableGroupResult
 from cordwood.wire.messages.offset_delete import OffsetDeleteResponse, OffsetDeleteResponsePartition

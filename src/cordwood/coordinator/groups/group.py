@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.primitives import Uuid
 
 PartitionCheck = Callable[[str, Uuid, int], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
+from cordwood.shard.decision import Decision
 from cordwood.wire.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision, ProducerIdAndEpoch
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from cordwood.wire.messages.offset_commit import (

@@ -9,9 +9,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import Topic
+from cordwood.shard.decision import Decision
 from cordwood.wire.primitives import ZERO_UUID
 
 from .group import Group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
+from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,

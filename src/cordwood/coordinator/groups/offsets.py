@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.messages.group_records.legacy_offset_commit import LegacyOffsetCommitKey, LegacyOffsetCommitValue
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from cordwood.wire.primitives import ZERO_UUID, Uuid

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cordwood.config.broker import BrokerConfig, Settings
-from cordwood.coordinator.decision import CoordinatorRecord
-from cordwood.coordinator.timers import Timers
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey
 from cordwood.wire.messages.group_records.legacy_offset_commit import LegacyOffsetCommitKey

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from cordwood.log.refusal import Refusal
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 _log = logging.getLogger(__name__)

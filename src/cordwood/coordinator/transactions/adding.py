@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeVar
 
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 from .records import record

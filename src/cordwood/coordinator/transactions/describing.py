@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from cordwood.coordinator.decision import Decision
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_transactions import TopicData
 from cordwood.wire.messages.describe_transactions import TransactionState as Description

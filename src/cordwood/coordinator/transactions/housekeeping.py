@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
+from cordwood.shard.decision import Decision
 
 from .ending import fence
 from .records import record, tombstone

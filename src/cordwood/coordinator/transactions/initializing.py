@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision, ProducerIdAndEpoch
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

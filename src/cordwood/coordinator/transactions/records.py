@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.messages.transaction_records.transaction_log import (
     PartitionsSchema,
     TransactionLogKey,

@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
-from cordwood.coordinator.later import Later
-from cordwood.coordinator.timers import Timers
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.runtime.clock import Clock
+from cordwood.shard.decision import Answer, Decision
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
+from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.transaction_records.transaction_log import TransactionLogKey, TransactionLogValue
 
@@ -111,7 +112,7 @@ class TransactionState:
         self, transaction: Transaction, partitions: Collection[TopicPartition], *, is_urgent: bool = True
     ) -> Answer:
         """For the answers of a decision that prepares: when that is committed, the markers are written."""
-        committed: Later[None] = Later()
+        committed: Promise[None] = Promise()
 
         def tell(outcome: Refusal | None) -> None:
             # If it is not to be committed, the shard is another broker's, which will complete what it finds prepared.

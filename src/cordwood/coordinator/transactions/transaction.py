@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cordwood.coordinator.decision import ProducerIdAndEpoch
+from cordwood.shard.decision import ProducerIdAndEpoch
 
 from .statuses import TRANSITIONS, TransactionStatus
 

@@ -3,28 +3,27 @@
 from collections.abc import Sequence
 
 from cordwood.metadata.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, MetadataImage, Partition
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
-
-from .decision import Refused
 
 
 def check_manual_assignment(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:
     prefix = "The manual partition assignment includes"
     if not replicas:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} an empty replica list.")
+        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} an empty replica list.")
     previous = None
     for broker_id in sorted(replicas):
         if broker_id not in image.brokers:
-            raise Refused(
+            raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"{prefix} broker {broker_id}, but no such broker is registered.",
             )
         if broker_id == previous:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} the broker {broker_id} more than once.")
+            raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} the broker {broker_id} more than once.")
         previous = broker_id
     if replication_factor is not None and len(replicas) != replication_factor:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"{prefix} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
             f"partitions, which have {replication_factor} replica(s).",
@@ -34,7 +33,7 @@ def check_manual_assignment(image: MetadataImage, replicas: Sequence[int], repli
 def manual_partition(image: MetadataImage, partition_id: int, replicas: Sequence[int]) -> Partition:
     partition = _new_partition(image, replicas)
     if partition is None:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"All brokers specified in the manual partition assignment for partition {partition_id} "
             "are fenced or in controlled shutdown.",
@@ -45,7 +44,7 @@ def manual_partition(image: MetadataImage, partition_id: int, replicas: Sequence
 def placed_partition(image: MetadataImage, replicas: Sequence[int]) -> Partition:
     partition = _new_partition(image, replicas)
     if partition is None:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {len(replicas)} time(s): "
             "All brokers are currently fenced or in controlled shutdown.",

@@ -4,7 +4,7 @@ When a broker was heard of last is not in the image, since it is not in the log:
 run out, and calls `fence_broker`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from cordwood.metadata.image import (
     METADATA_VERSION,
@@ -21,6 +21,8 @@ from cordwood.metadata.versions import (
     DIRECTORY_ASSIGNMENT_LEVEL,
     MINIMUM_LEVEL,
 )
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -31,9 +33,10 @@ from cordwood.wire.messages.controller_registration import (
 from cordwood.wire.messages.metadata_records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from cordwood.wire.messages.metadata_records.unregister_broker_record import UnregisterBrokerRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
-from .decision import ControllerDefaults, Decision, Refused
+from .decision import ControllerDefaults
 from .partition_change import has_leaderships, is_elr_enabled, leaderless_changes, removal_changes
 
 _FENCE, _UNFENCE = 1, -1
@@ -58,13 +61,17 @@ def register_broker(
     try:
         _check_registration(image, request, existing, cluster_id, has_session=has_session)
         features = _registered_features(image, request)
-    except Refused as refused:
-        return Decision([], BrokerRegistrationResponse(error_code=refused.error.code))
+    except Refusal as refusal:
+        return Decision(BrokerRegistrationResponse(error_code=refusal.error))
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
     records: list[MetadataRecord] = []
+    knows_directories = image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
     if not is_same and is_elr_enabled(image) and _stopped_uncleanly(request, existing):
         records += removal_changes(image, defaults, request.broker_id, is_unclean=True)
-    knows_directories = image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
+    elif not is_same and knows_directories:
+        # It came back without a directory: it leads nothing of what it has there.
+        missing = _AllBut(request.log_dirs)
+        records += removal_changes(image, defaults, request.broker_id, in_directories=missing)
     broker = Broker(
         request.broker_id,
         existing.epoch if existing is not None and is_same else next_offset,
@@ -77,7 +84,18 @@ def register_broker(
         tuple(request.log_dirs) if knows_directories else (),
     )
     records.append(broker_record(broker))
-    return Decision(records, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch))
+    return Decision(BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch), records)
+
+
+class _AllBut(Container[Uuid]):
+    """Every directory but these, and but the ids that are no directory's."""
+
+    def __init__(self, directories: Sequence[Uuid]) -> None:
+        self._directories = directories
+
+    def __contains__(self, directory: object) -> bool:
+        assert isinstance(directory, bytes)
+        return directory not in self._directories and not is_reserved_directory(directory)
 
 
 def _stopped_uncleanly(request: BrokerRegistrationRequest, existing: Broker | None) -> bool:
@@ -94,25 +112,25 @@ def _check_registration(
     has_session: bool,
 ) -> None:
     if request.cluster_id != cluster_id:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
         )
     if existing is not None and has_session and existing.incarnation_id != request.incarnation_id:
-        raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
+        raise Refusal(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
     if request.is_migrating_zk_broker:
-        raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
+        raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
     if image.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
         return
     if not request.log_dirs:
-        raise Refused(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+        raise Refusal(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
     if any(is_reserved_directory(directory) for directory in request.log_dirs):
-        raise Refused(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
+        raise Refusal(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
     if len(set(request.log_dirs)) < len(request.log_dirs):
-        raise Refused(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
+        raise Refusal(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
     for broker in image.brokers.values():
         if broker.id != request.broker_id and not set(broker.log_dirs).isdisjoint(request.log_dirs):
-            raise Refused(
+            raise Refusal(
                 ErrorCode.INVALID_REGISTRATION, f"Broker {broker.id} is already registered with one of the directories"
             )
 
@@ -127,7 +145,7 @@ def _registered_features(image: MetadataImage, request: BrokerRegistrationReques
     for name in {**features, **image.features}:
         level = image.features.get(name, 0)
         if level not in features.get(name, FeatureRange(0, 0)):
-            raise Refused(
+            raise Refusal(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"Unable to register because the broker does not support finalized version {level} of {name}.",
             )
@@ -147,7 +165,7 @@ def register_controller(
         },
     )
     response = ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None)
-    return Decision([controller_record(controller)], response)
+    return Decision(response, [controller_record(controller)])
 
 
 # Heartbeats
@@ -164,8 +182,8 @@ def broker_heartbeat(
     nothing any more. `others_caught_up`: every active broker has seen that it does not."""
     try:
         broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    except Refused as refused:
-        return Decision([], BrokerHeartbeatResponse(error_code=refused.error.code))
+    except Refusal as refusal:
+        return Decision(BrokerHeartbeatResponse(error_code=refusal.error))
     is_caught_up = request.current_metadata_offset >= broker.epoch
     response = BrokerHeartbeatResponse(
         error_code=ErrorCode.NONE, is_caught_up=is_caught_up, is_fenced=broker.fenced, should_shut_down=False
@@ -184,15 +202,15 @@ def broker_heartbeat(
         records += fence_broker(image, defaults, broker.id)
         response.is_fenced, response.should_shut_down = True, request.want_shut_down
     records += _directory_changes(image, request, defaults, broker)
-    return Decision(records, response)
+    return Decision(response, records)
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> Broker:
     broker = image.brokers.get(broker_id)
     if broker is None:
-        raise Refused(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+        raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
     if broker.epoch != epoch:
-        raise Refused(
+        raise Refusal(
             ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}"
         )
     return broker
@@ -256,7 +274,6 @@ def unregister_broker(
     broker = image.brokers.get(request.broker_id)
     if broker is None:
         return Decision(
-            [],
             UnregisterBrokerResponse(
                 error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
                 error_message=f"Broker ID {request.broker_id} is not currently registered",
@@ -264,4 +281,4 @@ def unregister_broker(
         )
     record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message="")
-    return Decision([*removal_changes(image, defaults, broker.id), record], response)
+    return Decision(response, [*removal_changes(image, defaults, broker.id), record])

@@ -6,6 +6,8 @@ from enum import IntEnum
 from typing import TypeVar
 
 from cordwood.metadata.image import BROKER_DEFAULT, ConfigResource, MetadataImage, ResourceType
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs as legacy
 from cordwood.wire.messages import incremental_alter_configs as incremental
@@ -13,7 +15,7 @@ from cordwood.wire.messages.metadata_records.clear_elr_record import ClearElrRec
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from cordwood.wire.schema import MetadataRecord
 
-from .decision import ConfigSchema, Decision, Refused
+from .decision import ConfigSchema
 from .partition_change import MIN_INSYNC_REPLICAS, is_elr_enabled
 
 
@@ -52,10 +54,10 @@ def incremental_alter_configs(
             _check_no_nulls(nulls)
             changes = {config.name: _altered(image, schema, resource, config) for config in asked.configs}
             records += config_records(image, schema, resource, changes)
-        except Refused as refused:
-            result.error_code, result.error_message = refused.error
+        except Refusal as refusal:
+            result.error_code, result.error_message = refusal.error, str(refusal)
         response.responses.append(result)
-    return Decision([] if request.validate_only else records, response)
+    return Decision(response, [] if request.validate_only else records)
 
 
 def alter_configs(
@@ -76,10 +78,10 @@ def alter_configs(
             changes: dict[str, str | None] = {config.name: config.value for config in asked.configs}
             changes |= {name: None for name in image.config(resource) if name not in changes}
             records += config_records(image, schema, resource, changes)
-        except Refused as refused:
-            result.error_code, result.error_message = refused.error
+        except Refusal as refusal:
+            result.error_code, result.error_message = refusal.error, str(refusal)
         response.responses.append(result)
-    return Decision([] if request.validate_only else records, response)
+    return Decision(response, [] if request.validate_only else records)
 
 
 def config_records(
@@ -103,7 +105,7 @@ def config_records(
         _check_min_isr(resource, changes[MIN_INSYNC_REPLICAS])
     error = schema.check(resource, after)
     if error is not None:
-        raise Refused(*error)
+        raise Refusal(error.error, str(error))
     if not is_new:
         _check_exists(image, resource)
     if is_elr_enabled(image) and any(
@@ -119,23 +121,23 @@ def _check_min_isr(resource: ConfigResource, value: str | None) -> None:
     if resource.type != ResourceType.BROKER:
         return
     if resource != BROKER_DEFAULT:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
         )
     if value is None:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
         )
 
 
 def _check_exists(image: MetadataImage, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in image.topics:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == ResourceType.BROKER and resource.name:
         if not resource.name.lstrip("-").isdigit():
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}")
+            raise Refusal(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}")
         if int(resource.name) not in image.brokers and int(resource.name) not in image.controllers:
-            raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {resource.name} found.")
+            raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {resource.name} found.")
 
 
 def _altered(
@@ -145,13 +147,13 @@ def _altered(
     try:
         operation = Operation(config.config_operation)
     except ValueError:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REQUEST, f"Unknown config operation {config.config_operation} for key {config.name}"
         ) from None
     if operation is Operation.SET or operation is Operation.DELETE:
         return config.value if operation is Operation.SET else None
     if not schema.is_list(resource.type, config.name):
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_CONFIG,
             f"Can't {operation.name} to key {config.name} because its type is not LIST.",
         )
@@ -168,14 +170,14 @@ def _altered(
 
 def _check_unique(count: int, names: list[str]) -> None:
     if count > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     if len(set(names)) < len(names):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def _check_no_nulls(names: list[str]) -> None:
     if names:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(names)}")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(names)}")
 
 
 def _once(resources: list[R]) -> list[R]:

@@ -1,41 +1,16 @@
-"""What a decision is, and what all of them share."""
+"""What the controller's decisions share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
 
 from cordwood.metadata.image import Config, ConfigResource, is_reserved_directory
 from cordwood.runtime.randomness import Random
-from cordwood.wire.errors import ErrorCode
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.messages.create_topics import CreatableTopicConfigs
 from cordwood.wire.primitives import Uuid, uuid_text
-from cordwood.wire.schema import MetadataRecord
-
-R = TypeVar("R")
 
 # What Kafka lets one request write.
 MAX_PARTITIONS_PER_REQUEST = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[R]):
-    """`records` are to be committed as one batch, all or none; none when nothing is to be changed."""
-
-    records: list[MetadataRecord]
-    response: R
-
-
-class ApiError(NamedTuple):
-    code: ErrorCode
-    message: str
-
-
-class Refused(Exception):
-    """One item of a request is refused. It does not leave this package: it becomes a part of the response."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = ApiError(code, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +28,7 @@ class ConfigSchema:
     """What is known of configuration keys, which this package does not know itself."""
 
     # What is wrong with the whole new configuration of a resource; None if nothing is.
-    check: Callable[[ConfigResource, Config], ApiError | None] = lambda _resource, _config: None
+    check: Callable[[ConfigResource, Config], Refusal | None] = lambda _resource, _config: None
     # Whether a key holds a list, to which APPEND and SUBTRACT apply; and its default.
     is_list: Callable[[int, str], bool] = lambda _type, _name: False
     default: Callable[[int, str], str | None] = lambda _type, _name: None

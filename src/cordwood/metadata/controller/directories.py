@@ -4,6 +4,8 @@ Who leads a partition depends on it: a replica in a directory that has failed ca
 """
 
 from cordwood.metadata.image import MetadataImage, Partition
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -17,7 +19,6 @@ from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
 from .brokers import check_broker_epoch
-from .decision import Decision, Refused
 
 
 def assign_replicas_to_dirs(
@@ -27,8 +28,8 @@ def assign_replicas_to_dirs(
     broker_id = request.broker_id
     try:
         check_broker_epoch(image, broker_id, request.broker_epoch)
-    except Refused as refused:
-        return Decision([], AssignReplicasToDirsResponse(error_code=refused.error.code))
+    except Refusal as refusal:
+        return Decision(AssignReplicasToDirsResponse(error_code=refusal.error))
     records: list[MetadataRecord] = []
     response = AssignReplicasToDirsResponse()
     for directory in request.directories:
@@ -41,10 +42,10 @@ def assign_replicas_to_dirs(
                 answer = ResponsePartitionData(partition_index=asked.partition_index)
                 try:
                     records += _assign(image, broker_id, topic.topic_id, asked.partition_index, directory.id)
-                except Refused as refused:
-                    answer.error_code = refused.error.code
+                except Refusal as refusal:
+                    answer.error_code = refusal.error
                 answers.partitions.append(answer)
-    return Decision(records, response)
+    return Decision(response, records)
 
 
 def _assign(
@@ -52,12 +53,12 @@ def _assign(
 ) -> list[MetadataRecord]:
     topic = image.topics.by_id.get(topic_id)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic")
     partition = topic.partitions.get(partition_id)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
     if broker_id not in partition.replicas:
-        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of it")
+        raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of it")
     if partition.directory_of(broker_id) == directory:
         return []
     directories = [_directory(partition, replica, broker_id, directory) for replica in partition.replicas]

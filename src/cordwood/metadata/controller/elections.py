@@ -1,6 +1,8 @@
 """ElectLeaders: the preferred leader, or a leader that may lack records where there is none."""
 
-from cordwood.metadata.image import NO_LEADER, LeaderRecovery, MetadataImage
+from cordwood.metadata.image import NO_LEADER, MetadataImage
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -8,10 +10,9 @@ from cordwood.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.schema import MetadataRecord
 
-from .decision import ControllerDefaults, Decision, Refused
+from .decision import ControllerDefaults
 from .partition_change import Election, change_partition
 
 _TYPES = {0: Election.PREFERRED, 1: Election.UNCLEAN}
@@ -24,7 +25,7 @@ def elect_leaders(
     election = _TYPES.get(request.election_type)
     if election is None:
         return Decision(
-            [], refuse_all(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+            refuse_all(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
         )
     is_all = request.topic_partitions is None
     if request.topic_partitions is None:
@@ -39,13 +40,13 @@ def elect_leaders(
             result = PartitionResult(partition_id=partition_id, error_code=ErrorCode.NONE, error_message=None)
             try:
                 records.append(_elect(image, defaults, name, partition_id, election))
-            except Refused as refused:
-                if is_all and refused.error.code is ErrorCode.ELECTION_NOT_NEEDED:
+            except Refusal as refusal:
+                if is_all and refusal.error is ErrorCode.ELECTION_NOT_NEEDED:
                     continue
-                result.error_code, result.error_message = refused.error
+                result.error_code, result.error_message = refusal.error, str(refusal)
             results.partition_result.append(result)
         response.replica_election_results.append(results)
-    return Decision(records, response)
+    return Decision(response, records)
 
 
 def refuse_all(request: ElectLeadersRequest, error: ErrorCode, message: str | None) -> ElectLeadersResponse:
@@ -69,31 +70,17 @@ def _elect(
 ) -> MetadataRecord:
     topic = image.topics.get(name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     partition = topic.partitions.get(partition_id)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition_id}")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition_id}")
     is_preferred = election is Election.PREFERRED
     wanted = partition.leader == partition.preferred_replica if is_preferred else partition.leader != NO_LEADER
     if wanted:
-        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+        raise Refusal(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     record = change_partition(image, defaults, topic, partition_id, election=election)
     if record is not None:
         return record
     if is_preferred:
-        raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-    raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
-
-
-def leaders_recovered(image: MetadataImage, broker_id: int) -> Decision[int]:
-    """A broker that was elected although it may lack records has opened its logs: it leads them as they are from here
-    on (KIP-704). How many there were."""
-    records: list[MetadataRecord] = [
-        PartitionChangeRecord(
-            topic_id=topic.id, partition_id=number, leader_recovery_state=LeaderRecovery.RECOVERED.value
-        )
-        for topic in image.topics
-        for number, partition in sorted(topic.partitions.items())
-        if partition.leader == broker_id and partition.leader_recovery is LeaderRecovery.RECOVERING
-    ]
-    return Decision(records, len(records))
+        raise Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+    raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")

@@ -5,6 +5,8 @@ from enum import IntEnum
 from cordwood.metadata.features import ELR_VERSION, KRAFT_VERSION, REQUIRED_METADATA_VERSION, SUPPORTED
 from cordwood.metadata.image import BROKER_DEFAULT, METADATA_VERSION, FeatureRange, MetadataImage, ResourceType
 from cordwood.metadata.versions import LEVELS_WITH_NEW_METADATA
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
@@ -16,7 +18,7 @@ from cordwood.wire.messages.update_features import (
 )
 from cordwood.wire.schema import MetadataRecord
 
-from .decision import ControllerDefaults, Decision, Refused
+from .decision import ControllerDefaults
 from .partition_change import MIN_INSYNC_REPLICAS, is_elr_enabled
 
 _UNSUPPORTED = FeatureRange(0, 0)
@@ -45,9 +47,9 @@ def update_features(
             _check_update(image, update, node_id, current, proposed)
             if update.feature != KRAFT_VERSION:
                 records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
-    except Refused as refused:
-        message = f"The update failed for all features since the following feature had an error: {refused}"
-        return Decision([], UpdateFeaturesResponse(error_code=refused.error.code, error_message=message, results=[]))
+    except Refusal as refusal:
+        message = f"The update failed for all features since the following feature had an error: {refusal}"
+        return Decision(UpdateFeaturesResponse(error_code=refusal.error, error_message=message, results=[]))
     if proposed.get(ELR_VERSION, 0) > 0 and not is_elr_enabled(image):
         records += _min_isr_records(image, defaults)
     results = [
@@ -55,7 +57,7 @@ def update_features(
         for update in request.feature_updates
     ]
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
-    return Decision([] if request.validate_only else records, response)
+    return Decision(response, [] if request.validate_only else records)
 
 
 def _check_update(
@@ -108,7 +110,7 @@ def _check_metadata_version(current: int, level: int, kind: int) -> None:
         if kind == UpgradeType.UNSAFE_DOWNGRADE
         else "Refusing to perform the requested downgrade because it might delete metadata information."
     )
-    raise Refused(
+    raise Refusal(
         ErrorCode.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {reason}"
     )
 
@@ -130,8 +132,8 @@ def _reason_not_supported(image: MetadataImage, name: str, level: int, node_id: 
     return None
 
 
-def _invalid(name: str, level: int, reason: str) -> Refused:
-    return Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {reason}")
+def _invalid(name: str, level: int, reason: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {reason}")
 
 
 def _min_isr_records(image: MetadataImage, defaults: ControllerDefaults) -> list[MetadataRecord]:

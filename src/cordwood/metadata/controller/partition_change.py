@@ -59,7 +59,7 @@ def removal_changes(
                 topic,
                 partition_id,
                 isr=tuple(replica for replica in partition.isr if replica != broker_id),
-                election=_online_election(image, defaults, topic),
+                election=online_election(image, defaults, topic),
                 may_lead=lambda replica: replica != broker_id and image.is_active(replica),
                 unclean=(broker_id,) if is_unclean else (),
             )
@@ -77,7 +77,7 @@ def leaderless_changes(image: MetadataImage, defaults: ControllerDefaults, broke
                 defaults,
                 topic,
                 partition_id,
-                election=_online_election(image, defaults, topic),
+                election=online_election(image, defaults, topic),
                 may_lead=lambda replica: replica == broker_id or image.is_active(replica),
             )
             changes += [change] if change is not None else []
@@ -98,8 +98,10 @@ def change_partition(
     election: Election = Election.ONLINE,
     may_lead: Callable[[int], bool] | None = None,
     unclean: tuple[int, ...] = (),
+    recovery: LeaderRecovery | None = None,
 ) -> PartitionChangeRecord | None:
-    """The record that brings a partition to a new ISR, with a leader of it; None when nothing changes."""
+    """The record that brings a partition to a new ISR, with a leader of it, and to a new `recovery` state; None when
+    nothing changes."""
     before = topic.partitions[partition_id]
     isr = before.isr if isr is None else isr
     has_elr = is_elr_enabled(image)
@@ -124,6 +126,8 @@ def change_partition(
             isr, elr = (leader,), ()
             if before.leader_recovery is not LeaderRecovery.RECOVERING:
                 record.leader_recovery_state = LeaderRecovery.RECOVERING
+    if recovery is not None and recovery is not before.leader_recovery and record.leader_recovery_state < 0:
+        record.leader_recovery_state = recovery
     if not has_elr:
         elr = ()
     if elr != before.elr:
@@ -176,7 +180,7 @@ def _elect(
     return NO_LEADER, False
 
 
-def _online_election(image: MetadataImage, defaults: ControllerDefaults, topic: Topic) -> Election:
+def online_election(image: MetadataImage, defaults: ControllerDefaults, topic: Topic) -> Election:
     value = _topic_config(image, topic, UNCLEAN_LEADER_ELECTION)
     is_allowed = defaults.unclean_leader_election if value is None else value.lower() == "true"
     return Election.UNCLEAN if is_allowed else Election.ONLINE

@@ -6,9 +6,8 @@ come after all others of their rack, and never first: the first replica leads.
 
 from cordwood.metadata.image import Broker, MetadataImage
 from cordwood.runtime.randomness import Random
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
-
-from .decision import Refused
 
 
 def place_replicas(
@@ -17,12 +16,12 @@ def place_replicas(
     """The replicas of each partition, the leader first."""
     brokers = [broker for broker in image.brokers.values() if not _is_cordoned(broker)]
     if all(broker.fenced for broker in brokers):
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "All brokers are currently fenced, or have all their log directories cordoned.",
         )
     if replication_factor > len(brokers):
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned.",

@@ -14,6 +14,8 @@ from cordwood.metadata.image import (
 )
 from cordwood.metadata.image_records import partition_record
 from cordwood.runtime.randomness import Random
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -35,14 +37,7 @@ from cordwood.wire.schema import MetadataRecord
 
 from .assignment import check_manual_assignment, manual_partition, placed_partition
 from .configs import config_records
-from .decision import (
-    MAX_PARTITIONS_PER_REQUEST,
-    ConfigSchema,
-    ControllerDefaults,
-    Decision,
-    Refused,
-    new_uuid,
-)
+from .decision import MAX_PARTITIONS_PER_REQUEST, ConfigSchema, ControllerDefaults, new_uuid
 from .placement import place_replicas
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -76,19 +71,17 @@ def create_topics(
             if is_too_large:
                 raise _too_many_partitions()
             if counts[topic.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             created, result = _create_topic(image, topic, random, defaults, schema)
             records += created
-        except Refused as refused:
-            result = CreatableTopicResult(
-                name=topic.name, error_code=refused.error.code, error_message=refused.error.message
-            )
+        except Refusal as refusal:
+            result = CreatableTopicResult(name=topic.name, error_code=refusal.error, error_message=str(refusal))
         response.topics.append(result)
-    return Decision([] if request.validate_only else records, response)
+    return Decision(response, [] if request.validate_only else records)
 
 
-def _too_many_partitions() -> Refused:
-    return Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+def _too_many_partitions() -> Refusal:
+    return Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def check_topic_name(name: str) -> None:
@@ -102,7 +95,7 @@ def check_topic_name(name: str) -> None:
     elif not _NAME.fullmatch(name):
         reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     if reason is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
 def _requested_partitions(request: CreateTopicsRequest, defaults: ControllerDefaults) -> int:
@@ -147,35 +140,35 @@ def _create_topic(
 
 def _check_new_name(image: MetadataImage, name: str) -> None:
     if name == METADATA_TOPIC:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if name in image.topics:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     check_topic_name(name)
     colliding = image.topics.colliding.get(unify_collision_chars(name)) if has_collision_chars(name) else None
     if colliding:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding[0]}")
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding[0]}")
 
 
 def _creation_config(topic: CreatableTopic) -> Config:
     config = {entry.name: entry.value for entry in topic.configs}
     nulls = [name for name, value in config.items() if value is None]
     if nulls:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
+        raise Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
     return {name: value for name, value in config.items() if value is not None}
 
 
 def _manual_partitions(image: MetadataImage, topic: CreatableTopic) -> list[Partition]:
     asked = "A manual partition assignment was specified, but"
     if topic.replication_factor != _DEFAULT:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{asked} replication factor was not set to -1.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{asked} replication factor was not set to -1.")
     if topic.num_partitions != _DEFAULT:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{asked} numPartitions was not set to -1.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{asked} numPartitions was not set to -1.")
     partitions: dict[int, Partition] = {}
     replication_factor = None
     for assignment in topic.assignments:
         partition_id = assignment.partition_index
         if partition_id in partitions:
-            raise Refused(
+            raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {partition_id}",
             )
@@ -183,7 +176,7 @@ def _manual_partitions(image: MetadataImage, topic: CreatableTopic) -> list[Part
         replication_factor = len(assignment.broker_ids)
         partitions[partition_id] = manual_partition(image, partition_id, assignment.broker_ids)
     if sorted(partitions) != list(range(len(partitions))):
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
         )
     return [partitions[partition_id] for partition_id in range(len(partitions))]
@@ -194,20 +187,18 @@ def _placed_partitions(
 ) -> list[Partition]:
     factor, count = topic.replication_factor, topic.num_partitions
     if factor < _DEFAULT or factor == 0:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count < _DEFAULT or count == 0:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     factor = defaults.default_replication_factor if factor == _DEFAULT else factor
     count = defaults.num_partitions if count == _DEFAULT else count
     try:
         placed = place_replicas(image, random, count, factor)
-    except Refused as refused:
-        raise Refused(
-            refused.error.code, f"Unable to replicate the partition {factor} time(s): {refused.error.message}"
-        ) from refused
+    except Refusal as refusal:
+        raise Refusal(refusal.error, f"Unable to replicate the partition {factor} time(s): {refusal}") from refusal
     return [placed_partition(image, replicas) for replicas in placed]
 
 
@@ -232,16 +223,16 @@ def delete_topics(image: MetadataImage, request: DeleteTopicsRequest) -> Decisio
             topic = _find_to_delete(image, result, is_duplicate=counts[key] > 1)
             result.name, result.topic_id = topic.name, topic.id
             if topic.id in named_too:
-                raise Refused(
+                raise Refusal(
                     ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
                 )
             records.append(RemoveTopicRecord(topic_id=topic.id))
-        except Refused as refused:
-            result.error_code, result.error_message = refused.error
+        except Refusal as refusal:
+            result.error_code, result.error_message = refusal.error, str(refusal)
         if key != (None, _NO_ID):
             answered.add(key)
         response.responses.append(result)
-    return Decision(records, response)
+    return Decision(response, records)
 
 
 def _named_too(image: MetadataImage, asked: list[DeletableTopicResult]) -> set[Uuid]:
@@ -253,19 +244,19 @@ def _named_too(image: MetadataImage, asked: list[DeletableTopicResult]) -> set[U
 def _find_to_delete(image: MetadataImage, asked: DeletableTopicResult, *, is_duplicate: bool) -> Topic:
     name, topic_id = asked.name, asked.topic_id
     if name is None and topic_id == _NO_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None and topic_id != _NO_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if is_duplicate:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")
     if name is not None:
         topic = image.topics.get(name)
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_PARTITION)
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_PARTITION)
     else:
         topic = image.topics.by_id.get(topic_id)
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, _NO_SUCH_TOPIC_ID)
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, _NO_SUCH_TOPIC_ID)
     return topic
 
 
@@ -282,27 +273,27 @@ def create_partitions(
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
             if counts[topic.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             added = _added_partitions(image, topic, random)
             if len(records) + len(added) > MAX_PARTITIONS_PER_REQUEST:
                 raise _too_many_partitions()
             records += added
-        except Refused as refused:
-            result.error_code, result.error_message = refused.error.code, refused.error.message or None
+        except Refusal as refusal:
+            result.error_code, result.error_message = refusal.error, str(refusal) or None
         response.results.append(result)
-    return Decision([] if request.validate_only else records, response)
+    return Decision(response, [] if request.validate_only else records)
 
 
 def _added_partitions(image: MetadataImage, request: CreatePartitionsTopic, random: Random) -> list[MetadataRecord]:
     topic = image.topics.get(request.name)
     if topic is None:
         # Kafka has no words for it here.
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     present = len(topic.partitions)
     if request.count == present:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if request.count < present:
-        raise Refused(
+        raise Refusal(
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {present} partition(s); {request.count} would not be an increase.",
         )
@@ -315,7 +306,7 @@ def _added_partitions(image: MetadataImage, request: CreatePartitionsTopic, rand
         added = [placed_partition(image, replicas) for replicas in placed]
     else:
         if len(request.assignments) != additional:
-            raise Refused(
+            raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Attempted to add {additional} additional partition(s), but only {len(request.assignments)} "
                 "assignment(s) were specified.",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Answer, Decision
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 
@@ -23,8 +24,8 @@ class Effects:
         self.records: list[CoordinatorRecord] = []
         self.answers: list[Answer] = []
 
-    def answer(self, later: Later[T], response: T) -> None:
-        self.answers.append(Answer(later, response))
+    def answer(self, promise: Promise[T], response: T) -> None:
+        self.answers.append(Answer(promise, response))
 
     def refuse(self, member: ClassicMember, error: ErrorCode, member_id: str = "") -> None:
         """Whatever the member waits for, it need not any more."""
@@ -35,10 +36,10 @@ class Effects:
             self.answer(member.awaiting_sync, SyncGroupResponse(error_code=error))
             member.awaiting_sync = None
 
-    def decision(self, response: T | Later[T], refused: Callable[[Refusal], None] | None = None) -> Decision[T]:
+    def decision(self, response: T | Promise[T], refused: Callable[[Refusal], None] | None = None) -> Decision[T]:
         return Decision(response, self.records, self.answers, refused=refused or self._answer_all_the_same)
 
     def _answer_all_the_same(self, _refusal: Refusal) -> None:
         """The log says less than happened, and that is safe: whoever loads it finds members who are gone and expire."""
         for answer in self.answers:
-            answer.later.resolve(answer.response)
+            answer.promise.resolve(answer.response)

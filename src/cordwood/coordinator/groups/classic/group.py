@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from cordwood.coordinator.decision import CoordinatorRecord
 from cordwood.coordinator.groups.assignors.java_order import in_member_order
 from cordwood.coordinator.groups.group import GroupType, PartitionCheck
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey
 

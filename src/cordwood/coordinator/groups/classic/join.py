@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
 
@@ -131,14 +132,14 @@ def _add(
 ) -> Decision[JoinGroupResponse]:
     member = _member(joining, member_id)
     member.is_new = True
-    later = joining.begin_wait(member)
+    promise = joining.begin_wait(member)
     group.has_grown = True
     if not group.members:
         group.protocol_type = joining.request.protocol_type
     group.add(member)
     begin_session(state, group, member, _NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete_join(state, group, effects, f"{member} is new: {joining.reason}")
-    return effects.decision(later)
+    return effects.decision(promise)
 
 
 def _member(joining: Joining, member_id: str) -> ClassicMember:
@@ -168,6 +169,6 @@ def _join_again(
     )
     if is_told_again and is_as_before:
         return effects.decision(joined(group, member))
-    later = wait_to_join(group, joining, member, effects)
+    promise = wait_to_join(group, joining, member, effects)
     rebalance_or_complete_join(state, group, effects, f"{member} joins again: {joining.reason}")
-    return effects.decision(later)
+    return effects.decision(promise)

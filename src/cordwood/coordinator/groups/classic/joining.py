@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cordwood.coordinator.later import Later
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.runtime.randomness import Random
+from cordwood.shard.promise import Promise
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from cordwood.wire.primitives import MAX_STRING_BYTES
@@ -30,10 +30,10 @@ class Joining(NamedTuple):
         """The first version has none."""
         return self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
 
-    def begin_wait(self, member: ClassicMember) -> Later[JoinGroupResponse]:
-        member.awaiting_join = later = Later[JoinGroupResponse]()
+    def begin_wait(self, member: ClassicMember) -> Promise[JoinGroupResponse]:
+        member.awaiting_join = promise = Promise[JoinGroupResponse]()
         member.join_version = self.version
-        return later
+        return promise
 
     def refused(self, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
         return refused_join(error, self.version, member_id)
@@ -53,7 +53,7 @@ def new_member_id(random: Random, name: str) -> str:
 
 def wait_to_join(
     group: ClassicGroup, joining: Joining, member: ClassicMember, effects: Effects
-) -> Later[JoinGroupResponse]:
+) -> Promise[JoinGroupResponse]:
     group.update_protocols(member, joining.protocols)
     member.rebalance_timeout_ms = joining.rebalance_timeout_ms
     member.session_timeout_ms = joining.request.session_timeout_ms

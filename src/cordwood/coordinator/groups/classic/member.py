@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.later import Later
+from cordwood.shard.promise import Promise
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from cordwood.coordinator.timers import Alarm
+    from cordwood.shard.timers import Alarm
 
 _NO_PROTOCOL_SINCE = 7
 
@@ -60,10 +60,10 @@ class ClassicMember:
         self.assignment = assignment
         # Until its first JoinGroup is answered.
         self.is_new = False
-        self.awaiting_join: Later[JoinGroupResponse] | None = None
+        self.awaiting_join: Promise[JoinGroupResponse] | None = None
         # Of the JoinGroup that waits.
         self.join_version = 0
-        self.awaiting_sync: Later[SyncGroupResponse] | None = None
+        self.awaiting_sync: Promise[SyncGroupResponse] | None = None
         # Made once, as each heartbeat sets it anew.
         self.session_alarm: Alarm | None = None
 

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
+from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from cordwood.wire.messages.sync_group import SyncGroupResponse

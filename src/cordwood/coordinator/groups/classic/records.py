@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 from .group import ClassicGroup

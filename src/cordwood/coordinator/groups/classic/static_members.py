@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse
 
@@ -50,9 +50,9 @@ def take_place(
 
         return effects.decision(response, put_back)
     effects.refuse(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
-    later = wait_to_join(group, joining, member, effects)
+    promise = wait_to_join(group, joining, member, effects)
     rebalance_or_complete_join(state, group, effects, f"{member} takes the place of {old}: {joining.reason}")
-    return effects.decision(later)
+    return effects.decision(promise)
 
 
 def _replace(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.errors import coordinator_error
-from cordwood.coordinator.later import Later
-from cordwood.log.refusal import Refusal
+from cordwood.shard.decision import Decision
+from cordwood.shard.promise import Promise
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -33,10 +33,10 @@ def sync(state: GroupState, group: ClassicGroup, request: SyncGroupRequest) -> D
     effects = Effects()
     # Its client has given up on the answer to an earlier one.
     effects.refuse(member, ErrorCode.REBALANCE_IN_PROGRESS)
-    member.awaiting_sync = later = Later[SyncGroupResponse]()
+    member.awaiting_sync = promise = Promise[SyncGroupResponse]()
     if member.member_id != group.leader_id:
-        return effects.decision(later)
-    return _assign(state, group, request, later, effects)
+        return effects.decision(promise)
+    return _assign(state, group, request, promise, effects)
 
 
 def _checked(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
@@ -57,7 +57,7 @@ def _assign(
     state: GroupState,
     group: ClassicGroup,
     request: SyncGroupRequest,
-    later: Later[SyncGroupResponse],
+    promise: Promise[SyncGroupResponse],
     effects: Effects,
 ) -> Decision[SyncGroupResponse]:
     """The group is stable when this is in the log. Those whom the leader has forgotten are assigned nothing."""
@@ -72,10 +72,10 @@ def _assign(
     def refused(refusal: Refusal) -> None:
         response = SyncGroupResponse(error_code=coordinator_error(refusal.error))
         for answer in effects.answers:
-            answer.later.resolve(response)
+            answer.promise.resolve(response)
         prepare_rebalance(state, group, Effects(), f"the assignment could not be written: {refusal}")
 
-    return effects.decision(later, refused)
+    return effects.decision(promise, refused)
 
 
 def _assigned(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:

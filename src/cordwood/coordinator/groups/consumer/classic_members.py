@@ -10,12 +10,13 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
 from cordwood.coordinator.groups.classic.joining import Joining
 from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic.records import group_record
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.controller.decision import new_uuid
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.image import Topics
+from cordwood.shard.decision import Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_describe import Assignment, DescribedGroup, TopicPartitions
 from cordwood.wire.messages.consumer_group_describe import Member as DescribedMember

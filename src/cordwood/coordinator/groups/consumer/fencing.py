@@ -6,7 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Decision
 
 from . import records
 from .group import ConsumerGroup

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from cordwood.coordinator.decision import CoordinatorRecord
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
 from cordwood.coordinator.groups.group import GroupType, PartitionCheck
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from cordwood.coordinator.decision import CoordinatorRecord
+from cordwood.coordinator.record import CoordinatorRecord
 
 from . import records
 from .group import ConsumerGroup

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
 from cordwood.coordinator.groups.group import GroupType
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.controller.decision import new_uuid
+from cordwood.shard.decision import Answer, Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
     Assignment,

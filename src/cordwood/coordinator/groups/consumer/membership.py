@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import CoordinatorRecord
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 from . import records

@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Answer, CoordinatorRecord, Decision
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
 from cordwood.coordinator.groups.classic.effects import Effects
 from cordwood.coordinator.groups.classic.expiry import begin_session, remove_member
@@ -20,8 +19,10 @@ from cordwood.coordinator.groups.classic.member import ClassicMember, Protocols,
 from cordwood.coordinator.groups.classic.rebalance import rebalance_or_complete_join
 from cordwood.coordinator.groups.classic.records import group_record
 from cordwood.coordinator.groups.group import Group
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import Topics
+from cordwood.shard.decision import Answer, Decision
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import chain
 
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
-from cordwood.log.refusal import Refusal
 from cordwood.metadata.image import Topics
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 

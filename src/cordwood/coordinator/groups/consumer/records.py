@@ -5,8 +5,8 @@ Topics are in the order of their ids and partitions in that of their numbers: th
 
 from __future__ import annotations
 
-from cordwood.coordinator.decision import CoordinatorRecord
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.messages.group_records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

@@ -11,8 +11,9 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import CoordinatorRecord, Decision
 from cordwood.coordinator.groups.subscription_pattern import check_pattern, resolve_patterns
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.shard.decision import Decision
 
 from . import records
 from .group import ConsumerGroup

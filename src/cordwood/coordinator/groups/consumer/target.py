@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from cordwood.coordinator.decision import CoordinatorRecord
 from cordwood.coordinator.groups.assignors import ASSIGNORS, GroupSpec, MemberSubscription, UnknownTopic
 from cordwood.coordinator.groups.assignors.java_order import in_member_order
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
-from cordwood.log.refusal import Refusal
+from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import Topics
+from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 

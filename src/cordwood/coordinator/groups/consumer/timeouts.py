@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cordwood.coordinator.decision import Decision
+from cordwood.shard.decision import Decision
 
 from .fencing import fence
 from .group import ConsumerGroup

@@ -1,0 +1,1 @@
+"""Answers that brokers and controllers give alike: handlers of both roles, and what their handlers share."""

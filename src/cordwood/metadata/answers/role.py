@@ -1,0 +1,26 @@
+"""What a broker and a controller have in common."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from cordwood.config.broker import BrokerConfig
+from cordwood.metadata.image import MetadataImage
+from cordwood.wire.schema import Versions
+
+
+class Role(Protocol):
+    @property
+    def config(self) -> BrokerConfig:
+        """With what is set dynamically."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """As of the last committed record that reached the role."""
+
+    @property
+    def kraft_version(self) -> int:
+        """The quorum's own feature level, which is no part of the image."""
+
+    @property
+    def served_versions(self) -> Mapping[int, Versions]:
+        """The APIs that the role's listeners serve, by key."""

@@ -1,0 +1,15 @@
+"""SaslHandshake: a client wants to authenticate with SASL. On a listener without it that is ILLEGAL_SASL_STATE.
+
+No mechanism is named: there is none to choose.
+"""
+
+from __future__ import annotations
+
+from cordwood.net.api import RequestContext, handles
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+
+@handles(SaslHandshakeRequest)
+def sasl_handshake(role: object, request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])

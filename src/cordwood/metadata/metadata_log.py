@@ -1,0 +1,84 @@
+"""The metadata log as a node uses it, whatever stands behind it: a quorum of one, or Raft.
+
+The leader appends in its epoch. Everybody is told of batches once they are committed, in order and each once: that is
+how metadata reaches a node. Who leads is told too, and only when every batch before the new epoch was delivered, so
+that a new leader decides on all that was written before it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from cordwood.log.steps import Steps
+from cordwood.wire.primitives import Uuid
+from cordwood.wire.schema import MetadataRecord
+
+from .batch import MetadataBatch
+from .image import MetadataImage
+from .log import SnapshotJob
+from .snapshot import QuorumVoters
+
+
+class LeaderAndEpoch(NamedTuple):
+    # -1: the epoch has no leader that is known.
+    leader_id: int
+    epoch: int
+
+
+class MetadataLog(Protocol):
+    @property
+    def leader(self) -> LeaderAndEpoch: ...
+
+    @property
+    def quorum(self) -> QuorumVoters:
+        """The voters and kraft.version, which are control records and no part of an image."""
+
+    @property
+    def high_watermark(self) -> int:
+        """Records below it are committed: no crash and no change of leader takes them back."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether a damaged part of it was ever cut off on this node."""
+
+    def deleted_topics(self) -> set[Uuid]:
+        """The ids of all topics whose deletion is in the log, as far back as it goes."""
+
+    # Writing
+
+    def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> MetadataBatch:
+        """Appends the records as one batch, all or none, and returns the batch. It is committed once the high watermark
+        has passed it. Raises Refusal NOT_CONTROLLER if this node does not lead in `epoch`, or
+        cannot write any more."""
+
+    # Listening
+
+    def on_commit(self, listener: Callable[[Sequence[MetadataBatch]], None]) -> None:
+        """Calls the listener with batches as they are committed, from here on. Listeners are called in the order in
+        which they were added, each with all new batches; the high watermark has moved by then."""
+
+    def on_leader_change(self, listener: Callable[[LeaderAndEpoch], None]) -> None:
+        """Calls the listener at once with the present leader, and then with each new one. A log that fails tells of an
+        epoch without a leader."""
+
+    # Snapshots
+
+    def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool: ...
+
+    def begin_snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotJob:
+        """A job that writes a snapshot, in any thread. The image is of committed records, and ends where a batch
+        does."""
+
+    def end_snapshot(self, job: SnapshotJob, now_ms: int) -> None: ...
+
+    def recording(self) -> Callable[[], None] | None:
+        """A job that writes down how far the log is committed, in any thread; None if nothing is new."""
+
+    def clean(self, now_ms: int) -> None:
+        """Deletes snapshots by size and age, and the log that they cover."""
+
+    def purging(self, now_ms: int) -> Steps[object]:
+        """The second step of deletions, as far as they are due."""

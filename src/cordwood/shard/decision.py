@@ -1,0 +1,43 @@
+"""The outcome of a decision: the records to append, and the responses to send once they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from .promise import Promise
+from .refusal import Refusal
+
+T = TypeVar("T")
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+
+
+class Answer(NamedTuple):
+    """To someone who has waited."""
+
+    promise: Promise[Any]
+    response: Any
+
+
+@dataclass(slots=True)
+class Decision(Generic[T]):
+    """The runtime goes about it in this order: `records` are written as one batch, all or none; they are replayed into
+    the state; when they are committed, and with them everything that the decision can have seen, `answers` are given
+    and then `response` is.
+
+    A decision may change by itself what is not in the log (timers, who waits for what, classic members). It does so
+    before its records are written, so where they are refused, `refused` is called to put that right.
+    """
+
+    response: T | Promise[T]
+    # Of the shard's own kind: CoordinatorRecord, or the controller's MetadataRecord.
+    records: Sequence[Any] = ()
+    answers: Sequence[Answer] = ()
+    # The records are part of this producer's transaction.
+    producer: ProducerIdAndEpoch | None = None
+    refused: Callable[[Refusal], None] | None = None

@@ -1,0 +1,91 @@
+"""A controller of one voter in virtual time, without a broker or a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from cordwood.broker.standalone import standalone_config
+from cordwood.config.layers import Layer
+from cordwood.controller.controller import Controller
+from cordwood.controller.handlers import HANDLERS
+from cordwood.controller.local_channel import LocalChannel
+from cordwood.controller.quorum_of_one import QuorumOfOne
+from cordwood.metadata.bootstrap import format_directory, read_bootstrap
+from cordwood.metadata.features import SUPPORTED
+from cordwood.metadata.image import Endpoint
+from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
+from cordwood.metadata.node_config import NodeConfig
+from cordwood.net.api import served_versions
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.disk import SimDisk
+from cordwood.sim.world import World
+from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+
+T = TypeVar("T")
+DIRECTORY = b"\xd0" * 16
+
+
+class Stage:
+    def __init__(self, world: World, disk: SimDisk) -> None:
+        self.failures: list[DiskError] = []
+        self.disk = disk
+        now_ms = world.clock.now_ms()
+        self.log = SingleNodeLog.open(disk, 1, MetadataLogConfig(), SeededRandom(1), now_ms=now_ms)
+        self.loader = load(self.log)
+        self.quorum = QuorumOfOne(self.log, world.clock, self.failures.append)
+        self.quorum.on_commit(self.loader.committed)
+        config = standalone_config(Layer("test", {"log.dirs": "/data"}))
+        node_config = NodeConfig(config, self.loader.image)
+        self.loader.subscribe(node_config)
+        self.controller = Controller(
+            "a cluster",
+            node_config,
+            self.quorum,
+            self.loader,
+            world.clock,
+            SeededRandom(2),
+            served_versions(HANDLERS),
+            [] if self.loader.image.features else read_bootstrap(disk),
+        )
+        self.channel = LocalChannel(self.controller)
+
+    async def register_broker(self) -> int:
+        registered = await self.channel.ask(
+            BrokerRegistrationRequest(
+                broker_id=1,
+                cluster_id="a cluster",
+                incarnation_id=b"\x01" * 16,
+                listeners=[Listener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0)],
+                features=[
+                    Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
+                    for name, levels in SUPPORTED.items()
+                ],
+                log_dirs=[DIRECTORY],
+            )
+        )
+        assert not registered.error_code
+        epoch: int = registered.broker_epoch
+        return epoch
+
+
+def on_stage(test: Callable[[Stage], Awaitable[T]], *, again: Callable[[Stage], Awaitable[None]] | None = None) -> None:
+    """`again` gets the stage after a restart."""
+    world = World(1, limit_s=1_000)
+    disk = SimDisk(world.random("disk"), root="/data", now_ms=world.clock.now_ms)
+    endpoint = Endpoint("CONTROLLER", "localhost", 9093, 0)
+    format_directory(disk, 1, DIRECTORY, [endpoint], now_ms=world.clock.now_ms())
+
+    async def main() -> None:
+        stage = Stage(world, disk)
+        await test(stage)
+        await stage.quorum.finish()
+        if again is not None:
+            stage.quorum.close()
+            await again(Stage(world, disk.restart(power_lost=True)))
+        # Callbacks that are due run before the world ends.
+        await asyncio.sleep(0)
+
+    world.run(main())

@@ -1,0 +1,79 @@
+"""The metadata log of a single voter, as the rest of a node sees it."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from controllers import Stage, on_stage
+
+from cordwood.metadata.batch import MetadataBatch
+from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
+from cordwood.shard.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
+
+VERSION = 30
+
+
+def setting(name: str) -> ConfigRecord:
+    return ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
+
+
+def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_came() -> None:
+    async def test(stage: Stage) -> None:
+        quorum: MetadataLog = stage.quorum
+        await stage.quorum.finish()
+        heard: list[tuple[str, list[str]]] = []
+
+        def listener(who: str, batches: list[MetadataBatch]) -> None:
+            assert all(batch.next_offset <= quorum.high_watermark for batch in batches)
+            heard.append((who, [record.name for batch in batches for record in batch.records]))  # type: ignore[attr-defined]
+
+        quorum.on_commit(lambda batches: listener("first", list(batches)))
+        quorum.on_commit(lambda batches: listener("second", list(batches)))
+        epoch = quorum.leader.epoch
+        offset = quorum.append([setting("a")], epoch, VERSION).base_offset
+        assert quorum.append([setting("b")], epoch, VERSION).base_offset == offset + 1
+        assert heard == []
+        assert quorum.high_watermark == offset
+        await stage.quorum.finish()
+        assert heard == [("first", ["a", "b"]), ("second", ["a", "b"])], "one flush commits both"
+        assert quorum.high_watermark == quorum.end_offset == offset + 2
+
+    on_stage(test)
+
+
+def test_only_the_leader_of_the_epoch_appends() -> None:
+    async def test(stage: Stage) -> None:
+        epoch = stage.quorum.leader.epoch
+        with pytest.raises(Refusal) as refused:
+            stage.quorum.append([setting("a")], epoch - 1, VERSION)
+        assert refused.value.error == ErrorCode.NOT_CONTROLLER
+
+    on_stage(test)
+
+
+@pytest.mark.parametrize("operation", ["append to", "sync"])
+def test_a_log_that_fails_has_no_leader_any_more_and_commits_nothing(operation: str) -> None:
+    async def test(stage: Stage) -> None:
+        await stage.quorum.finish()
+        leaders: list[LeaderAndEpoch] = []
+        stage.quorum.on_leader_change(leaders.append)
+        epoch = stage.quorum.leader.epoch
+        committed: list[MetadataBatch] = []
+        stage.quorum.on_commit(committed.extend)
+        stage.disk.fail_next(operation, errno.EIO)
+        if operation == "append to":
+            with pytest.raises(Refusal):
+                stage.quorum.append([setting("a")], epoch, VERSION)
+        else:
+            stage.quorum.append([setting("a")], epoch, VERSION)
+        await stage.quorum.finish()
+        assert leaders == [LeaderAndEpoch(1, epoch), LeaderAndEpoch(-1, epoch)]
+        assert committed == []
+        assert len(stage.failures) == 1
+        with pytest.raises(Refusal):
+            stage.quorum.append([setting("b")], epoch, VERSION)
+
+    on_stage(test)

@@ -1,0 +1,154 @@
+"""Nodes with one role or both, and how a broker asks a controller that does not always answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from cordwood.broker.controller_channel import ControllerChannel
+from cordwood.broker.directory_events import DirectoryEvents
+from cordwood.broker.lifecycle import Lifecycle
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.layers import Layer
+from cordwood.metadata.controller.error_response import error_response
+from cordwood.metadata.node_config import NodeConfig
+from cordwood.net.api import RequestContext
+from cordwood.net.channel import Channel
+from cordwood.node import CannotStart, Node
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.disk import SimDisk
+from cordwood.sim.machine import Machine
+from cordwood.sim.world import World
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.api_versions import ApiVersionsRequest
+from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from cordwood.wire.messages.describe_cluster import DescribeClusterRequest
+from cordwood.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from cordwood.wire.messages.produce import ProduceRequest
+from cordwood.wire.schema import Request, ResponseT
+
+CONTROLLER_ONLY = {
+    "process.roles": "controller",
+    "node.id": "3",
+    "controller.quorum.bootstrap.servers": "node:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "CONTROLLER://node:9093",
+    "log.dirs": "/data",
+}
+BROKER_ONLY = {
+    **CONTROLLER_ONLY,
+    "process.roles": "broker",
+    "controller.quorum.bootstrap.servers": "elsewhere:9093",
+    "listeners": "PLAINTEXT://node:9092",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+
+async def start(world: World, settings: Mapping[str, str], disk: SimDisk | None = None) -> Node:
+    disk = disk or SimDisk(world.random("disk"), root="/data", now_ms=world.clock.now_ms)
+    return await Node.start(
+        BrokerConfig.from_layers(Layer("test", settings)),
+        network=world.network.host("node"),
+        clock=world.clock,
+        random=SeededRandom(1),
+        open_disk=lambda _root: disk,
+    )
+
+
+def test_a_controller_without_a_broker_serves_its_listener() -> None:
+    async def main() -> None:
+        node = await start(world, CONTROLLER_ONLY)
+        assert node.broker_role is None
+        assert node.bootstrap == "node:9093"
+        channel = await Channel.open(world.network.host("client"), "node", 9093, client_id="test")
+        served = await channel.request(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 4)
+        assert ProduceRequest.api_key not in {api.api_key for api in served.api_keys}
+        assert {feature.name for feature in served.finalized_features} >= {"metadata.version", "kraft.version"}
+        asked = RequestTopicData(topic_name="__cluster_metadata", partitions=[RequestPartitionData(partition_index=0)])
+        quorum = await channel.request(DescribeQuorumRequest(topics=[asked]), 2)
+        assert quorum.topics[0].partitions[0].leader_id == 3
+        cluster = await channel.request(DescribeClusterRequest(endpoint_type=2), 1)
+        assert [(each.broker_id, each.port) for each in cluster.brokers] == [(3, 9093)]
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        created = await channel.request(CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 7)
+        assert created.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR, "there are no brokers"
+        channel.close()
+        await node.stop()
+
+    world = World(1, limit_s=1_000)
+    world.run(main())
+
+
+def test_a_controllers_metadata_survives_a_restart_without_a_broker() -> None:
+    async def main() -> None:
+        disk = SimDisk(world.random("disk"), root="/data", now_ms=world.clock.now_ms)
+        first = await start(world, CONTROLLER_ONLY, disk)
+        features = first.controller_role.controller.image.features
+        await first.stop()
+        second = await start(world, CONTROLLER_ONLY, disk.restart(power_lost=True))
+        assert second.controller_role.controller.image.features == features
+        assert list(second.controller_role.controller.image.controllers) == [3]
+        await second.stop()
+
+    world = World(1, limit_s=1_000)
+    world.run(main())
+
+
+def test_a_broker_without_a_controller_says_what_would_work() -> None:
+    async def main() -> None:
+        with pytest.raises(CannotStart, match=r"set process\.roles=broker,controller"):
+            await start(world, BROKER_ONLY)
+
+    world = World(1, limit_s=1_000)
+    world.run(main())
+
+
+# A controller that is away
+
+
+class AwayAtFirst:
+    """The way to a controller that fails over: the first requests get no answer in time."""
+
+    def __init__(self, channel: ControllerChannel, failures: int) -> None:
+        self.asked: list[str] = []
+        self._channel = channel
+        self._failures = failures
+
+    async def ask(self, request: Request[ResponseT], context: RequestContext | None = None) -> ResponseT:
+        self.asked.append(type(request).__name__)
+        if len(self.asked) <= self._failures:
+            return error_response(request, ErrorCode.REQUEST_TIMED_OUT, type(request).stable_versions.high)
+        return await self._channel.ask(request, context)
+
+
+def test_a_directory_that_failed_is_reported_again_until_the_controller_hears_of_it() -> None:
+    async def main() -> None:
+        assert await machine.start()
+        node = machine.node
+        assert node is not None
+        broker = node.broker
+        directories = broker.replicas.directories
+        config = NodeConfig(node.config, broker.image)
+        away = AwayAtFirst(broker.controller, failures=3)
+        loader = node.controller_role.controller._loader
+        lifecycle = Lifecycle(config, broker.cluster_id, away, loader, directories, SeededRandom(1))
+        lifecycle.epoch = broker.epoch
+        events = DirectoryEvents(config, directories, lifecycle, away, "/none", lambda _error: None)
+        await events.joined()
+        lost = directories.directories[1]
+        events.went_offline(lost, DiskError("/two", "sync", "", "I/O error"))
+        while lost.id in broker.image.brokers[1].log_dirs:
+            await asyncio.sleep(0.1)
+        assert away.asked == ["BrokerHeartbeatRequest"] * 4
+        await events.finish()
+
+    world = World(1, limit_s=1_000)
+    machine = Machine(world, "broker", {}, roots=("/one", "/two"))
+    world.run(main())
