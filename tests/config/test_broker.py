@@ -129,7 +129,7 @@ def test_a_broken_file_is_named() -> None:
 
 
 def test_a_listeners_key_wins_over_the_one_for_all() -> None:
-    config = told({"max.connections": "5", "listener.name.inner.max.connections": "3"})
+    config = BrokerConfig({**MINIMAL, "max.connections": "5", "listener.name.inner.max.connections": "3"})
     assert config.for_listener("INNER", "max.connections") == 3
     assert config.for_listener("OUTER", "max.connections") == 5
     assert config.integer("max.connections") == 5

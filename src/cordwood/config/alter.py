@@ -199,7 +199,7 @@ def _check_settings(broker: BrokerConfig, resource: Resource, current: Settings,
                 own = broker.dynamic_broker if for_all else settings
                 after = broker.with_dynamic(default, own)
                 check_thread_counts(broker, after)
-                check_protection(after)
+                check_protection(after, before=broker)
             except ConfigError as error:
                 # Kafka answers so for everything that is wrong with a broker's configuration (KAFKA-13609).
                 raise _bad_request(error.message) from None

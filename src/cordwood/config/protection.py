@@ -14,7 +14,7 @@ from cordwood.config.broker_rules import connections_per_address
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.effects import NO_AUTHORIZER, Effect, effect_on_broker
 from cordwood.config.errors import ConfigError
-from cordwood.config.keys import base_of, definition_of, listener_of
+from cordwood.config.keys import LISTENER_PREFIX, base_of, definition_of, listener_of
 from cordwood.config.listeners import SecurityProtocol
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Read by Kafka's authorizer; the broker itself does not know them.
 _AUTHORIZER_KEYS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+# Keys that keep clients out, and can be set for one listener.
+_RESTRICTIONS = frozenset({"max.connections", "ssl.cipher.suites", "ssl.client.auth", "ssl.enabled.protocols"})
 ADVICE = "Remove what asks for protection that is not there; docs/security.md lists what is protected."
 
 
@@ -38,16 +40,32 @@ def broken_promise(name: str, text: str) -> str | None:
     return rule.note
 
 
-def check_protection(config: BrokerConfig) -> None:
-    """Raises ConfigError if settings that are fine one by one promise protection that is not there."""
-    problem = next(_broken_promises(config), None)
+def check_protection(config: BrokerConfig, before: BrokerConfig | None = None) -> None:
+    """Raises ConfigError if settings that are fine one by one promise protection that is not there, and did not do so
+    `before` a change."""
+    known = [] if before is None else list(_broken_promises(before))
+    problem = next((each for each in _broken_promises(config) if each not in known), None)
     if problem is not None:
         raise ConfigError(problem)
 
 
 def _broken_promises(config: BrokerConfig) -> Iterator[str]:
+    yield from _keys_of_no_listener(config)
     yield from _missing_client_certificates(config)
     yield from _limits_of_host_names(config)
+
+
+def _keys_of_no_listener(config: BrokerConfig) -> Iterator[str]:
+    bound = {each.listener for each in config.listeners.bound}
+    for name in config.settings:
+        listener = listener_of(name)
+        if listener is None or base_of(name) not in _RESTRICTIONS:
+            continue
+        if listener not in bound:
+            yield f"{name}: there is no listener {listener}, so that nothing would be restricted; check its name"
+        elif not name.startswith(f"{LISTENER_PREFIX}{listener.lower()}."):
+            right = f"{LISTENER_PREFIX}{listener.lower()}.{base_of(name)}"
+            yield f"{name} would have no effect: the listener's name is in lower case there, as in {right}"
 
 
 def _missing_client_certificates(config: BrokerConfig) -> Iterator[str]:
@@ -64,7 +82,7 @@ def _missing_client_certificates(config: BrokerConfig) -> Iterator[str]:
             )
         elif listener is not None and listener not in with_tls:
             yield (
-                f"{name}={text}: there is no TLS listener {listener}, so that no client would be asked for a "
+                f"{name}={text}: {listener} does not use TLS, so that no client would be asked for a "
                 f"certificate. Map {listener} to SSL in listener.security.protocol.map, or remove the setting"
             )
 
