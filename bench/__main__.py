@@ -9,7 +9,7 @@ from cordwood import __version__
 from cordwood.wire.records import COMPILED
 
 # These take the rest of the command line themselves.
-WITH_OPTIONS = ("clients", "node", "spark", "transactions")
+WITH_OPTIONS = ("clients", "command_line", "node", "spark", "transactions")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from any_cluster import AnyCluster
 
-from cordwood import BadSetting, Consumer, Producer, RecordTooLarge, TopicPartition
+from cordwood import BadSetting, BrokerError, Consumer, Producer, RecordTooLarge, TopicPartition
 from cordwood.client.producer.interceptors import ProducerRecord
 from cordwood.wire.hashing import partition_for_key
 
@@ -72,6 +72,20 @@ def test_many_records_are_promised_together(node: AnyCluster, producer: Producer
 
 def test_no_records_are_delivered_at_once(producer: Producer) -> None:
     assert producer.send_many([]).result(0) == (0, {})
+
+
+def test_records_that_are_delivered_are_counted_where_others_are_not(node: AnyCluster) -> None:
+    topic = node.topic(configs={"max.message.bytes": "10000"})
+    with Producer(bootstrap_servers=node.bootstrap, linger_ms=60_000) as producer:
+        records = [(topic, b"small")] * 5 + [(topic, b"x" * 12_000)] + [(topic, b"small")] * 3
+        delivery = producer.send_many(records)
+        producer.flush()
+        assert isinstance(delivery.exception(30), RecordTooLarge | BrokerError)
+    assert delivery.delivered_count() == len(read(node, topic, 1)[0]) == 8
+    with Producer(bootstrap_servers=node.bootstrap) as producer:
+        delivery = producer.send_many([(topic, b"small")] * 4)
+        delivery.result(30)
+        assert delivery.delivered_count() == 4
 
 
 def test_no_rows_are_delivered_at_once(node: AnyCluster, producer: Producer) -> None:

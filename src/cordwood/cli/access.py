@@ -103,7 +103,7 @@ class Access:
         return replace(settings, **asked | own)
 
     def _layers(self) -> "list[PropertyLayer]":
-        """What files, profiles and variables say; the first counts before the others. None without a file or profile."""
+        """Files, profiles and variables; the first counts before the others. Empty without a file or profile"""
         bootstrap = os.environ.get(BOOTSTRAP_VARIABLE)
         file = self.client_config or os.environ.get(CLIENT_CONFIG_VARIABLE)
         profiles = Profiles.of_user()

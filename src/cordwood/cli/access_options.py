@@ -17,8 +17,8 @@ def access_options(
             "--bootstrap",
             "-b",
             metavar="HOST:PORT",
-            help="Brokers to begin with, with commas between; else the variable CORDWOOD_BOOTSTRAP, the profile in use, "
-            "127.0.0.1:9092.",
+            help="Brokers to begin with, with commas between; else the variable CORDWOOD_BOOTSTRAP, the profile in "
+            "use, 127.0.0.1:9092.",
             rich_help_panel=_PANEL,
         ),
     ] = None,
@@ -55,7 +55,7 @@ def access_options(
         bool | None,
         typer.Option(
             "--tls/--no-tls",
-            help="Connect with TLS; the other --tls options imply it. Whatever a file or profile says of it is replaced.",
+            help="Connect with TLS; the other --tls options imply it. Replaces what a file or profile says of it.",
             rich_help_panel=_PANEL,
             show_default=False,
         ),

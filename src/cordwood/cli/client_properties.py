@@ -1,7 +1,7 @@
 """Client properties on their way from files and variables to a client's settings.
 
-A file of them is what Kafka's tools take with --command-config: `bootstrap.servers`, `security.protocol`, `ssl.…` and so
-on, in the syntax of java.util.Properties.
+A file of them is what Kafka's tools take with --command-config: `bootstrap.servers`, `security.protocol`, `ssl.…` and
+so on, in the syntax of java.util.Properties.
 """
 
 import warnings
@@ -64,7 +64,7 @@ def _text(path: str) -> str:
 
 
 def _placed(text: str, origins: Mapping[str, str]) -> str:
-    """With where the property that the text is about was given. Messages name it as it was spelled, or in Python's way."""
+    """Adds where the property was given that the text is about; it is named as it was spelled, or in Python's way."""
     for name, origin in origins.items():
         if name in text or name.replace(".", "_") in text:
             return f"{origin}: {text}"

@@ -72,6 +72,7 @@ SPELLING = Spelling(
         "--count": "record_count",
         "-n": "record_count",
         "--partition": "partitions",
+        "-p": "partitions",
         "-g": "group",
         "-k": "keys",
         "-K": "key_separator",

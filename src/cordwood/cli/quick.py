@@ -42,7 +42,7 @@ def quick_arguments(
             if not positional:
                 return None
             name = positional[0]
-            if kinds[name] is Sequence:
+            if kinds[name].is_several:
                 arguments.setdefault(name, []).append(word)
             else:
                 arguments[positional.pop(0)] = word
@@ -53,7 +53,7 @@ def quick_arguments(
             return None
         name = options[said]
         kind = kinds[name]
-        if kind is bool:
+        if kind.of is bool:
             if equals:
                 return None
             arguments[name] = True
@@ -63,26 +63,32 @@ def quick_arguments(
                 return None
             value = remaining.pop(0)
         try:
-            if kind is Sequence:
-                arguments.setdefault(name, []).append(value)
+            if kind.is_several:
+                arguments.setdefault(name, []).append(kind.of(value))
             else:
-                arguments[name] = kind(value)
+                arguments[name] = kind.of(value)
         except ValueError:
             return None
     return arguments
 
 
-def _options(kinds: Mapping[str, type[Any]], spelling: Spelling) -> dict[str, str]:
+class _Kind(NamedTuple):
+    """What a value is made with."""
+
+    of: type[Any]
+    is_several: bool
+
+
+def _options(kinds: Mapping[str, _Kind], spelling: Spelling) -> dict[str, str]:
     respelled = {name for option, name in spelling.options.items() if option.startswith("--")}
     plain = [name for name in kinds if name not in respelled and name not in spelling.positional]
     return {f"--{name.replace('_', '-')}": name for name in plain} | dict(spelling.options)
 
 
-def _plain(annotation: Any) -> type[Any]:
-    """What a value is made with: an optional one's own type, `Sequence` for several texts."""
+def _plain(annotation: Any) -> _Kind:
+    """Of an optional one, its own type; of a sequence, that of its items."""
+    is_several = get_origin(annotation) is Sequence
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
-    if kinds and get_origin(annotation) is not Sequence:
-        (annotation,) = kinds
-    kind: type[Any] = get_origin(annotation) or annotation
-    assert kind in (bool, int, float, str, Sequence, Path) or issubclass(kind, Enum), annotation
-    return kind
+    (kind,) = kinds or [annotation]
+    assert kind in (bool, int, float, str, Path) or issubclass(kind, Enum), annotation
+    return _Kind(kind, is_several)

@@ -66,9 +66,9 @@ class Running:
         self._group: Group | None = None
         if settings.group_id is not None:
             # Imported where it is wanted: a consumer without a group starts quicker.
-            from cordwood.client.consumer.group import Group
+            from cordwood.client.consumer import group
 
-            self._group = Group(
+            self._group = group.Group(
                 client,
                 settings,
                 subscription,
