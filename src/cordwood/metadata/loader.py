@@ -23,8 +23,9 @@ from .snapshot import Snapshot
 
 
 class Loaded(NamedTuple):
-    """The result of loading a batch. Images are immutable, so a second loader that is at `before` can take it over:
-    on a controller's node the controller loads a batch ahead of the commit, and the broker after it."""
+    """The result of loading a batch. Images are immutable, so a second loader that is at `before` need not load it
+    again: on a controller's node the controller, ahead of the commit, and the broker, after it, load the same
+    batches."""
 
     before: MetadataImage
     delta: MetadataDelta
