@@ -1,0 +1,175 @@
+"""What the shell has to do, in the order in which a step returns it.
+
+The contract, for each step:
+
+1. Perform the effects strictly in order. An effect may rely on all before it.
+2. `PersistQuorumState` and `InstallSnapshot` are barriers: what they write is on stable storage before the next effect
+   is performed. So no vote and no request leaves this node before the file that backs it is durable.
+3. `Append` and `Truncate` have been written (not necessarily synced) before the next effect is performed: a
+   `Respond` after them may read what they wrote.
+4. `Flush` only begins an fsync, which covers everything appended before it. The shell goes on with other steps
+   meanwhile, and reports `Flushed` when it is done. At most one is under way; appends that come meanwhile are covered
+   by the next one.
+5. `Send`, `Respond`, `CommitUpTo` and the rest need not be durable and may not be repeated after a crash.
+6. All effects of a step are performed before the next step begins.
+
+A replica that fails to perform an effect has to stop: the machine takes each as done.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.record import Buffer
+from cordwood.wire.schema import Request, Response
+
+from .identity import Node
+from .log import OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class PersistQuorumState:
+    """Replace the `quorum-state` file, atomically and durably."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Write these batches at the end of the log."""
+
+    base_offset: int
+    end_offset: int
+    batches: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Drop the records from an offset on; none of them is committed."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Begin an fsync of the log, which now ends here; `Flushed` tells that it is done."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request. An answer is `ResponseReceived`; if none can come any more, `RequestFailed`."""
+
+    node: Node
+    correlation_id: int
+    request: Request[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Whole batches from an offset on, at least one, up to about `max_bytes`."""
+
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSlice:
+    id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Answer a request. The shell reads `records`, if given, into the response's only partition."""
+
+    request_id: int
+    response: Response
+    records: LogSlice | SnapshotSlice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitUpTo:
+    """The high watermark has moved: hand the records below it to the state machine."""
+
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshotPiece:
+    """Write a piece of a snapshot that is being fetched; position 0 starts it anew."""
+
+    id: OffsetAndEpoch
+    position: int
+    data: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSnapshot:
+    """Make a fetched snapshot durable and complete, then drop the whole log, which goes on at the snapshot's end.
+
+    The state machine is loaded from it. Older snapshots may be deleted.
+    """
+
+    id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardSnapshot:
+    """A snapshot that was being fetched is not needed any more."""
+
+    id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipChanged:
+    """Tell the state machine about the leader of an epoch, None while it is not known.
+
+    A leader is told about itself only once it has committed a record of its own epoch, after the `CommitUpTo` for it:
+    its state machine has then seen everything that was ever committed.
+    """
+
+    leader_id: int | None
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalAppended:
+    """The proposal is in the log; it is committed when the high watermark has passed `last_offset`."""
+
+    proposal_id: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalRefused:
+    proposal_id: int
+    error: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownCompleted:
+    """The replica may stop. Not clean: no other leader was known when the timeout came."""
+
+    is_clean: bool
+
+
+Effect: TypeAlias = (
+    PersistQuorumState
+    | Append
+    | Truncate
+    | Flush
+    | Send
+    | Respond
+    | CommitUpTo
+    | WriteSnapshotPiece
+    | InstallSnapshot
+    | DiscardSnapshot
+    | LeadershipChanged
+    | ProposalAppended
+    | ProposalRefused
+    | ShutdownCompleted
+)

@@ -1,0 +1,114 @@
+"""What can happen to a replica. `step` takes one event at a time, with the time at which it happened."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.schema import Request, Response
+
+from .log import OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The machine's deadline has come. A tick too many does no harm."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """A peer or a client asks. `Respond` names the same `request_id`; nothing else is read into it."""
+
+    request_id: int
+    request: Request[Any]
+    # Of the request: what its response may hold depends on it.
+    version: int
+    # The listener on which it came: the response names the leader's endpoint for that one.
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    """The answer to a `Send`, matched by its correlation id."""
+
+    correlation_id: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed:
+    """No answer will come: the connection broke, or the peer doesn't support the version (UNSUPPORTED_VERSION)."""
+
+    correlation_id: int
+    error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The fsync that `Flush` asked for is done: the log is on stable storage up to this offset."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """The leader's state machine wants records appended as one atomic batch, in the epoch in which it leads."""
+
+    proposal_id: int
+    epoch: int
+    values: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeKRaftVersion:
+    """The leader's state machine wants kraft.version finalized at a higher level."""
+
+    proposal_id: int
+    epoch: int
+    version: int
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """The state machine's snapshot of committed records is complete and durable."""
+
+    id: OffsetAndEpoch
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogCleaned:
+    """Old snapshots and the log below the oldest one that is left have been deleted."""
+
+    start_offset: int
+    deleted_snapshots: Sequence[OffsetAndEpoch] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """The leader's state machine gives up its leadership of an epoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginShutdown:
+    """A clean stop. `ShutdownCompleted` tells when the replica may go, at the latest after the timeout."""
+
+    timeout_ms: int
+
+
+Event: TypeAlias = (
+    Tick
+    | RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | Flushed
+    | Propose
+    | UpgradeKRaftVersion
+    | SnapshotTaken
+    | LogCleaned
+    | Resign
+    | BeginShutdown
+)

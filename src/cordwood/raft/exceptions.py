@@ -1,0 +1,9 @@
+class InconsistentQuorum(Exception):
+    """The quorum has broken a rule that Raft relies on, so this replica cannot go on safely; Kafka stops the node.
+
+    Examples: two leaders in one epoch, or a leader that asks a follower to truncate committed records.
+    """
+
+
+class InvalidQuorumState(Exception):
+    """The `quorum-state` file is not what Kafka writes."""

@@ -1,0 +1,217 @@
+"""The state of this replica, and its transitions.
+
+Each transition asserts that it is legal, makes the new state, and returns `PersistQuorumState` to the outbox if what
+the `quorum-state` file says changes: epoch, leader or vote. So the file is durable before anything that follows.
+"""
+
+from cordwood.runtime.randomness import Random
+
+from .config import QuorumConfig
+from .control_state import ControlState
+from .effects import Effect, PersistQuorumState
+from .election_state import ElectionState
+from .identity import Endpoints, ReplicaKey
+from .states import Candidate, Follower, Leader, Prospective, Resigned, State, Unattached
+from .states.replica_progress import ReplicaProgress
+from .states.votes import Votes
+from .voters import VoterNode
+
+
+class Quorum:
+    def __init__(
+        self,
+        local: VoterNode,
+        config: QuorumConfig,
+        control: ControlState,
+        random: Random,
+        outbox: list[Effect],
+    ) -> None:
+        self.local = local
+        self._config = config
+        self._control = control
+        self._random = random
+        self._outbox = outbox
+        self._persisted: bytes | None = None
+        self.state: State = Unattached(0, None, None, None, None)
+
+    def initialize(self, election: ElectionState, log_epoch: int, now: int) -> None:
+        """Goes on as the replica was when it stopped; a leader as Resigned."""
+        voters = self._control.voters
+        if election.epoch < log_epoch:
+            self._become_durably(Unattached(log_epoch, None, None, None, self._election_deadline(now)))
+        elif election.leader_id == self.local.key.id:
+            self._become_durably(self._resigned(election.epoch, [], now))
+        elif election.voted_for(self.local.key) and election.leader_id is None and self.is_voter:
+            votes = Votes(voters.keys, self.local.key.id)
+            deadline = self._random_election_deadline(now)
+            self._become_durably(Candidate(election.epoch, self.local.key, None, votes, deadline))
+        elif election.leader_id is not None and voters.endpoints(election.leader_id):
+            endpoints = voters.endpoints(election.leader_id)
+            self._become_durably(
+                self._follower(election.epoch, election.leader_id, endpoints, election.voted_key, None, now)
+            )
+        else:
+            self._become_durably(
+                Unattached(election.epoch, election.leader_id, election.voted_key, None, self._election_deadline(now))
+            )
+
+    # What it is
+
+    @property
+    def epoch(self) -> int:
+        return self.state.epoch
+
+    @property
+    def leader_id(self) -> int | None:
+        return self.state.leader_id
+
+    @property
+    def is_voter(self) -> bool:
+        return self._control.voters.is_voter(self.local.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        return self._control.voters.is_only_voter(self.local.key)
+
+    @property
+    def has_remote_leader(self) -> bool:
+        return self.leader_id is not None and self.leader_id != self.local.key.id
+
+    # Transitions
+
+    def become_unattached(self, epoch: int, leader_id: int | None, now: int) -> None:
+        """A higher epoch was seen, or the pre-votes of this one are lost."""
+        state = self.state
+        assert epoch > state.epoch or (epoch == state.epoch and isinstance(state, Prospective)), (epoch, state)
+        keeps_timeout = isinstance(state, Candidate | Unattached | Resigned) or (
+            isinstance(state, Prospective) and not state.votes.is_lost
+        )
+        if not self.is_voter:
+            deadline = None
+        elif keeps_timeout and not isinstance(state, Follower | Leader) and state.election_deadline_ms is not None:
+            deadline = max(state.election_deadline_ms, now)
+        else:
+            deadline = self._election_deadline(now)
+        voted_key = state.voted_key if epoch == state.epoch else None
+        self._become_durably(Unattached(epoch, leader_id, voted_key, state.high_watermark, deadline))
+
+    def add_vote(self, epoch: int, candidate: ReplicaKey, now: int) -> None:
+        """Votes for another replica, once in an epoch. The election timeout starts anew: it may well win."""
+        state = self.state
+        assert isinstance(state, Unattached | Prospective), state
+        assert epoch == state.epoch, (epoch, state)
+        assert state.voted_key is None, state
+        assert candidate.id != self.local.key.id, candidate
+        deadline = self._random_election_deadline(now)
+        if isinstance(state, Unattached):
+            voted: State = Unattached(epoch, state.leader_id, candidate, state.high_watermark, deadline)
+        else:
+            votes = Votes(self._control.voters.keys, self.local.key.id)
+            voted = Prospective(
+                epoch, state.leader_id, state.leader_endpoints, candidate, state.high_watermark, votes, deadline
+            )
+        self._become_durably(voted)
+
+    def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now: int) -> None:
+        """The leader of this epoch or of a higher one is known, or more of its endpoints are."""
+        state = self.state
+        assert endpoints, f"leader {leader_id} of epoch {epoch} has no known endpoint"
+        assert leader_id != self.local.key.id, (leader_id, epoch)
+        assert epoch >= state.epoch, (epoch, state)
+        if epoch == state.epoch:
+            assert not isinstance(state, Leader), state
+            assert not isinstance(state, Follower) or len(state.leader_endpoints) < len(endpoints), state
+        voted_key = state.voted_key if epoch == state.epoch else None
+        self._become_durably(self._follower(epoch, leader_id, endpoints, voted_key, state.high_watermark, now))
+
+    def become_prospective(self, now: int) -> None:
+        """The election or fetch timeout expired. Nothing that the file says changes."""
+        state = self.state
+        assert self.is_voter, self.local.key
+        assert not isinstance(state, Leader | Prospective), state
+        votes = Votes(self._control.voters.keys, self.local.key.id)
+        deadline = self._random_election_deadline(now)
+        self.state = Prospective(
+            state.epoch,
+            state.leader_id,
+            state.leader_endpoints,
+            state.voted_key,
+            state.high_watermark,
+            votes,
+            deadline,
+        )
+
+    def become_candidate(self, now: int) -> None:
+        """A majority granted the pre-vote: a new epoch, with a vote for itself."""
+        state = self.state
+        assert self.is_voter, self.local.key
+        assert isinstance(state, Prospective), state
+        votes = Votes(self._control.voters.keys, self.local.key.id)
+        deadline = self._random_election_deadline(now)
+        self._become_durably(Candidate(state.epoch + 1, self.local.key, state.high_watermark, votes, deadline))
+
+    def become_leader(self, epoch_start_offset: int, now: int) -> Leader:
+        """A majority granted the vote.
+
+        The leader doesn't keep the high watermark: only a majority that has reached its epoch shows one that is not
+        below what an earlier leader has exposed.
+        """
+        state = self.state
+        assert self.is_voter, self.local.key
+        assert isinstance(state, Candidate), state
+        assert state.votes.is_won, state
+        voters = self._control.voters
+        leader = Leader(
+            state.epoch,
+            self.local,
+            epoch_start_offset,
+            state.votes.granting,
+            self._config,
+            check_quorum_deadline_ms=now + self._config.check_quorum_timeout_ms,
+            begin_quorum_epoch_deadline_ms=now,
+            voters={voter.key.id: ReplicaProgress(voter.key, voter.endpoints) for voter in voters},
+        )
+        leader.progress_of(self.local.key).has_acknowledged_leader = True
+        if not self._control.supports_reconfiguration:
+            leader.volatile_voters = voters.updated_by_id(self.local)
+        self._become_durably(leader)
+        return leader
+
+    def become_resigned(self, now: int) -> None:
+        """The leader gives up. The file goes on naming it: after a restart it is Resigned too."""
+        state = self.state
+        assert isinstance(state, Leader), state
+        self.state = self._resigned(state.epoch, state.successors(), now)
+
+    # Their parts
+
+    def _become_durably(self, state: State) -> None:
+        data = state.election().encode(self._control.kraft_version, self._control.voters.ids)
+        if data != self._persisted:
+            self._persisted = data
+            self._outbox.append(PersistQuorumState(data))
+        self.state = state
+
+    def _follower(
+        self,
+        epoch: int,
+        leader_id: int,
+        endpoints: Endpoints,
+        voted_key: ReplicaKey | None,
+        high_watermark: int | None,
+        now: int,
+    ) -> Follower:
+        deadline = now + self._config.fetch_timeout_ms
+        return Follower(epoch, leader_id, endpoints, voted_key, high_watermark, deadline, deadline)
+
+    def _resigned(self, epoch: int, successors: list[ReplicaKey], now: int) -> Resigned:
+        others = {voter_id for voter_id in self._control.voters.ids if voter_id != self.local.key.id}
+        deadline = self._random_election_deadline(now)
+        return Resigned(epoch, self.local.key, self.local.endpoints, others, successors, deadline)
+
+    def _election_deadline(self, now: int) -> int | None:
+        return self._random_election_deadline(now) if self.is_voter else None
+
+    def _random_election_deadline(self, now: int) -> int:
+        timeout_ms = self._config.election_timeout_ms
+        return now + timeout_ms + (self._random.below(timeout_ms) if timeout_ms else 0)

@@ -1,0 +1,170 @@
+"""Leader: appends, serves fetches, and decides what is committed."""
+
+from dataclasses import dataclass, field
+
+from cordwood.raft.config import QuorumConfig
+from cordwood.raft.election_state import ElectionState
+from cordwood.raft.identity import Endpoints, ReplicaKey
+from cordwood.raft.voters import VoterNode, VoterSet
+
+from .replica_progress import ReplicaProgress
+
+OBSERVER_SESSION_TIMEOUT_MS = 300_000
+# A replica is caught up enough to become a voter if it once was at the end of the log and fetched within this time.
+CAUGHT_UP_FETCH_MS = 3_600_000
+
+
+@dataclass(slots=True)
+class PendingVoterChange:
+    """An AddRaftVoter or RemoveRaftVoter that waits for the new voter's answer or for its commit."""
+
+    # None once it is answered.
+    request_id: int | None
+    deadline_ms: int
+    # The voter to add, None for a removal.
+    voter: VoterNode | None = None
+    acknowledge_when_committed: bool = True
+    # Of the voters' record, once that is appended.
+    offset: int | None = None
+
+
+@dataclass(slots=True)
+class Leader:
+    """The one leader of its epoch, until it learns of a higher one or resigns.
+
+    - Its epoch begins with a LeaderChange record at `epoch_start_offset`. Nothing is committed before that one is,
+      whatever a majority may have (Raft 5.4.2).
+    - The high watermark is the largest offset up to which a majority of the voters has its log flushed. The leader
+      counts with what it has flushed itself, and only while it is a voter. Observers don't count.
+    - Sends BeginQuorumEpoch to voters that haven't fetched lately.
+    - Resigns if it doesn't hear from a majority for 1.5 times the fetch timeout (check quorum).
+    - Changes the voters one at a time, each change committed before the next.
+    """
+
+    epoch: int
+    local: VoterNode
+    epoch_start_offset: int
+    granting_voters: list[int]
+    config: QuorumConfig
+    check_quorum_deadline_ms: int
+    begin_quorum_epoch_deadline_ms: int
+    high_watermark: int | None = None
+    voters: dict[int, ReplicaProgress] = field(default_factory=dict)
+    observers: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
+    pending_change: PendingVoterChange | None = None
+    resign_requested: bool = False
+    # With kraft.version 0: the voters with what they have told of themselves; None once an upgrade is appended.
+    volatile_voters: VoterSet | None = None
+    _heard_voters: set[int] = field(default_factory=set)
+
+    name = "Leader"
+
+    @property
+    def leader_id(self) -> int:
+        return self.local.key.id
+
+    @property
+    def voted_key(self) -> None:
+        return None
+
+    @property
+    def leader_endpoints(self) -> Endpoints:
+        return self.local.endpoints
+
+    def election(self) -> ElectionState:
+        return ElectionState(self.epoch, self.local.key.id)
+
+    def can_grant_vote(self, key: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
+        return False
+
+    # Progress
+
+    def progress_of(self, key: ReplicaKey) -> ReplicaProgress:
+        voter = self.voters.get(key.id)
+        if voter is not None and voter.key.matches(key):
+            return voter
+        return self.observers.setdefault(key, ReplicaProgress(key))
+
+    def flushed(self, offset: int) -> bool:
+        """Counts what the leader has on stable storage; True if the high watermark moved."""
+        self.progress_of(self.local.key).end_offset = offset
+        return self._advance_high_watermark()
+
+    def fetched(self, key: ReplicaKey, offset: int, leader_end_offset: int, now: int) -> bool:
+        """Counts a fetch; True if the high watermark moved."""
+        self.progress_of(key).fetched(now, offset, leader_end_offset)
+        self.heard_from(key, now)
+        return self.is_voter(key) and self._advance_high_watermark()
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        voter = self.voters.get(key.id)
+        return voter is not None and voter.key.matches(key)
+
+    def use_voters(self, voters: VoterSet) -> None:
+        """Sorts the replicas into voters and observers anew."""
+        former = self.voters
+        self.voters = {}
+        for voter in voters:
+            known = former.get(voter.key.id)
+            if known is not None and known.key.matches(voter.key):
+                del former[voter.key.id]
+            else:
+                known = self.observers.get(voter.key) or ReplicaProgress(voter.key)
+            self.observers.pop(voter.key, None)
+            known.key, known.endpoints = voter.key, voter.endpoints
+            self.voters[voter.key.id] = known
+        for progress in former.values():
+            progress.endpoints = {}
+            self.observers.setdefault(progress.key, progress)
+
+    def is_caught_up(self, key: ReplicaKey, now: int) -> bool:
+        observer = self.observers.get(key)
+        return (
+            observer is not None
+            and observer.last_caught_up_ms > 0
+            and observer.last_fetch_ms > max(0, now - CAUGHT_UP_FETCH_MS)
+        )
+
+    def active_observers(self, now: int) -> list[ReplicaProgress]:
+        for key, observer in list(self.observers.items()):
+            if now - observer.last_fetch_ms >= OBSERVER_SESSION_TIMEOUT_MS and key != self.local.key:
+                del self.observers[key]
+        return sorted(self.observers.values(), key=lambda observer: observer.key)
+
+    def successors(self) -> list[ReplicaKey]:
+        """The other voters, the most up to date first."""
+        ranked = sorted(self.voters.values(), key=lambda voter: voter.rank)
+        return [voter.key for voter in ranked if not voter.key.matches(self.local.key)]
+
+    def _advance_high_watermark(self) -> bool:
+        ranked = sorted(self.voters.values(), key=lambda voter: voter.rank)
+        majority_has = ranked[len(ranked) // 2].end_offset
+        if majority_has is None or majority_has <= self.epoch_start_offset:
+            return False
+        # It can be lower after a change of the voters.
+        if self.high_watermark is not None and majority_has <= self.high_watermark:
+            return False
+        self.high_watermark = majority_has
+        return True
+
+    # Check quorum
+
+    def heard_from(self, key: ReplicaKey, now: int) -> None:
+        """Counts a voter that fetches; a majority puts off the leader's resignation."""
+        if self.is_voter(key) and key.id != self.local.key.id:
+            self._heard_voters.add(key.id)
+        needed = len(self.voters) // 2 + 1
+        if self.local.key.id in self.voters:
+            needed -= 1
+        if len(self._heard_voters) >= needed:
+            self._heard_voters.clear()
+            self.check_quorum_deadline_ms = now + self.config.check_quorum_timeout_ms
+
+    def has_lost_quorum(self, now: int) -> bool:
+        return len(self.voters) != 1 and now >= self.check_quorum_deadline_ms
+
+    def silent_voters(self, now: int) -> list[ReplicaKey]:
+        """The other voters that may not know yet who leads."""
+        timeout_ms = self.config.begin_quorum_epoch_timeout_ms
+        others = (voter for voter in self.voters.values() if voter.key.id != self.local.key.id)
+        return [voter.key for voter in others if voter.last_fetch_ms < 0 or now - voter.last_fetch_ms >= timeout_ms]
