@@ -35,8 +35,11 @@ key comes nearest. A broker's unknown key is refused by AlterConfigs too, where 
 - *change*: `read-only` is read at the start; `per-broker`, `cluster-wide`, `per-topic` and `per-group` can be changed
   while the node runs.
 - *effect*: **works**; *not yet*: accepted and checked, but the part that goes by it is still to come; *never*:
-  accepted and checked so that files and tools from Kafka work, but there is nothing here that it could be about.
-- Keys that are Kafka's developers' own are marked *internal*.
+  accepted and checked so that files and tools from Kafka work, but there is nothing here that it could be about;
+  *refused*: it promises protection that is not there yet, so that any value but Kafka's default stops the start, and
+  is refused while the node runs ([security](security.md)).
+- Keys that are Kafka's developers' own are marked *internal*. So are Cordwood's own, which begin with `cordwood.`
+  (`src/cordwood/config/own_keys.py`): as Kafka's internal ones, they are described only once they are set.
 """
 
 

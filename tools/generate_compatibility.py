@@ -11,7 +11,7 @@ from typing import Any
 
 from cordwood.broker.handlers import HANDLERS as BROKER_HANDLERS
 from cordwood.controller.handlers import HANDLERS as CONTROLLER_HANDLERS
-from cordwood.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED
+from cordwood.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED, TOLERATED
 from cordwood.net.api import Handler
 from cordwood.wire.messages import request_class
 from cordwood.wire.messages.index import APIS
@@ -85,6 +85,11 @@ def _features() -> list[str]:
             f"| `{name}` | {levels.low}-{levels.high} | {BOOTSTRAP_LEVELS.get(name, 'of the quorum')} |"
             for name, levels in sorted(SUPPORTED.items())
         ),
+        "",
+        f"{' and '.join(f'`{name}`' for name in TOLERATED)} are not served yet: they are not advertised and cannot be",
+        "finalized. A cluster that has them finalized, as Kafka 4.3 formats it, works as well: the level stays in the",
+        "metadata, clients of this node are not told of it, and `kafka-features downgrade` removes it. Metadata with a",
+        "level that this release does not know is refused at the start, as Kafka refuses it.",
     ]
 
 

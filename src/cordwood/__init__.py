@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from cordwood.client.cluster import TopicPartition
     from cordwood.client.configuration import NoEffectWarning
     from cordwood.client.consumer.assignors.assignor import Assignor
-    from cordwood.client.consumer.membership.events import GroupMetadata
+    from cordwood.client.consumer.group_metadata import GroupMetadata
     from cordwood.client.consumer.subscription import RebalanceListener, SubscriptionPattern
     from cordwood.client.errors import (
         AuthenticationFailed,
@@ -145,7 +145,7 @@ _HOMES = {
     "cordwood.client.cluster": ("TopicPartition",),
     "cordwood.client.configuration": ("NoEffectWarning",),
     "cordwood.client.consumer.assignors.assignor": ("Assignor",),
-    "cordwood.client.consumer.membership.events": ("GroupMetadata",),
+    "cordwood.client.consumer.group_metadata": ("GroupMetadata",),
     "cordwood.client.consumer.subscription": ("RebalanceListener", "SubscriptionPattern"),
     "cordwood.client.errors": (
         "AuthenticationFailed",

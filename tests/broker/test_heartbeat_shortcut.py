@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measured import Measured
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.dispatch import BrokerDispatch
-from cordwood.net.api import Call
 from cordwood.net.channel import Channel
 from cordwood.sim.connection import SimConnection
 from cordwood.wire.errors import ErrorCode
@@ -154,20 +153,31 @@ def test_members_hear_what_they_would_hear_the_general_way(actions: list[tuple[s
     assert heard_after(actions, short_way=True) == heard_after(actions, short_way=False)
 
 
-def heard_after(actions: list[tuple[str, str]], *, short_way: bool) -> list[bytes | str]:
+@settings(max_examples=30, deadline=None)
+@given(st.lists(ACTIONS, max_size=30))
+def test_metrics_count_both_ways_alike(actions: list[tuple[str, str]]) -> None:
+    actions = [("join", "a"), ("beat", "a"), ("beat", "a"), *actions]
+    short, general = (heard_after(actions, short_way=short_way, is_measured=True) for short_way in (True, False))
+    assert short == general
+
+
+def heard_after(actions: list[tuple[str, str]], *, short_way: bool, is_measured: bool = False) -> list[bytes | str]:
+    """What members hear, and then what metrics have counted."""
     heard: list[bytes | str] = []
 
     async def test(node: SimulatedNode) -> None:
         await node.create(TOPIC)
         if not short_way:
-            # As with metrics, which measure every call.
-            dispatch_of(node).new_call = partial(Call)
+            dispatch_of(node).uses_shortcuts = False
+        measured = Measured(node, dispatch_of(node)) if is_measured else None
         channel = await node.connect()
         await channel.request(FindCoordinatorRequest(key=CLASSIC), 3)
         groups = Groups(node, channel)
         for action, detail in actions:
             await groups.act(action, detail)
         heard.extend(groups.heard)
+        if measured is not None:
+            heard.extend(measured.figures())
 
     simulate(test, **SETTINGS)
     return heard
@@ -222,7 +232,7 @@ def test_a_member_whose_group_begins_to_rebalance_is_told_so() -> None:
 
 
 def dispatch_of(node: SimulatedNode) -> BrokerDispatch:
-    handler = node.node.server._handler
+    handler = node.node.server.handler
     assert isinstance(handler, BrokerDispatch)
     return handler
 

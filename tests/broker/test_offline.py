@@ -139,7 +139,8 @@ def test_partitions_that_were_moved_while_the_node_was_down_are_found_and_told_o
             if path.startswith(f"t-{index}/"):
                 host.disks[TWO].make_directory(f"t-{index}")
                 host.disks[TWO].create(path).append(data)
-        host.disks[ONE].remove_tree(f"t-{index}")
+                host.disks[ONE].remove(path)
+        assert host.disks[ONE].remove_directory(f"t-{index}")
         again = await host.start()
         assert in_directory(again, TWO) == [0, 1]
         two = next(each for each in again.broker.replicas.directories.directories if each.disk.root == TWO)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measured import Measured
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.log.log import Log
-from cordwood.net.api import Call
 from cordwood.net.channel import Channel
 from cordwood.net.serving import Reply
 from cordwood.replica.partition import Partition
@@ -119,16 +118,28 @@ def test_answers_and_logs_of_transactions_are_those_of_the_general_way(sent: lis
     assert answers_to(sent, short_way=True) == answers_to(sent, short_way=False)
 
 
-def answers_to(sent: list[Sent], *, short_way: bool) -> tuple[list[bytes], list[bytes]]:
-    """The answers as they came, and what the logs hold then."""
+@settings(max_examples=60, deadline=None)
+@given(st.lists(requests() | st.sampled_from([BEGIN, END]) | transactional_requests(), min_size=2, max_size=20))
+def test_metrics_count_both_ways_alike(sent: list[Sent]) -> None:
+    sent = [*sent, *sent]
+    short, general = (answers_to(sent, short_way=short_way, is_measured=True) for short_way in (True, False))
+    assert short == general
+    assert any("requests_total" in line and "Produce" in line for line in short[2])
+
+
+def answers_to(
+    sent: list[Sent], *, short_way: bool, is_measured: bool = False
+) -> tuple[list[bytes], list[bytes], list[str]]:
+    """The answers as they came, what the logs hold then, and what metrics have counted."""
     answers: list[bytes] = []
     logs: list[bytes] = []
+    figures: list[str] = []
 
     async def test(node: SimulatedNode) -> None:
         dispatch = dispatch_of(node)
         if not short_way:
-            # As with metrics, which measure every call.
-            dispatch.new_call = partial(Call)
+            dispatch.uses_shortcuts = False
+        measured = Measured(node, dispatch) if is_measured else None
         await node.create("t", 2)
         await node.create("a-longer-name", 1)
         await node.create("flushed", 1, FLUSHED)
@@ -138,9 +149,11 @@ def answers_to(sent: list[Sent], *, short_way: bool) -> tuple[list[bytes], list[
             frame = encode_request(request, version, number, client_id)
             answers.append(bytes(await channel.exchange([frame], number)))
         logs.extend(content(node.partition(*place).log) for place in PLACES[:4])
+        if measured is not None:
+            figures.extend(measured.figures())
 
     simulate(test)
-    return answers, logs
+    return answers, logs, figures
 
 
 async def begin(channel: Channel) -> None:
@@ -160,7 +173,7 @@ def content(log: Log | None) -> bytes:
 
 
 def dispatch_of(node: SimulatedNode) -> BrokerDispatch:
-    handler = node.node.server._handler
+    handler = node.node.server.handler
     assert isinstance(handler, BrokerDispatch)
     return handler
 

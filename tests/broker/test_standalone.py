@@ -40,3 +40,26 @@ def test_who_speaks_of_the_quorum_is_taken_at_his_word() -> None:
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,Q:PLAINTEXT",
     )
     assert found == (["PLAINTEXT://127.0.0.1:1"], ["Q://127.0.0.1:2"], "PLAINTEXT")
+
+
+@pytest.mark.parametrize(
+    ("listeners", "protocol"),
+    [
+        ("IN://127.0.0.1:0,OUT://127.0.0.1:0", "SSL"),
+        ("IN://127.0.0.1:0,OPEN://127.0.0.1:0", "PLAINTEXT"),
+        ("OPEN://127.0.0.1:0", "PLAINTEXT"),
+    ],
+)
+def test_the_quorums_listener_is_as_closed_as_those_of_clients(listeners: str, protocol: str) -> None:
+    """It takes administrators' requests too."""
+    said = {
+        "listeners": listeners,
+        "listener.security.protocol.map": "IN:SSL,OUT:SSL,OPEN:PLAINTEXT",
+        "listener.name.in.ssl.client.auth": "required",
+    }
+    if protocol == "PLAINTEXT":
+        del said["listener.name.in.ssl.client.auth"]
+    config = standalone_config(Layer("test", said))
+    assert [endpoint.protocol.name for endpoint in config.listeners.controller_endpoints] == [protocol]
+    expected = "required" if protocol == "SSL" else "none"
+    assert config.for_listener("CONTROLLER", "ssl.client.auth") == expected

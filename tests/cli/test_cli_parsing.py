@@ -1,5 +1,6 @@
 """What the command line says, read without a cluster."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -8,18 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cordwood.cli.assignments import parse_changes, parse_pairs
-from cordwood.cli.line_records import BadLine, LineOptions, json_parser, line_parser
-from cordwood.cli.lines import LineSplitter
+from cordwood.cli.line_records import LineOptions, json_parser
+from cordwood.cli.lines import MAX_LINE_BYTES, LineBlocks, LineTooLong
 from cordwood.cli.name_choice import choose_names
 from cordwood.cli.partition_choice import PartitionChoice, parse_partition_choices
-from cordwood.cli.record_format import BadFormat, json_format, parse_format, unescape
+from cordwood.cli.record_format import JSON_LAYOUT, BadFormat, Layout, parse_format, unescape
 from cordwood.cli.record_json import BadJson, parse_record
 from cordwood.cli.spots import AtOffset, AtTime, BadSpot, BeforeEnd, Earliest, Latest, Spot, parse_spot, parse_spots
 from cordwood.cli.times import duration_text, parse_duration_ms, time_text
 from cordwood.client.admin.configs import AlterOperation, ConfigChange
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting, ClientError
-from cordwood.wire.record import ConsumerRecord
+from cordwood.wire.record import ConsumerRecord, Record
+from cordwood.wire.record_text import MAX_OFFSET, RecordText
+from cordwood.wire.records import BatchReader, encode_batch, read_header
 
 PLACE = ("orders", 2)
 NOW_MS = 1_000_000_000
@@ -30,7 +33,7 @@ records = st.builds(
     ConsumerRecord,
     topic=st.just("orders"),
     partition=st.integers(0, 2**31 - 1),
-    offset=st.integers(0, 2**63 - 1),
+    offset=st.integers(0, 2**63 - 2),
     timestamp=st.integers(-1, 2**63 - 1),
     key=optional_bytes,
     value=optional_bytes,
@@ -38,12 +41,19 @@ records = st.builds(
 )
 
 
+def rendered(layout: Layout, null: bytes, record: ConsumerRecord) -> bytes:
+    batch = encode_batch([Record(*record[2:7])])
+    text = RecordText(layout, null)
+    assert text.read(BatchReader(batch, 0, read_header(batch), record.topic, record.partition, 0), 2, MAX_OFFSET) == 1
+    return bytes(text.take())
+
+
 # ---- records as JSON
 
 
 @given(record=records)
 def test_a_record_survives_json(record: ConsumerRecord) -> None:
-    line = json_format(record)
+    line = rendered(JSON_LAYOUT, b"", record)
     assert line.count(b"\n") == 1
     parsed = parse_record(line)
     assert (parsed.key, parsed.value, tuple(parsed.headers)) == (record.key, record.value, record.headers)
@@ -87,40 +97,51 @@ def test_json_that_is_no_record_is_told(line: bytes, reason: str) -> None:
 # ---- lines
 
 
+def blocks_of(chunks: Sequence[bytes], delimiter: bytes) -> list[bytes]:
+    """The lines in them, as whoever sends them cuts them."""
+    blocks = LineBlocks(delimiter)
+    found = []
+    for chunk in chunks:
+        text = blocks.feed(chunk)
+        assert not text or delimiter in text
+        *lines, rest = text.split(delimiter)
+        blocks.put_back(rest)
+        found += lines
+    return [*found, *filter(None, [blocks.end()])]
+
+
 @given(
     lines=st.lists(st.binary(max_size=8).filter(lambda line: b"\r\n" not in line and not line.endswith(b"\r"))),
     cuts=st.lists(st.integers(0, 200), max_size=10),
 )
 def test_lines_are_the_same_however_the_input_comes(lines: list[bytes], cuts: list[int]) -> None:
     whole = b"".join(line + b"\r\n" for line in lines)
-    splitter = LineSplitter(b"\r\n")
     edges = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
-    chunks = [whole[start:end] for start, end in pairwise(edges)]
-    found = [line for chunk in chunks for line in splitter.feed(chunk)]
-    assert [*found, *splitter.end()] == lines
+    assert blocks_of([whole[start:end] for start, end in pairwise(edges)], b"\r\n") == lines
+
+
+@given(text=st.text("a:", max_size=40), cuts=st.lists(st.integers(0, 40), max_size=20))
+def test_a_delimiter_that_could_begin_within_itself_is_found_from_the_left(text: str, cuts: list[int]) -> None:
+    whole = text.encode()
+    edges = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
+    expected = whole.split(b"::")
+    assert blocks_of([whole[start:end] for start, end in pairwise(edges)], b"::") == [
+        *expected[:-1],
+        *filter(None, expected[-1:]),
+    ]
 
 
 def test_a_last_line_needs_no_end() -> None:
-    splitter = LineSplitter(b"\n")
-    assert list(splitter.feed(b"a\nb")) == [b"a"]
-    assert list(splitter.end()) == [b"b"]
-    assert list(splitter.end()) == []
+    assert blocks_of([b"a\nb"], b"\n") == [b"a", b"b"]
+    assert blocks_of([b"a\n"], b"\n") == [b"a"]
 
 
-def test_a_line_is_a_value_with_what_the_options_say() -> None:
-    parse = line_parser(LineOptions(key=b"k", headers=[("h", b"v")], partition=3))
-    record = parse(b"line")
-    assert (record.key, record.value, record.headers, record.partition) == (b"k", b"line", [("h", b"v")], 3)
-
-
-def test_the_first_separator_ends_the_key() -> None:
-    record = line_parser(LineOptions(key_separator=b"::"))(b"a::b::c")
-    assert (record.key, record.value) == (b"a", b"b::c")
-
-
-def test_a_line_without_the_separator_is_refused() -> None:
-    with pytest.raises(BadLine, match=r"no key separator '\\t'"):
-        line_parser(LineOptions(key_separator=b"\t"))(b"a b")
+def test_input_without_a_delimiter_does_not_fill_the_memory() -> None:
+    blocks = LineBlocks(b"\n")
+    half = bytes(MAX_LINE_BYTES // 2 + 1)
+    assert blocks.feed(half) == b""
+    with pytest.raises(LineTooLong, match=f"longer than {MAX_LINE_BYTES} bytes"):
+        blocks.feed(half)
 
 
 def test_options_fill_in_what_json_does_not_say() -> None:
@@ -152,18 +173,18 @@ def test_options_fill_in_what_json_does_not_say() -> None:
 )
 def test_a_format_is_filled_in(text: str, expected: bytes) -> None:
     record = ConsumerRecord(*PLACE, 9, 1_700_000_000_123, b"k", b"v", (("a", b"1"), ("b", None)))
-    assert parse_format(text, b"~")(record) == expected
+    assert rendered(parse_format(text), b"~", record) == expected
 
 
 def test_what_is_not_there_is_printed_as_asked() -> None:
-    assert (
-        parse_format("{key}|{value}|{key_size}|{time}", b"~")(ConsumerRecord(*PLACE, 0, -1, None, None)) == b"~|~|-1|-"
-    )
+    record = ConsumerRecord(*PLACE, 0, -1, None, None)
+    assert rendered(parse_format("{key}|{value}|{key_size}|{time}"), b"~", record) == b"~|~|-1|-"
 
 
 @pytest.mark.parametrize("timestamp", [2**63 - 1, 300_000_000_000_000])
 def test_a_time_beyond_the_calendar_stays_a_number(timestamp: int) -> None:
-    assert parse_format("{time}", b"")(ConsumerRecord(*PLACE, 0, timestamp, None, None)) == str(timestamp).encode()
+    record = ConsumerRecord(*PLACE, 0, timestamp, None, None)
+    assert rendered(parse_format("{time}"), b"", record) == str(timestamp).encode()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +201,7 @@ def test_a_time_beyond_the_calendar_stays_a_number(timestamp: int) -> None:
 )
 def test_a_bad_format_is_told(text: str, reason: str) -> None:
     with pytest.raises(BadFormat) as caught:
-        parse_format(text, b"")
+        parse_format(text)
     assert str(caught.value).startswith(reason)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions

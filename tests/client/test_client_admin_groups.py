@@ -53,13 +53,13 @@ def test_features_are_described_and_updates_checked(administer: Administer) -> N
 
 def test_a_feature_is_told_as_it_is_now(administer: Administer) -> None:
     async def level(admin: Admin) -> int | None:
-        return next(feature.finalized for feature in await admin.describe_features() if feature.name == "share.version")
+        return next(feature.finalized for feature in await admin.describe_features() if feature.name == "group.version")
 
     async def work(admin: Admin) -> None:
         await becomes(partial(level, admin), 1)
-        await admin.update_features({"share.version": FeatureUpdate(0, UpgradeType.SAFE_DOWNGRADE)})
+        await admin.update_features({"group.version": FeatureUpdate(0, UpgradeType.SAFE_DOWNGRADE)})
         await becomes(partial(level, admin), None)
-        await admin.update_features({"share.version": FeatureUpdate(1)})
+        await admin.update_features({"group.version": FeatureUpdate(1)})
         await becomes(partial(level, admin), 1)
 
     administer(work)

@@ -26,7 +26,7 @@ from cordwood.client.consumer.assignors.range import RangeAssignor
 from cordwood.client.consumer.assignors.round_robin import RoundRobinAssignor
 from cordwood.client.consumer.assignors.stateless import Stateless
 from cordwood.client.consumer.assignors.sticky import StickyAssignor, write_user_data
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import BadSetting
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "assignors.jsonl.gz"

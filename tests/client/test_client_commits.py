@@ -9,7 +9,7 @@ from committing import MEMBER, P0, P1, Stage, play
 from scripted_broker import TOPIC_ID, Cut
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
     BadAnswer,
     BadSetting,

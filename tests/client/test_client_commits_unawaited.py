@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from committing import P0, P1, Stage, play
 
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
     BrokerError,
     CommitFailed,

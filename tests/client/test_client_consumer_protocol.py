@@ -3,11 +3,11 @@
 import pytest
 from consumer_protocol_stage import BILLS, INTERVAL_S, ORDERS, Stage, partitions
 
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.consumer_states import MemberState
 from cordwood.client.consumer.membership.events import (
     Assign,
     FindTopics,
-    GroupMetadata,
     Revoke,
     TopicsChanged,
 )

@@ -11,9 +11,10 @@ from scripted_coordinators import Coordinators
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.classic import ClassicMember
 from cordwood.client.consumer.membership.driver import MembershipDriver
-from cordwood.client.consumer.membership.events import Assign, GroupMetadata, Lose, Revoke
+from cordwood.client.consumer.membership.events import Assign, Lose, Revoke
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import AuthorizationFailed
 from cordwood.runtime.randomness import SeededRandom

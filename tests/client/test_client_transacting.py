@@ -9,7 +9,7 @@ from transacting import BOTH, PARTITIONS, TOPIC, Stage, each, on_stage, transact
 
 from cordwood.client.admin.cluster import FeatureUpdate, update_features
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
     BadSetting,
     ClientError,

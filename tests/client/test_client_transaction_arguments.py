@@ -6,7 +6,7 @@ import pytest
 from transacting import TOPIC, Stage, play, transact, write
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import BadSetting, FatalTransactionError
 from cordwood.client.offset_types import OffsetAndMetadata
 

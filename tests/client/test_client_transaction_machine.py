@@ -5,7 +5,7 @@ from math import inf
 import pytest
 from scripted_transactions import GROUP, OFFSETS, P0, P1, PRODUCER_ID, Scripted, added, committed, partitions_of
 
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
     BadSetting,
     NetworkFailed,

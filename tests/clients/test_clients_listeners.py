@@ -1,16 +1,18 @@
 """Listeners: TLS with and without client certificates, IPv6, and several at once."""
 
 import socket
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from certificates import Authority, authority
-from kafka_client import Address, Client, Record, Tls, read
+from kafka_client import Address, Client, ConfigChange, Record, Resource, Tls, read, refusal_of
 from librdkafka_client import LibrdkafkaClient
 from node_process import NodeProcess, free_port
 
 from cordwood.runtime.tls import KeyPair
+from cordwood.wire.errors import ErrorCode
 
 NAMES = ("librdkafka", "kafka-python", "aiokafka", "kcat", "cordwood")
 
@@ -85,6 +87,55 @@ def test_a_client_without_tls_gets_nothing_from_a_tls_listener(own_node: StartNo
     node = start_tls(own_node, ca, "none")
     assert not LibrdkafkaClient(Address(node.bootstrap)).is_reachable(within_s=1)
     assert LibrdkafkaClient(Address(node.bootstrap, trusting(ca))).is_reachable(within_s=20)
+
+
+def is_let_in(node: NodeProcess, ca: Authority, pair: KeyPair | None = None) -> bool:
+    """With TLS 1.2 a client learns in the handshake whether its certificate will do."""
+    context = ssl.create_default_context(cafile=ca.ca_file)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    if pair is not None:
+        context.load_cert_chain(pair.certificate_file, pair.key_file)
+    try:
+        with socket.create_connection(node.address) as plain, context.wrap_socket(plain, server_hostname="localhost"):
+            return True
+    except ssl.SSLError:
+        return False
+
+
+@pytest.mark.parametrize("client_auth", ["none", "requested", "required"])
+def test_client_certificates_are_asked_for_as_the_listener_says(
+    own_node: StartNode, ca: Authority, tmp_path: Path, client_auth: str
+) -> None:
+    settings = tls_settings(ca, "none" if client_auth == "required" else "required")
+    node = own_node(
+        settings | {"listeners": "SSL://127.0.0.1:0", "listener.name.ssl.ssl.client.auth": client_auth}, port=None
+    )
+    (tmp_path / "other").mkdir()
+    foreign = authority(tmp_path / "other", "other").issue("intruder")
+    assert is_let_in(node, ca, ca.issue("client"))
+    assert is_let_in(node, ca) == (client_auth != "required")
+    assert is_let_in(node, ca, foreign) == (client_auth == "none")
+
+
+def test_client_certificates_can_be_required_while_the_node_runs(own_node: StartNode, ca: Authority) -> None:
+    settings = tls_settings(ca, "none")
+    node = own_node(settings | {"listeners": "SSL://127.0.0.1:0"}, port=None)
+    pair = ca.issue("client")
+    admin = LibrdkafkaClient(Address(node.bootstrap, trusting(ca, pair)))
+    broker = Resource("broker", "1")
+
+    def set_key(name: str, value: str) -> None:
+        admin.change_configs(broker, [ConfigChange("set", f"listener.name.ssl.{name}", value)])
+
+    assert refusal_of(lambda: set_key("ssl.keystore.location", "/nowhere.pem")) == ErrorCode.INVALID_REQUEST
+    assert is_let_in(node, ca)
+    set_key("ssl.client.auth", "required")
+    assert not is_let_in(node, ca)
+    assert is_let_in(node, ca, pair)
+    assert node.stop() == 0
+    node.start()
+    assert not is_let_in(node, ca)
+    assert is_let_in(node, ca, pair)
 
 
 def has_ipv6() -> bool:

@@ -33,6 +33,39 @@ def test_a_port_that_is_taken_is_named(own_node: StartNode, tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("own_node")
 @pytest.mark.parametrize(
+    ("listener", "hint"),
+    [
+        # Nobody's, by RFC 5737.
+        ("PLAINTEXT://192.0.2.1:0", "This machine has no network interface with the address 192.0.2.1."),
+        ("PLAINTEXT://a..b:0", "The name a..b has no address."),
+    ],
+)
+def test_an_address_that_cannot_be_listened_on_is_explained(listener: str, hint: str, tmp_path: Path) -> None:
+    said = refused_start(tmp_path / "data", {"listeners": listener}, port=None)
+    assert "cannot listen on" in said
+    assert hint in said
+    assert "Is another node running?" not in said
+
+
+@pytest.mark.usefixtures("own_node")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"listeners": "SASL_PLAINTEXT://127.0.0.1:0"},
+        {"listeners": "SASL_SSL://127.0.0.1:0"},
+        {"listeners": "IN://127.0.0.1:0", "listener.security.protocol.map": "IN:SASL_PLAINTEXT"},
+        {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+    ],
+    ids=lambda settings: ",".join(settings.values()),
+)
+def test_protection_that_is_not_there_is_not_promised(settings: dict[str, str], tmp_path: Path) -> None:
+    said = refused_start(tmp_path / "data", settings, port=None)
+    assert "not supported yet" in said
+    assert "docs/security.md" in said
+
+
+@pytest.mark.usefixtures("own_node")
+@pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
         ("no.such.key", "1", ["no.such.key"]),

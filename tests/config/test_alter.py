@@ -41,10 +41,11 @@ OURS = {
         ErrorCode.INVALID_REQUEST,
         "Invalid value x for configuration log.cleaner.io.buffer.load.factor: Not a number of type DOUBLE",
     ),
-    ("SET", "listeners"): (
+    # Kafka opens and closes listeners while it runs.
+    ("SET", "listeners"): (ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: [listeners]"),
+    ("SET", "listener.security.protocol.map"): (
         ErrorCode.INVALID_REQUEST,
-        "Error creating broker listeners from '[PLAINTEXT://127.0.0.1:99999999, CONTROLLER://127.0.0.1:43911]': "
-        "Unable to parse PLAINTEXT://127.0.0.1:99999999 to a broker endpoint; a port is 0 to 65535",
+        "Cannot update these configs dynamically: [listener.security.protocol.map]",
     ),
 }
 # Whether a topic is there and its name is right is asked before; there are no Java classes to load.

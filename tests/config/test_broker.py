@@ -136,20 +136,21 @@ def test_a_listeners_key_wins_over_the_one_for_all() -> None:
 
 
 def test_a_mechanisms_key_is_known() -> None:
-    config = told({"listener.name.inner.plain.sasl.jaas.config": "oak", "sasl.jaas.config": "elm"})
+    config = BrokerConfig({**MINIMAL, "listener.name.inner.plain.sasl.jaas.config": "oak", "sasl.jaas.config": "elm"})
     assert config.for_listener("INNER", "plain.sasl.jaas.config") == Password("oak")
     assert config.for_listener("OUTER", "plain.sasl.jaas.config") == Password("elm")
 
 
 def test_dynamic_settings_that_cannot_stand_are_left_out_and_told() -> None:
     config = broker().with_dynamic(
-        {"listeners": "PLAINTEXT://:1", "log.retention.ms": "x"},
+        {"listeners": "PLAINTEXT://:1", "cordoned.log.dirs": "*", "log.retention.ms": "x"},
         {"node.id": "5", "ssl.keystore.location": "/k", "num.io.threads": "9"},
     )
     assert config.dynamic_default == {}
     assert config.dynamic_broker == {"num.io.threads": "9"}
     assert config.left_out == [
-        "listeners can be changed for one broker only",
+        "listeners cannot be changed while a node runs",
+        "cordoned.log.dirs can be changed for one broker only",
         "Invalid value x for configuration log.retention.ms: Not a number of type LONG",
         "node.id cannot be changed while a node runs",
         "ssl.keystore.location can be changed for one listener only, with its prefix",

@@ -7,18 +7,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from http_peer import Peer
-from measured_node import MeasuredNode, measured_node
+from measured_node import MeasuredNode, fetch_request, make_topic, measured_node, produce
 
-from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
 from cordwood.net.api import Call
-from cordwood.runtime.sockets import SocketNetwork
 from cordwood.sim.world import World
 from cordwood.testing.assembly import start_node
-from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 
@@ -40,40 +35,6 @@ def run(tmp_path: Path) -> Run:
         asyncio.run(main())
 
     return run_test
-
-
-async def make_topic(measured: MeasuredNode, name: str, partitions: int = 1) -> bytes:
-    """Its id."""
-    created = (await create_topics(measured.client, [NewTopic(name, partitions)]))[name]
-    assert not isinstance(created, BrokerError)
-    return created.id
-
-
-async def produce(measured: MeasuredNode, topic_id: bytes, acks: int = -1) -> int:
-    """Appends three records to partition 0; the size of their batch."""
-    batch = encode_batch([Record(offset, 1_700_000_000_000, None, b"x") for offset in range(3)])
-    partition = PartitionProduceData(index=0, records=batch)
-    request = ProduceRequest(
-        acks=acks,
-        timeout_ms=10_000,
-        topic_data=[TopicProduceData(topic_id=topic_id, partition_data=[partition])],
-    )
-    connection = await measured.client.any_broker()
-    if acks:
-        await connection.ask(request)
-    else:
-        connection.start_only(request)
-    return len(batch)
-
-
-def fetch_request(topic_id: bytes, fetch_offset: int, max_wait_ms: int) -> FetchRequest:
-    partition = FetchPartition(partition=0, fetch_offset=fetch_offset, partition_max_bytes=1 << 20)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        topics=[FetchTopic(topic_id=topic_id, partitions=[partition])],
-    )
 
 
 def test_the_page_has_what_the_documentation_lists_and_nothing_else(run: Run) -> None:
@@ -185,9 +146,11 @@ def test_connections_are_counted_by_listener(run: Run) -> None:
 
 def test_a_frame_of_a_wrong_size_is_counted(run: Run) -> None:
     async def test(measured: MeasuredNode) -> None:
-        peer = await Peer.connect(SocketNetwork(), measured.node.addresses["PLAINTEXT"])
-        peer.send(struct.pack(">i", -5))
-        await peer.until_lost()
+        address = measured.node.addresses["PLAINTEXT"]
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(struct.pack(">i", -5))
+        assert await reader.read() == b""
+        writer.close()
         figures = await measured.scrape()
         assert figures.get("cordwood_bad_frames_total") == 1
         assert figures.get("cordwood_handler_failures_total") == 0
@@ -237,6 +200,7 @@ def test_a_node_without_metrics_makes_plain_calls(tmp_path: Path) -> None:
     async def main() -> None:
         node = await start_node({}, str(tmp_path), 0)
         assert node.dispatch.new_call is Call
+        assert node.dispatch._produce._measures is None
         await node.stop()
 
     asyncio.run(main())

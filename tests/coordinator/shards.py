@@ -94,7 +94,9 @@ class Stage:
         config = topic_config(_CONFIG, {name.replace("_", "."): value for name, value in settings.items()})
         self.disk.make_directory("t-0")
         log = open_log(self.disk, "t-0", config.log, SeededRandom(1), now_ms=self.clock.now_ms())
-        self.partition = Partition("t", 0, bytes(16), BROKER, _state(BROKER), log, config, lambda _partition: None)
+        self.partition = Partition(
+            "t", 0, bytes(16), BROKER, _state(BROKER), log, config, self.clock, 30_000, lambda _partition: None
+        )
         self.disk_errors: list[DiskError] = []
         self.diary = Diary(self.clock)
         self.shard_log = PartitionLog(self.partition, self.clock, self.disk_errors.append)
@@ -114,9 +116,7 @@ class Stage:
 
 
 def _state(leader: int) -> PartitionState:
-    return PartitionState(
-        replicas=(BROKER, OTHER), isr=(BROKER, OTHER), leader=leader, leader_epoch=0, partition_epoch=0
-    )
+    return PartitionState(replicas=(BROKER, OTHER), isr=(leader,), leader=leader, leader_epoch=0, partition_epoch=0)
 
 
 def on_stage(test: Callable[[Stage], Awaitable[None]], **settings: str) -> None:

@@ -267,6 +267,16 @@ def test_a_follower_leaves_a_batch_that_is_cut_short(tmp_path: Path) -> None:
     assert follower.append_as_follower(second[:30], NOW) is None
 
 
+def test_a_follower_leaves_batches_of_a_later_leader_out(tmp_path: Path) -> None:
+    follower = open_at(tmp_path)
+    batches = [encode_batch([Record(offset, NOW, None, b"a", ())], leader_epoch=offset) for offset in range(3)]
+    follower.append_as_follower(b"".join(batches), NOW, leader_epoch=1)
+    assert (follower.end_offset, follower.latest_epoch) == (2, 1)
+    assert follower.append_as_follower(batches[2], NOW, leader_epoch=1) is None
+    follower.append_as_follower(batches[2], NOW, leader_epoch=2)
+    assert (follower.end_offset, follower.latest_epoch) == (3, 2)
+
+
 def test_a_follower_refuses_offsets_that_go_back(tmp_path: Path) -> None:
     follower = open_at(tmp_path)
     data = encode_batch([Record(0, NOW, None, b"a", ())], leader_epoch=0)

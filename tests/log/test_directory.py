@@ -107,7 +107,7 @@ def test_the_offsets_of_a_deleted_partition_are_not_those_of_a_new_one(tmp_path:
     directory.logs["t", 0].advance_start(8)
     directory.checkpoint()
     if is_killed:
-        (tmp_path / "t-0").rename(tmp_path / "t-0.abcdef-delete")
+        (tmp_path / "t-0").rename(tmp_path / f"t-0.{7:032x}-delete")
         directory = directory_at(tmp_path)
         directory.open()
     else:

@@ -188,3 +188,25 @@ def test_the_high_watermark_stays_within_the_log(log: Log) -> None:
     log.advance_start(12)
     log.advance_high_watermark(5)
     assert (log.high_watermark, log.last_stable_offset) == (12, 12)
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_the_offset_after_what_was_read_is_that_of_its_last_whole_batch(
+    log: Log, tmp_path: Path, is_reopened: bool
+) -> None:
+    if is_reopened:
+        log.close(NOW)
+        log = open_at(tmp_path, SMALL, clean=True, recovery_point=30)
+    for offset in range(30):
+        # Where a high watermark may be: at the end of a batch.
+        for max_offset in range(offset // 3 * 3 + 3, 31, 3):
+            for max_bytes in (1, 100, 150, 200, 250, 300, 1 << 20):
+                found = log.read(offset, max_bytes, max_offset)
+                if found is None:
+                    continue
+                whole = [
+                    header.next_offset
+                    for position, header in batch_headers(found.read())
+                    if position + header.size <= found.length
+                ]
+                assert log.next_offset_of(found, offset, max_offset) == max(whole)

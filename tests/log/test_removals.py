@@ -17,6 +17,8 @@ from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
 
+FIRST = f"{0:020d}"
+
 
 def removals_on(disk: SimDisk, *names: str) -> Removals:
     for name in names:
@@ -55,7 +57,7 @@ def test_a_clean_stop_removes_all_files_and_leaves_directories_to_the_next_start
     disk.make_directory("d")
     removals = removals_on(disk, "a", "d/b")
     removals.add(1_000, "a")
-    removals.add(1_000, "d", is_tree=True)
+    removals.add(1_000, "d", is_partition=True)
     do_all(removals.purging(None))
     assert list(disk.files()) == ["d/b"]
     assert removals.next_due_ms == 1_000
@@ -66,19 +68,40 @@ def test_the_name_of_a_tree_is_durable_before_its_files_go() -> None:
     for seed in range(50):
         disk = SimDisk(random.Random(seed))
         disk.make_directory("t-0")
-        for name in ("t-0/a", "t-0/b"):
+        for name in (f"t-0/{FIRST}.log", f"t-0/{FIRST}.index"):
             file = disk.create(name)
             file.append(b"x")
             file.sync()
         disk.sync_directory("t-0")
         disk.rename("t-0", "t-0.x-delete")
         removals = Removals(disk)
-        removals.add(0, "t-0.x-delete", is_tree=True)
+        removals.add(0, "t-0.x-delete", is_partition=True)
         disk.crash_at(disk.steps + 1 + seed % 4)
         with pytest.raises(BaseException, match="step"):
             do_all(removals.purging(0))
         files = list(disk.restart().files())
-        assert not [name for name in files if name.startswith("t-0/")] or files == ["t-0/a", "t-0/b"]
+        assert not [name for name in files if name.startswith("t-0/")] or files == [
+            f"t-0/{FIRST}.index",
+            f"t-0/{FIRST}.log",
+        ]
+
+
+def test_a_deleted_partition_takes_no_files_along_that_are_not_a_partitions(caplog: pytest.LogCaptureFixture) -> None:
+    disk = SimDisk(random.Random(1))
+    for name in ("t-0", "u-0"):
+        disk.make_directory(f"{name}/notes")
+        for file in (f"{FIRST}.log", f"{FIRST}.log.corrupt.2", "leader-epoch-checkpoint", "partition.metadata"):
+            disk.create(f"{name}/{file}").close()
+    assert disk.remove_directory("u-0/notes")
+    disk.create("t-0/notes/a.txt").close()
+    disk.create("t-0/b.txt").close()
+    removals = Removals(disk)
+    removals.add(0, "t-0", is_partition=True)
+    removals.add(0, "u-0", is_partition=True)
+    do_all(removals.purging(0))
+    assert list(disk.files()) == ["t-0/b.txt", "t-0/notes/a.txt"]
+    assert not disk.exists("u-0")
+    assert "Keeping /sim/t-0: it holds files that are not a partition's: b.txt, notes" in caplog.text
 
 
 def test_who_reads_from_a_file_whose_name_is_taken_by_another_gets_file_gone() -> None:

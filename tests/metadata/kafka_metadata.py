@@ -13,6 +13,15 @@ from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.frames import decode_metadata_record
 from cordwood.wire.schema import MetadataRecord
 
+# What `kafka-storage format` of 4.3 finalizes, in its order.
+KAFKA_LEVELS = {
+    "metadata.version": 30,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
 VECTORS = Path(__file__).parent.parent / "vectors"
 _ROOT = "data/"
 _METADATA = "data/__cluster_metadata-0/"

@@ -35,6 +35,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
@@ -354,11 +355,21 @@ def test_features_go_down_and_up_within_what_all_nodes_support() -> None:
     assert update(cluster, "group.version", 1)[0] == ["FeatureLevel name=group.version feature_level=1"]
 
 
+def test_a_finalized_feature_that_is_not_served_can_be_taken_back() -> None:
+    cluster = Cluster()
+    cluster.commit([FeatureLevelRecord(name="share.version", feature_level=1)])
+    assert update(cluster, "share.version", 0, 2)[0] == ["FeatureLevel name=share.version"]
+    assert "share.version" not in cluster.image.features
+
+
 @pytest.mark.parametrize(
     ("name", "level", "upgrade_type", "message"),
     [
         ("group.version", 2, 1, "Local controller 1 only supports versions 0-1"),
         ("no.version", 1, 1, "Local controller 1 does not support this feature."),
+        ("no.version", 0, 2, "Feature no.version not found."),
+        ("share.version", 1, 1, "Local controller 1 does not support this feature."),
+        ("streams.version", 1, 1, "Local controller 1 does not support this feature."),
         ("group.version", 0, 1, "Can't downgrade the version of this feature without setting the upgrade type"),
         ("group.version", -1, 1, "A feature version cannot be less than 0."),
         ("group.version", 1, 9, "The controller does not support the given upgrade type."),

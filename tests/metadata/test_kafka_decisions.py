@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 
 from cluster import response_of
-from kafka_metadata import batches
+from kafka_metadata import KAFKA_LEVELS, batches
 
 from cordwood.metadata.batch import MetadataBatch
-from cordwood.metadata.bootstrap import activation_records, read_bootstrap
+from cordwood.metadata.bootstrap import activation_records, format_directory, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.configs import incremental_alter_configs
 from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
@@ -64,7 +64,9 @@ def in_any_order(records: Sequence[MetadataRecord]) -> list[str]:
 def test_the_first_records_of_a_cluster() -> None:
     _, expected = before(3)
 
-    bootstrap = read_bootstrap(SimDisk(random.Random(1)))
+    disk = SimDisk(random.Random(1))
+    format_directory(disk, 1, bytes(16), [], now_ms=0, levels=KAFKA_LEVELS)
+    bootstrap = read_bootstrap(disk)
     assert activation_records(bootstrap, min_insync_replicas=1) == expected
 
 

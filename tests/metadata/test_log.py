@@ -4,7 +4,7 @@ import random
 
 import pytest
 from cluster import directory_of
-from kafka_metadata import files
+from kafka_metadata import KAFKA_LEVELS, files
 
 from cordwood.log.checkpoint import decode_partition_metadata
 from cordwood.metadata.bootstrap import activation_records, bootstrap_version, format_directory, read_bootstrap
@@ -70,7 +70,7 @@ def test_a_new_cluster_begins_with_kafkas_bytes() -> None:
     assert voters is not None
     voter = voters.voters[0]
     endpoints = [Endpoint(end.name, end.host, end.port, 0) for end in voter.endpoints]
-    format_directory(disk, 1, voter.voter_directory_id, endpoints, now_ms=NOW)
+    format_directory(disk, 1, voter.voter_directory_id, endpoints, now_ms=NOW, levels=KAFKA_LEVELS)
     log = opened(disk, now_ms=leader_change.max_timestamp)
     bootstrap = read_bootstrap(disk)
     log.append(activation_records(bootstrap, 1), bootstrap_version(bootstrap), activation.max_timestamp)

@@ -76,6 +76,29 @@ def test_at_max_connections_new_ones_wait_for_room(run: Run) -> None:
     run(main())
 
 
+def test_a_listener_may_have_a_limit_of_its_own(run: Run) -> None:
+    async def main() -> None:
+        async with (
+            serving(echo, Limits(max_connections_of_listener={"TEST": 1})) as (server, limited),
+            client_of(await server.listen("OTHER", "127.0.0.1", 0)) as elsewhere,
+            client_of(limited) as first,
+        ):
+            for client in (elsewhere, first):
+                await client.send(frame(b"in"))
+                assert await client.receive_frame() == b"in"
+            async with client_of(limited) as second:
+                await second.send(frame(b"waiting"))
+                answer = asyncio.ensure_future(second.receive_frame())
+                await elsewhere.send(frame(b"still"))
+                assert await elsewhere.receive_frame() == b"still"
+                assert len(server) == 2
+                assert not answer.done()
+                first.close()
+                assert await answer == b"waiting"
+
+    run(main())
+
+
 def test_a_higher_max_connections_lets_those_who_wait_in(run: Run) -> None:
     async def main() -> None:
         async with (

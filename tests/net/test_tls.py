@@ -329,6 +329,50 @@ def test_only_the_enabled_protocols_are_spoken(ours: Authority) -> None:
         ServerTls(keys, protocols=["TLSv1.1", "TLSv1.2"])
 
 
+TLS_13 = "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"
+
+
+@pytest.mark.parametrize(
+    ("suites", "openssl"),
+    [
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", "ECDHE-RSA-AES128-SHA256"),
+        ("TLS_RSA_WITH_AES_256_CBC_SHA", "AES256-SHA"),
+        ("ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+    ],
+)
+def test_cipher_suites_have_javas_names_or_openssls(ours: Authority, suites: str, openssl: str) -> None:
+    context = ServerTls(ours.issue("node"), ciphers=suites).context
+    older = [suite["name"] for suite in context.get_ciphers() if suite["protocol"] != "TLSv1.3"]
+    assert older == [openssl]
+
+
+@pytest.mark.parametrize(
+    ("suites", "versions"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", ("TLSv1_2", "TLSv1_2")),
+        (TLS_13, ("TLSv1_3", "TLSv1_3")),
+        (f"{TLS_13}:TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", ("TLSv1_2", "TLSv1_3")),
+    ],
+)
+def test_a_version_of_tls_without_a_chosen_suite_is_not_spoken(
+    ours: Authority, suites: str, versions: tuple[str, str]
+) -> None:
+    context = ServerTls(ours.issue("node"), ciphers=suites, protocols=["TLSv1.2", "TLSv1.3"]).context
+    assert (context.minimum_version.name, context.maximum_version.name) == versions
+
+
+def test_a_choice_of_cipher_suites_that_cannot_be_kept_is_refused(ours: Authority) -> None:
+    keys = ours.issue("node")
+    with pytest.raises(TlsError, match=r"TLS_CHACHA20_POLY1305_SHA256 cannot be left out"):
+        ServerTls(keys, ciphers="TLS_AES_256_GCM_SHA384")
+    with pytest.raises(TlsError, match=r"none of .* belongs to ssl\.enabled\.protocols"):
+        ServerTls(keys, ciphers=TLS_13, protocols=["TLSv1.2"])
+    with pytest.raises(TlsError, match=r"none of .* belongs to ssl\.enabled\.protocols"):
+        ServerTls(keys, ciphers="TLS_RSA_WITH_AES_256_CBC_SHA", protocols=["TLSv1.3"])
+
+
 def test_files_that_will_not_do_are_refused_with_their_name_and_the_reason(
     ours: Authority, foreign: Authority, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 
 NOW = 1_700_000_000_000
+LAG_TIME_MAX_MS = 30_000
 BROKER = 1
 OTHER = 2
 BROKER_CONFIG = BrokerConfig.from_layers(
@@ -32,6 +33,17 @@ BROKER_CONFIG = BrokerConfig.from_layers(
         },
     )
 )
+
+
+class StoppedClock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here sleeps")
 
 
 def state(*, leader: int = BROKER, epoch: int = 0, replicas: tuple[int, ...] = (BROKER,)) -> PartitionState:
@@ -52,7 +64,9 @@ def partition_on(
     config = topic_config(BROKER_CONFIG, {name.replace("_", "."): value for name, value in settings.items()})
     where.make_directory(f"t-{index}")
     log = open_log(where, f"t-{index}", config.log, SeededRandom(1), now_ms=NOW, options=OpenOptions())
-    return Partition("t", index, bytes(16), BROKER, state(), log, config, request_flush)
+    return Partition(
+        "t", index, bytes(16), BROKER, state(), log, config, StoppedClock(), LAG_TIME_MAX_MS, request_flush
+    )
 
 
 def log_of(partition: Partition) -> Log:

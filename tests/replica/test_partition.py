@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partitions import BROKER, NOW, OTHER, batch, disk, flush, log_of, partition_on, state
 
+from cordwood.replica.leader import FollowerFetched
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -115,6 +116,67 @@ def test_a_restarted_partition_counts_what_is_on_stable_storage_only() -> None:
     assert log_of(again).high_watermark == log_of(again).durability.recovery_point
     flush(again)
     assert log_of(again).high_watermark == log_of(again).end_offset == 1
+
+
+# Written and committed are two things
+
+
+def followed() -> Partition:
+    """Broker 1 leads; broker 2 is in sync and has not fetched yet."""
+    partition = leading()
+    partition.update(replace(state(replicas=(BROKER, OTHER)), partition_epoch=1), partition.config)
+    return partition
+
+
+def fetched_by_follower(partition: Partition, offset: int) -> None:
+    assert partition.leader is not None
+    partition.leader.step(FollowerFetched(OTHER, 1, 1, offset), NOW)
+    partition.flushed()
+
+
+def test_a_produce_with_acks_1_does_not_wait_for_followers() -> None:
+    partition = followed()
+    last = append(partition, "a", acks=1)
+    assert partition.acknowledge(last, unexpected, acks=1)
+    assert log_of(partition).high_watermark == 0
+
+
+def test_a_produce_with_acks_all_waits_for_every_replica_in_sync() -> None:
+    partition = followed()
+    told: list[ErrorCode] = []
+    assert not partition.acknowledge(append(partition, "a"), told.append)
+    fetched_by_follower(partition, 0)
+    assert told == []
+    fetched_by_follower(partition, 1)
+    assert told == [ErrorCode.NONE]
+    assert log_of(partition).high_watermark == 1
+
+
+def test_a_produce_with_acks_1_waits_for_the_flush_that_the_topic_asks_for() -> None:
+    partition = leading(flush_messages="1")
+    told: list[ErrorCode] = []
+    assert not partition.acknowledge(append(partition, "a", acks=1), told.append, acks=1)
+    flush(partition)
+    assert told == [ErrorCode.NONE]
+
+
+def test_readers_see_nothing_above_the_high_watermark() -> None:
+    partition = followed()
+    reader = Reader()
+    partition.watch(reader)
+    append(partition, "a", acks=1)
+    assert reader.wakes == 0
+    fetched_by_follower(partition, 1)
+    assert reader.wakes == 1
+
+
+def test_a_lower_min_insync_replicas_commits_what_was_held_back() -> None:
+    partition = leading(min_insync_replicas="2")
+    partition.update(replace(state(replicas=(BROKER, OTHER)), isr=(BROKER,), partition_epoch=1), partition.config)
+    append(partition, "a", acks=1)
+    assert log_of(partition).high_watermark == 0
+    partition.configure(replace(partition.config, min_insync_replicas=1))
+    assert log_of(partition).high_watermark == 1
 
 
 # Who waits
@@ -242,7 +304,7 @@ def test_it_takes_nothing_while_another_leads() -> None:
 
 def test_too_few_replicas_in_sync_refuse_only_who_wants_all_of_them() -> None:
     partition = leading(min_insync_replicas="2")
-    partition.update(replace(state(replicas=(BROKER, OTHER)), isr=(BROKER,)), partition.config)
+    partition.update(replace(state(replicas=(BROKER, OTHER)), isr=(BROKER,), partition_epoch=1), partition.config)
     with pytest.raises(Refusal) as refused:
         append(partition, "a")
     assert refused.value.error == ErrorCode.NOT_ENOUGH_REPLICAS

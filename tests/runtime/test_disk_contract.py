@@ -233,13 +233,14 @@ def test_remove_is_quiet_about_what_is_not_there(disk: Disk) -> None:
     assert disk.failure is None
 
 
-def test_remove_tree_takes_everything_below_and_is_quiet_about_nothing(disk: Disk) -> None:
-    disk.make_directory("t/deep/deeper")
-    disk.create("t/a")
-    disk.create("t/deep/b")
+def test_a_directory_is_removed_only_if_it_is_empty(disk: Disk) -> None:
+    disk.make_directory("t/deep")
     disk.create("kept")
-    disk.remove_tree("t")
-    disk.remove_tree("t")
+    assert not disk.remove_directory("t")
+    assert names(disk) == ["kept", "t"]
+    assert disk.remove_directory("t/deep")
+    assert disk.remove_directory("t")
+    assert disk.remove_directory("t"), "it is not there any more"
     assert names(disk) == ["kept"]
     assert disk.failure is None
 
@@ -265,7 +266,8 @@ def test_a_sync_job_does_not_mind_that_its_directory_is_renamed_or_removed(disk:
         file.close()
         disk.rename(name, f"{name}-delete")
         if name == "removed":
-            disk.remove_tree(f"{name}-delete")
+            disk.remove(f"{name}-delete/a")
+            disk.remove_directory(f"{name}-delete")
         job()
     assert disk.failure is None
     assert names(disk) == ["renamed-delete"]
@@ -324,7 +326,7 @@ FAILING: list[tuple[str, str, Callable[[Disk], object]]] = [
     ("rename over a full directory", "rename empty: Directory not empty", lambda disk: disk.rename("empty", "full")),
     ("rename below itself", "rename full: Invalid argument", lambda disk: disk.rename("full", "full/below")),
     ("remove a directory", "remove empty: Is a directory", lambda disk: disk.remove("empty")),
-    ("remove a file as a tree", "remove file: Not a directory", lambda disk: disk.remove_tree("file")),
+    ("remove a file as a directory", "remove file: Not a directory", lambda disk: disk.remove_directory("file")),
     (
         "sync a missing directory",
         "sync missing: No such file or directory",
@@ -358,7 +360,7 @@ USES: dict[str, Callable[[Disk], object]] = {
     "make_directory": lambda disk: disk.make_directory("d"),
     "rename": lambda disk: disk.rename("a", "b"),
     "remove": lambda disk: disk.remove("a"),
-    "remove_tree": lambda disk: disk.remove_tree("d"),
+    "remove_directory": lambda disk: disk.remove_directory("d"),
     "sync_directory": lambda disk: disk.sync_directory(),
     "another": lambda disk: disk.another(),
     "usage": lambda disk: disk.usage(),

@@ -17,7 +17,6 @@ from cordwood.log.offset_map import OffsetMap
 from cordwood.log.producers import Producers
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.replica.partition import Partition
-from cordwood.wire.errors import ErrorCode
 
 # Its package has a name for the handler, and not for the module.
 delete_records = importlib.import_module("cordwood.broker.handlers.delete_records")
@@ -27,15 +26,12 @@ Mutant = Callable[[Patch], None]
 
 
 def acknowledge_before_the_sync(patch: Patch) -> None:
-    def advance(partition: Partition) -> None:
-        log = partition.log
-        assert log is not None
+    def advance(partition: Partition, log: Log, now_ms: int) -> None:
         if log.end_offset - log.durability.recovery_point >= log.config.flush_messages:
             partition._request_flush(partition)
-        log.advance_high_watermark(log.end_offset)
-        while partition._acknowledgements:
-            partition._acknowledgements.popleft()[1](ErrorCode.NONE)
-        partition._wake()
+        partition.written = log.end_offset
+        partition._written_acks.passed(log.end_offset)
+        partition._move_high_watermark(log, log.end_offset)
 
     patch.setattr(Partition, "_advance", advance)
 

@@ -2,7 +2,7 @@
 
 from cordwood.sim.checks import violations
 from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
-from cordwood.sim.history import FinalLog, History, Marker, Outcome, Promise, Read, Seen, Send
+from cordwood.sim.history import Deletion, FinalLog, History, Marker, Outcome, Promise, Read, Seen, Send
 from cordwood.sim.transaction_history import Fate, Incarnation, Transaction
 
 PARTITION = ("topic", 0)
@@ -102,6 +102,16 @@ def test_a_committed_record_that_is_not_shown_is_found() -> None:
     story = mixed_story()
     story.read("a.1 b.2 c +1 -2", (2, 1), (1, 0))
     assert story.found() == {"read_committed shows all that is committed"}
+
+
+def test_a_consumer_may_have_gone_past_a_deletion_that_a_crash_undid() -> None:
+    story = mixed_story()
+    record = _seen(2, "c")
+    polled = Read("consumer", PARTITION, 1, 5.0, 5.5, 0, 0, -1, -1, (record,), 3, False, True, -1, is_polled=True)
+    story.history.reads.append(polled)
+    assert story.found() == {"read_committed shows all that is committed"}
+    story.history.deletions.append(Deletion(PARTITION, 2, begun_s=4.0))
+    assert story.found() == set()
 
 
 def test_a_read_past_the_last_stable_offset_is_found() -> None:

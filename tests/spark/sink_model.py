@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.sink.effects import Decide, Effect, End, ListOpen, OwnLedger, ReadLedger
 from cordwood.spark.sink.ledger_entry import LedgerEntry
-from cordwood.spark.sink.protocol import Steps, SweptAway, abort_batch, commit_batch
+from cordwood.spark.sink.protocol import Steps, SweptAway, abort_batch, commit_batch, sweep_run
 from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone, sweeps_seen
 
 QUERY = "query"
@@ -94,6 +94,27 @@ class Broker:
     def last(self) -> LedgerEntry | None:
         return self.ledger[-1] if self.ledger else None
 
+    def own(self) -> int:
+        self.ledger_epoch += 1
+        return self.ledger_epoch
+
+    def do(self, effect: Effect, owned: int) -> Any:
+        """By somebody who has owned the ledger at that epoch."""
+        match effect:
+            case ReadLedger():
+                return self.last
+            case ListOpen(prefix):
+                return self.open(prefix)
+            case Decide(_, entry):
+                if owned != self.ledger_epoch:
+                    raise Fenced
+                assert LedgerEntry.decode(entry.encode()) == entry
+                self.ledger.append(entry)
+            case End(transactions, commit):
+                for left in transactions:
+                    self.end(left, commit=commit)
+        return None
+
 
 @dataclass
 class Process:
@@ -141,6 +162,28 @@ class Task:
             broker.write(left, (batch, self.partition, number))
         yield
         return TaskDone(scope, left, sweeps=sweeps)
+
+
+class Sweeper:
+    """Somebody stops a run, and ends what it has left open."""
+
+    def __init__(self, world: "World", run: int) -> None:
+        self._world = world
+        self._steps = sweep_run(Scope(QUERY, f"run-{run}"), at_once=1)
+        self._owned = -1
+        self.effect: Effect = next(self._steps)
+        self.is_over = False
+
+    def step(self) -> None:
+        if isinstance(self.effect, OwnLedger):
+            self._owned = self._world.broker.own()
+        try:
+            self.effect = self._steps.send(self._world.broker.do(self.effect, self._owned))
+        except StopIteration:
+            self.is_over = True
+        except (Fenced, Lost) as error:
+            self._world.failed(error)
+            self.is_over = True
 
 
 class Driver:
@@ -247,7 +290,7 @@ class Driver:
             self.batch += 1
             self._begin()
         except (Fenced, Lost, SweptAway) as error:
-            self._world.failed(self, error)
+            self._world.failed(error)
             if self.batch < 0:
                 self.die()
             else:
@@ -267,26 +310,12 @@ class Driver:
         try:
             self._do(self.effect)
         except (Fenced, Lost) as error:
-            self._world.failed(self, error)
+            self._world.failed(error)
 
     def _do(self, effect: Effect) -> Any:
-        match effect:
-            case OwnLedger():
-                self._broker.ledger_epoch += 1
-                self._owned = self._broker.ledger_epoch
-            case ReadLedger():
-                return self._broker.last
-            case ListOpen(prefix):
-                return self._broker.open(prefix)
-            case Decide(_, entry):
-                if self._owned != self._broker.ledger_epoch:
-                    raise Fenced
-                assert LedgerEntry.decode(entry.encode()) == entry
-                self._broker.ledger.append(entry)
-            case End(transactions, commit):
-                for left in transactions:
-                    self._broker.end(left, commit=commit)
-        return None
+        if isinstance(effect, OwnLedger):
+            self._owned = self._broker.own()
+        return self._broker.do(effect, self._owned)
 
 
 class World:
@@ -296,6 +325,7 @@ class World:
         """Spark's own log of batches that are over."""
         self.drivers: list[Driver] = []
         self.tasks: list[Task] = []
+        self.sweepers: list[Sweeper] = []
         self.lost: list[Lost] = []
         self.swept_away: list[SweptAway] = []
 
@@ -309,10 +339,14 @@ class World:
                 actions = [action for driver in alive for action in driver.accidents()]
                 if len(self.drivers) < LIVES:
                     actions += [self.start_driver] * (len(actions) + 1)
+                if self.drivers:
+                    run = chance.randrange(len(self.drivers))
+                    actions += [lambda run=run: self.sweepers.append(Sweeper(self, run))] * 2  # type: ignore[misc]
             elif chance.random() < zombies_per_step:
                 actions = [task.step for task in self.tasks if not task.is_over]
             else:
                 actions = [action for driver in alive for action in driver.actions()]
+                actions += [sweeper.step for sweeper in self.sweepers if not sweeper.is_over]
             if not alive and len(self.drivers) < LIVES:
                 actions = [self.start_driver]
             if actions:
@@ -323,6 +357,8 @@ class World:
         """One driver is left, with the tasks of those before it still about; then nothing."""
         for driver in self.drivers:
             driver.die()
+        for sweeper in self.sweepers:
+            sweeper.is_over = True
         self.lost = []
         self.start_driver()
         last = self.drivers[-1]
@@ -367,7 +403,7 @@ class World:
         }
         assert set(self.broker.visible) == expected
 
-    def failed(self, driver: Driver, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         if isinstance(error, Lost):
             self.lost.append(error)
         elif isinstance(error, SweptAway):

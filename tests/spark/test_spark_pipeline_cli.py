@@ -37,6 +37,10 @@ def test_init_leaves_a_file_alone_that_is_there(tmp_path: Path, capsys: pytest.C
         (("nowhere.yml",), "there is no file nowhere.yml"),
         (("nowhere.py", "--set", "topic"), "Invalid value for --set: 'topic' is not NAME=VALUE"),
         (
+            ("nowhere.py", "--master", "lokal"),
+            "Spark has no master 'lokal'; did you mean local[4]?",
+        ),
+        (
             ("nowhere.py", "--log-level", "LOUD"),
             "Invalid value for --log-level: 'LOUD' is none of OFF, ERROR, WARN, INFO",
         ),

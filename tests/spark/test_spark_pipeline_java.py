@@ -28,20 +28,20 @@ def runtime(home: Path, version: str, modules: str | None = ALL_MODULES) -> Path
 def test_java_home_goes_first(tmp_path: Path) -> None:
     home, other = runtime(tmp_path / "home", "21.0.1"), runtime(tmp_path / "other", "17.0.15")
     found = find_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")})
-    assert (found.home, found.version) == (home, 21)
+    assert (found.installed, found.version) == (home, 21)
 
 
 def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     old, new = runtime(tmp_path / "old", "1.8.0_402", None), runtime(tmp_path / "new", "17.0.15")
     found = find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
-    assert (found.home, found.version) == (new, 17)
+    assert (found.installed, found.version) == (new, 17)
 
 
 def test_a_link_on_the_path_leads_to_its_home(tmp_path: Path) -> None:
     home = runtime(tmp_path / "home", "17")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
-    assert find_java({"PATH": str(tmp_path / "bin")}).home == home
+    assert find_java({"PATH": str(tmp_path / "bin")}).installed == home
 
 
 def test_a_runtime_that_does_not_tell_its_version_is_asked(tmp_path: Path) -> None:
@@ -59,8 +59,9 @@ def test_without_java_the_runtime_of_the_extra_is_taken(tmp_path: Path) -> None:
     assert f'version "{found.version}.' in said.stderr
 
 
-def test_a_runtime_without_an_optional_module_is_started_without_it(tmp_path: Path) -> None:
-    home = runtime(tmp_path / "a home", "21", "java.base")
+@pytest.mark.parametrize("modules", [ALL_MODULES, "java.base"])
+def test_java_is_started_without_the_incubator_module_that_it_warns_of_or_lacks(tmp_path: Path, modules: str) -> None:
+    home = runtime(tmp_path / "a home", "21", modules)
     found = find_java({"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dtext=two words", "", "Main"]
     said = subprocess.run([found.home / "bin" / "java", *given], capture_output=True, text=True, check=True)

@@ -12,6 +12,8 @@ from pyspark import cloudpickle
 from rich.console import Console
 from rich.live import Live
 
+from cordwood.spark.errors import in_option_names
+from cordwood.spark.masters import BadMaster, check_master
 from cordwood.spark.pipelines.display import Lines, LiveTable
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
@@ -212,3 +214,38 @@ def test_java_gets_a_quarter_of_a_machine_within_bounds(memory_mb: int, taken_mb
 def test_only_on_this_machine_spark_is_bound_to_it() -> None:
     assert session_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
     assert "spark.driver.host" not in session_settings("spark://10.0.0.5:7077")
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[2]", "local[*]", "local[2, 3]", "local-cluster[2,1,1024]", "yarn", "spark://a:1", "sc://a"],
+)
+def test_sparks_masters_are_taken(master: str) -> None:
+    check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "told"),
+    [
+        ("lokal", "Spark has no master 'lokal'; did you mean local[4]?"),
+        ("local[two]", "master 'local[two]' is not valid; expected local[4] (threads) or local[*] (all processors)"),
+        ("sparc://a:7077", "Spark has no master 'sparc://a:7077'; did you mean spark://host:7077?"),
+        (
+            "there",
+            "Spark has no master 'there'; expected one like local[4], spark://host:7077, yarn, "
+            "k8s://https://host:443, sc://host:15002",
+        ),
+    ],
+)
+def test_a_master_that_spark_does_not_have_is_told_in_a_sentence(master: str, told: str) -> None:
+    with pytest.raises(BadMaster) as refused:
+        check_master(master)
+    assert str(refused.value) == told
+
+
+def test_settings_of_the_client_have_the_names_of_options() -> None:
+    told = "check bootstrap_servers, security_protocol; topic my_client_id, transaction_timeout_ms.x and linger_ms are"
+    assert in_option_names(told) == (
+        "check kafka.bootstrap.servers, kafka.security.protocol; topic my_client_id, transaction_timeout_ms.x and "
+        "kafka.linger.ms are"
+    )

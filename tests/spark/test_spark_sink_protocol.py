@@ -5,12 +5,22 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sink_model import Broker, World
+from sink_model import Broker, Sweeper, World
 
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.sink.effects import Decide, End, ListOpen, OwnLedger, Pause, ReadLedger
 from cordwood.spark.sink.ledger_entry import LedgerEntry
-from cordwood.spark.sink.protocol import Outcome, Steps, SweptAway, abort_batch, abort_job, commit_batch, commit_job
+from cordwood.spark.sink.protocol import (
+    NOTHING_DECIDED,
+    Outcome,
+    Steps,
+    SweptAway,
+    abort_batch,
+    abort_job,
+    commit_batch,
+    commit_job,
+    sweep_run,
+)
 from cordwood.spark.sink.transactions import NamePool, Scope
 
 SCOPE = Scope("q", "r")
@@ -95,6 +105,44 @@ def test_a_batch_that_was_swept_while_it_was_written_cannot_be_decided() -> None
     world.drive_past(newer, 2)
     world.check_all_visible()
     assert not world.lost
+
+
+@settings(max_examples=300, deadline=None)
+@given(chances, st.booleans())
+def test_a_run_that_is_swept_leaves_nothing_open_and_what_is_decided_visible(chance: Random, bumps: bool) -> None:
+    world = World(bumps=bumps)
+    world.play(chance, steps=100)
+    world.bury()
+    decided = world.broker.last
+    for number in range(len(world.drivers)):
+        sweeper = Sweeper(world, number)
+        while not sweeper.is_over:
+            sweeper.step()
+    assert world.broker.open("cordwood-spark/") == ()
+    if decided is not None:
+        assert {row[0] for row in world.broker.visible} == set(range(decided.batch + 1))
+    world.finish(chance, batches=2)
+    world.check_all_visible()
+
+
+def test_a_commit_that_begins_after_its_run_was_swept_decides_nothing() -> None:
+    """The process that commits may live on for a moment after somebody has stopped the query."""
+    for batch in (0, 1):
+        world = World(bumps=True)
+        world.start_driver()
+        (driver,) = world.drivers
+        world.drive_to(driver, batch, OwnLedger)
+        sweeper = Sweeper(world, 0)
+        while not sweeper.is_over:
+            sweeper.step()
+        assert world.broker.open("cordwood-spark/") == ()
+        while not driver.is_dead:
+            world.drive(driver)
+        assert len(world.swept_away) == 1
+        assert not world.lost
+        world.start_driver()
+        world.drive_past(world.drivers[-1], batch)
+        world.check_all_visible()
 
 
 def run(steps: Steps[object], *answers: object) -> list[object]:
@@ -199,6 +247,33 @@ def test_a_failed_job_is_looked_after_until_its_last_tasks_have_ended() -> None:
         Pause(1.0),
         ListOpen("cordwood-spark/q/r/"),
         None,
+    ]
+
+
+def test_a_stopped_run_is_swept_with_what_is_decided_committed() -> None:
+    last = LedgerEntry(7, "r", (A, B), sweeps=4)
+    assert run(sweep_run(SCOPE), (B, C), None, last) == [
+        ListOpen("cordwood-spark/q/r/"),
+        OwnLedger("q"),
+        ReadLedger("q"),
+        End((B,), commit=True),
+        Decide("q", LedgerEntry(7, "r", (A, B), sweeps=5)),
+        ReadLedger("q"),
+        End((C,), commit=False),
+        1,
+    ]
+
+
+def test_a_run_that_has_left_nothing_open_leaves_the_ledger_alone() -> None:
+    assert run(sweep_run(SCOPE), ()) == [ListOpen("cordwood-spark/q/r/"), 0]
+
+
+def test_a_run_is_swept_before_its_first_decision() -> None:
+    assert run(sweep_run(SCOPE), (A,), None, None)[3:] == [
+        Decide("q", LedgerEntry(NOTHING_DECIDED, "r", (), sweeps=1)),
+        ReadLedger("q"),
+        End((A,), commit=False),
+        1,
     ]
 
 

@@ -93,8 +93,17 @@ def test_an_error_is_told_where_the_process_was_asked_for(nursery: Path) -> None
     assert "ValueError: as ever" in done.stderr
 
 
+_TALKING = """
+import os
+from pyspark.serializers import write_int
+read, written = os.pipe()
+os.close(read)
+write_int(1, os.fdopen(written, "wb", 0))
+"""
+
+
 def test_a_process_that_spark_does_not_listen_to_any_more_ends_without_a_trace(nursery: Path, tmp_path: Path) -> None:
-    (tmp_path / "talking.py").write_text("raise BrokenPipeError(32, 'Broken pipe')")
+    (tmp_path / "talking.py").write_text(_TALKING)
     done = run(nursery, "-m", "talking", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "")
 

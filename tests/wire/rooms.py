@@ -15,9 +15,19 @@ import pytest
 from cordwood import wire
 from cordwood.wire import records
 
-MODULES = ("hashing", "batch_header", "record_stream", "records", "columns", "column_input", "batch_builder")
+MODULES = (
+    "hashing",
+    "batch_header",
+    "record_stream",
+    "records",
+    "record_text",
+    "columns",
+    "column_input",
+    "line_input",
+    "batch_builder",
+)
 
-TESTED = ("hashing", "records", "columns", "column_input", "batch_builder")
+TESTED = ("hashing", "records", "record_text", "columns", "column_input", "line_input", "batch_builder")
 """In the order of the fields of `Room`; the others are tested through these."""
 
 
@@ -28,8 +38,10 @@ class Room:
     name: str
     hashing: Any
     records: Any
+    record_text: Any
     columns: Any
     column_input: Any
+    line_input: Any
     batch_builder: Any
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from cordwood.config.broker import BrokerConfig
@@ -25,7 +26,10 @@ from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
 from .lifecycle import Lifecycle
 from .producer_ids import ProducerIds
+from .topic_news import log_topic_news
 from .transactional_produce import TransactionalProduce
+
+_log = logging.getLogger(__name__)
 
 
 class Broker:
@@ -85,6 +89,7 @@ class Broker:
     def load(self, image: MetadataImage) -> None:
         """At a start: all that is committed."""
         self.image = image
+        _warn_of_missing_protection(image)
         for resource, settings in image.configs.items():
             if resource.type == ResourceType.TOPIC:
                 self.topic_configs.set_topic(resource.name, settings)
@@ -102,6 +107,7 @@ class Broker:
         changes = delta.topics.replica_changes(self.id)
         self.replicas.apply(changes)
         self.coordinators.apply(changes, delta, image)
+        log_topic_news(delta.topics)
 
     def _configure(self, config: BrokerConfig) -> None:
         self.config = config
@@ -147,3 +153,17 @@ class Broker:
             if endpoint is not None:
                 found[broker.id] = endpoint
         return found
+
+
+def _warn_of_missing_protection(image: MetadataImage) -> None:
+    """Kafka may have written the metadata, where ACLs and quotas were enforced."""
+    if image.acls:
+        _log.warning(
+            "The metadata has %d ACLs, and they are not enforced: every client may do everything (docs/security.md)",
+            len(image.acls),
+        )
+    if image.client_quotas:
+        _log.warning(
+            "The metadata has quotas of %d users, clients or addresses, and they are not enforced (docs/security.md)",
+            len(image.client_quotas),
+        )

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cordwood.net.api import Call, Handler
+from cordwood.net.api import Handler
 from cordwood.net.dispatch import Dispatch
+from cordwood.net.measures import Measures
 from cordwood.net.serving import Answer, ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -27,11 +28,18 @@ _PRODUCE = b"\0\0\0"
 class BrokerDispatch(Dispatch[Broker]):
     def __init__(self, broker: Broker, handlers: Iterable[Handler[Broker]]) -> None:
         super().__init__(broker, handlers, broker.replicas.disk_failed)
+        # For tests that compare them with the general way.
+        self.uses_shortcuts = True
         self._produce = ProduceShortcut(broker)
         self._heartbeats = HeartbeatShortcut(broker)
 
+    def measure(self, measures: Measures) -> None:
+        super().measure(measures)
+        self._produce.measure(measures)
+        self._heartbeats.measure(measures)
+
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
-        if self.new_call is Call:
+        if self.uses_shortcuts:
             answer: Answer = None
             if frame.startswith(_PRODUCE):
                 answer = self._produce.answer(frame, connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cordwood.log.index import CorruptIndex
 from cordwood.log.log import Log
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError, FileRange
@@ -15,6 +16,7 @@ from cordwood.wire.messages.fetch import (
     SnapshotId,
 )
 from cordwood.wire.primitives import ZERO_UUID
+from cordwood.wire.record import CorruptBatch
 
 from .broker import Broker
 from .fetch_sessions import Answers, Fetching, WantedPartition
@@ -226,6 +228,24 @@ def _parting(partition: Partition, log: Log, wanted: WantedPartition) -> EpochEn
     if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
         return None
     return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+
+def count_read(broker: Broker, wanted: WantedPartition, answer: PartitionData) -> None:
+    """Adds what a consumer is sent of a partition to its topic's figures."""
+    partition = broker.partition(wanted.topic or "", wanted.index)
+    found = answer.records
+    if partition is None or partition.traffic is None or partition.log is None or not isinstance(found, FileRange):
+        return
+    partition.traffic.bytes_out += len(found)
+    # As `_read` has left it: only readers of committed data are told of aborted transactions.
+    is_committed = answer.aborted_transactions is not None
+    max_offset = answer.last_stable_offset if is_committed else answer.high_watermark
+    try:
+        next_offset = partition.log.next_offset_of(found, wanted.fetch_offset, max_offset)
+    except (CorruptBatch, CorruptIndex, DiskError):
+        # Whoever reads it is told; the figures are not worth an error.
+        return
+    partition.traffic.messages_out += next_offset - wanted.fetch_offset
 
 
 def error_answer(index: int, error: ErrorCode) -> PartitionData:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from cordwood.coordinator.groups.classic.heartbeat import quiet_beat as classic_beat
 from cordwood.coordinator.groups.consumer.heartbeat import quiet_beat as consumer_beat
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
+from cordwood.net.measures import Measures
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.shard.refusal import Refusal
@@ -34,6 +35,9 @@ _MOST = 50_000
 # Behind the correlation id.
 _KEY = slice(8, None)
 _CORRELATION_ID = slice(4, 8)
+# Their lower bytes.
+_API_KEY = 1
+_VERSION = 3
 
 
 class _Known(NamedTuple):
@@ -54,13 +58,19 @@ class _Known(NamedTuple):
 class HeartbeatShortcut:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._measures: Measures | None = None
         self._known: dict[bytes, _Known] = {}
         # Of which it is known whether there are consumer groups: asked each time, they never change.
         self._asked: tuple[object, object] = (None, None)
         self._has_consumer_groups = False
 
+    def measure(self, measures: Measures) -> None:
+        self._measures = measures
+
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | None:
         """None if it has to go the general way."""
+        measures = self._measures
+        began_s = 0.0 if measures is None else measures.monotonic()
         known = self._known.get(bytes(frame[_KEY]))
         if known is None:
             return None
@@ -80,7 +90,10 @@ class HeartbeatShortcut:
         if not is_same:
             return None
         connection.could_wait = True
-        return [size + frame[_CORRELATION_ID] + rest]
+        answer = size + frame[_CORRELATION_ID] + rest
+        if measures is not None:
+            measures.of(frame[_API_KEY]).served(frame[_VERSION], len(frame), len(answer), began_s)
+        return [answer]
 
     def _is_enabled(self) -> bool:
         config, image = self._broker.config, self._broker.image

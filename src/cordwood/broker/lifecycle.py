@@ -65,6 +65,7 @@ class Lifecycle:
                 [directory.id for directory in online],
                 previous_epoch,
                 new_uuid(self._random),
+                self._loader.image.features,
             )
         )
         _check("registered", registered.error_code)

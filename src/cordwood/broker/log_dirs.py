@@ -1,24 +1,44 @@
-"""The node's directories: taken for this process, formatted where they are new, checked to belong together."""
+"""The node's directories: looked at, taken for this process, checked to belong together, and formatted where they are
+new. Nothing is written into a directory that holds something else."""
 
 from __future__ import annotations
 
 import logging
+import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.log.checkpoint import META_PROPERTIES, CorruptCheckpoint, MetaProperties
+from cordwood.log.checkpoint import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    MetaProperties,
+)
+from cordwood.log.contents import Folder, Kind, folders, is_incidental
 from cordwood.log.directory import NO_ID
-from cordwood.metadata.bootstrap import format_directory
+from cordwood.log.files import LOG
+from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, format_directory
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.endpoints import wire_endpoint
-from cordwood.metadata.log import METADATA_DIRECTORY
+from cordwood.metadata.image import is_reserved_directory
+from cordwood.metadata.log import COMMITTED_OFFSET, METADATA_DIRECTORY
+from cordwood.metadata.reading import read_image
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import Random
-from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
+from cordwood.wire.primitives import Uuid, uuid_text
 
 _log = logging.getLogger(__name__)
+
+_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS, COMMITTED_OFFSET, CLEAN_SHUTDOWN)
+_UNFINISHED = ".tmp"
+_NAMED = 5
 
 
 class CannotStart(Exception):
@@ -37,59 +57,146 @@ class LogDirs:
     metadata: Disk
 
 
-def take_directories(config: BrokerConfig, open_disk: Callable[[str], Disk], random: Random, now_ms: int) -> LogDirs:
-    """Raises `CannotStart` where another process has one of them, they are not this node's, or none can be used. One
-    that cannot is left out, as in Kafka, unless it is the metadata's."""
+@dataclass(frozen=True, slots=True)
+class TakenDirectories:
+    """Locked, checked, and not written to yet."""
+
+    config: BrokerConfig
+    disks: Mapping[str, Disk]
+    roots: Sequence[str]
+    metadata_root: str
+    cluster_id: str
+    # Of those that can be used; None where there is no `meta.properties`.
+    known: Mapping[str, MetaProperties | None]
+
+    def format(self, random: Random, now_ms: int) -> LogDirs:
+        """Formats those that are new, and gives an id to those that have none (of Kafka before 3.7), as Kafka does."""
+        ids: dict[str, Uuid] = {}
+        # The metadata's directory last: it is what says that the node is formatted.
+        for root, meta in sorted(self.known.items(), key=lambda entry: entry[0] == self.metadata_root):
+            if meta is not None and meta.directory_id is not None:
+                ids[root] = meta.directory_id
+                continue
+            ids[root] = new_uuid(random)
+            if meta is not None:
+                _log.info("Writing a new directory.id into %s/%s", root, META_PROPERTIES)
+            elif root == self.metadata_root:
+                self._begin_metadata(ids[root], now_ms)
+            written = MetaProperties(self.cluster_id, self.config.node_id, ids[root])
+            self.disks[root].write_file(META_PROPERTIES, written.encode(now_ms))
+        return LogDirs(
+            self.cluster_id,
+            tuple(self.disks[root] for root in self.roots),
+            tuple(ids.get(root, NO_ID) for root in self.roots),
+            self.disks[self.metadata_root],
+        )
+
+    def _begin_metadata(self, directory_id: Uuid, now_ms: int) -> None:
+        endpoints = [
+            wire_endpoint(end, Address(end.host or "localhost", end.port))
+            for end in self.config.listeners.advertised_controllers
+        ]
+        disk = self.disks[self.metadata_root]
+        format_directory(disk, self.config.node_id, directory_id, endpoints, now_ms=now_ms)
+
+
+def take_directories(
+    config: BrokerConfig, open_disk: Callable[[str], Disk], random: Random, *, accept_metadata_loss: bool = False
+) -> TakenDirectories:
+    """Raises `CannotStart` where another process has one of them, they are not this node's, they hold something else,
+    or none can be used. One that cannot is left out, as in Kafka, unless it is the metadata's."""
     roots = tuple(dict.fromkeys(config.log_dirs))
     metadata_root = str(config["metadata.log.dir"] or roots[0])
     disks = {root: open_disk(root) for root in dict.fromkeys([*roots, metadata_root])}
     try:
-        return _taken(config, disks, roots, metadata_root, random, now_ms)
+        looks = _look_at_all(disks, metadata_root)
+        if not set(roots) & looks.keys():
+            raise CannotStart("none of the log directories can be used")
+        known = {root: look.meta for root, look in looks.items()}
+        _check_meta(config, known)
+        cluster_id = next((meta.cluster_id for meta in known.values() if meta is not None), None)
+        for root, look in looks.items():
+            if look.meta is None and look.is_used:
+                raise CannotStart(_how_to_repair(config, disks, looks, root, metadata_root, cluster_id, random))
+        _check_metadata(looks, metadata_root, accept_loss=accept_metadata_loss)
     except BaseException:
         for disk in disks.values():
             disk.close()
         raise
+    return TakenDirectories(config, disks, roots, metadata_root, cluster_id or uuid_text(new_uuid(random)), known)
 
 
-def _taken(
-    config: BrokerConfig,
-    disks: Mapping[str, Disk],
-    roots: Sequence[str],
-    metadata_root: str,
-    random: Random,
-    now_ms: int,
-) -> LogDirs:
-    known: dict[str, MetaProperties | None] = {}
+@dataclass(frozen=True, slots=True)
+class _Look:
+    meta: MetaProperties | None
+    folders: tuple[Folder, ...]
+    # Of Cordwood or Kafka, beside `meta.properties`.
+    checkpoints: tuple[str, ...]
+    # The metadata log has a segment with records.
+    has_metadata: bool
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a node has run here."""
+        return bool(self.checkpoints) or self.has_metadata or any(folder.kind in _USED for folder in self.folders)
+
+    @property
+    def has_metadata_folder(self) -> bool:
+        return any(folder.kind is Kind.METADATA for folder in self.folders)
+
+
+_USED = (Kind.PARTITION, Kind.FUTURE, Kind.DELETED, Kind.STRAY)
+
+
+def _look_at_all(disks: Mapping[str, Disk], metadata_root: str) -> dict[str, _Look]:
+    looks: dict[str, _Look] = {}
     for root, disk in disks.items():
         try:
+            # Before the lock, which leaves a file: of a directory that is not ours we leave no trace.
+            _refuse_foreign(disk, {other.root for other in disks.values()})
             if not disk.lock():
                 raise CannotStart(
                     f"{root} is in use by another process: stop it, or give this one a directory of its own "
                     "(--data, or log.dirs)"
                 )
-            known[root] = _read_meta(root, disk)
+            looks[root] = _look(root, disk)
         except DiskError as error:
             if root == metadata_root:
                 raise CannotStart(f"{error}. The node cannot start without its metadata log") from error
             _log.error("%s; the node starts without it", error)
-    if not set(roots) & known.keys():
-        raise CannotStart("none of the log directories can be used")
-    _check_meta(config, known)
-    cluster_id = next((meta.cluster_id for meta in known.values() if meta is not None), None)
-    if cluster_id is None:
-        cluster_id = uuid_text(new_uuid(random))
-    ids: dict[str, Uuid] = {}
-    # The metadata's directory last: it is what says that the node is formatted.
-    for root, meta in sorted(known.items(), key=lambda entry: entry[0] == metadata_root):
-        if meta is None:
-            ids[root] = _format(config, disks[root], cluster_id, random, now_ms, holds_metadata=root == metadata_root)
-        else:
-            ids[root] = uuid_from_text(meta.directory_id)
-    return LogDirs(
-        cluster_id,
-        tuple(disks[root] for root in roots),
-        tuple(ids.get(root, NO_ID) for root in roots),
-        disks[metadata_root],
+    return looks
+
+
+def _refuse_foreign(disk: Disk, roots: set[str]) -> None:
+    """Refuses to format a directory that holds anything but what an interrupted format leaves."""
+    if disk.exists(META_PROPERTIES):
+        return
+    look = _look(disk.root, disk)
+    if look.is_used:
+        # Somebody's data directory, whose `meta.properties` is lost.
+        return
+    nested = {root.removeprefix(f"{disk.root}/").partition("/")[0] for root in roots if root.startswith(disk.root)}
+    others = [
+        entry.name
+        for entry in disk.list()
+        if not is_incidental(entry)
+        and entry.name not in nested
+        and entry.name.removesuffix(_UNFINISHED) not in (META_PROPERTIES, BOOTSTRAP_CHECKPOINT, METADATA_DIRECTORY)
+    ]
+    if others:
+        raise CannotStart(
+            f"{disk.root} is not empty, and it is not a data directory: it has no {META_PROPERTIES} and holds "
+            f"{_some(others)}. Nothing was written. Give --data (or log.dirs) a new or an empty directory, such as "
+            f"{disk.root}/cordwood"
+        )
+
+
+def _look(root: str, disk: Disk) -> _Look:
+    return _Look(
+        _read_meta(root, disk),
+        tuple(folders(disk)),
+        tuple(name for name in _CHECKPOINTS if disk.exists(name)),
+        any(entry.name.endswith(LOG) and entry.size for entry in disk.list(METADATA_DIRECTORY)),
     )
 
 
@@ -98,34 +205,96 @@ def _read_meta(root: str, disk: Disk) -> MetaProperties | None:
     if data is None:
         return None
     try:
-        return MetaProperties.decode(f"{root}/{META_PROPERTIES}", data)
+        meta = MetaProperties.decode(f"{root}/{META_PROPERTIES}", data)
     except CorruptCheckpoint as error:
-        raise CannotStart(str(error)) from error
+        raise CannotStart(
+            f"{error}. Restore the file from a backup, or rename it: the next start says what to write in its place"
+        ) from error
+    if meta.version == 0:
+        raise CannotStart(
+            f"{root}/{META_PROPERTIES} is of a broker that used ZooKeeper (version=0, broker.id={meta.node_id}). "
+            "Cordwood takes over directories of KRaft (version=1, node.id): migrate the cluster with Kafka 3.9 first"
+        )
+    return meta
 
 
 def _check_meta(config: BrokerConfig, known: Mapping[str, MetaProperties | None]) -> None:
     clusters: dict[str, str] = {}
+    ids: dict[Uuid, str] = {}
     for root, meta in known.items():
         if meta is None:
             continue
         if meta.node_id != config.node_id:
             raise CannotStart(f"{root} belongs to node {meta.node_id}, and this node's node.id is {config.node_id}")
         clusters.setdefault(meta.cluster_id, root)
+        if meta.directory_id is not None:
+            told = f"directory.id={uuid_text(meta.directory_id)} in {root}/{META_PROPERTIES}"
+            if is_reserved_directory(meta.directory_id):
+                raise CannotStart(f"{told} is reserved: take the line out, and the directory gets an id of its own")
+            if meta.directory_id in ids:
+                raise CannotStart(
+                    f"{told} is also the id of {ids[meta.directory_id]}: one of them is a copy of the other. "
+                    "Leave the copy out of log.dirs"
+                )
+            ids[meta.directory_id] = root
     if len(clusters) > 1:
         told = ", ".join(f"{root} is of cluster {cluster}" for cluster, root in clusters.items())
         raise CannotStart(f"the log directories do not belong together: {told}")
 
 
-def _format(
-    config: BrokerConfig, disk: Disk, cluster_id: str, random: Random, now_ms: int, *, holds_metadata: bool
-) -> Uuid:
-    directory_id = new_uuid(random)
-    if holds_metadata and not disk.exists(METADATA_DIRECTORY):
-        endpoints = [
-            wire_endpoint(end, Address(end.host or "localhost", end.port))
-            for end in config.listeners.advertised_controllers
-        ]
-        format_directory(disk, config.node_id, directory_id, endpoints, now_ms=now_ms)
-    meta = MetaProperties(cluster_id, config.node_id, uuid_text(directory_id))
-    disk.write_file(META_PROPERTIES, meta.encode(now_ms))
-    return directory_id
+def _check_metadata(looks: Mapping[str, _Look], metadata_root: str, *, accept_loss: bool) -> None:
+    """A node that has run before has a metadata log, and only one. Without it all partitions would be strays."""
+    elsewhere = [root for root, look in looks.items() if look.has_metadata and root != metadata_root]
+    if elsewhere:
+        raise CannotStart(
+            f"the metadata log is in {elsewhere[0]}/{METADATA_DIRECTORY}, and should be in {metadata_root}: put "
+            "metadata.log.dir, or the order of log.dirs, as it was, or move the folder there"
+        )
+    used = [root for root, look in looks.items() if look.is_used]
+    if used and not looks[metadata_root].has_metadata and not accept_loss:
+        raise CannotStart(
+            f"the metadata log {metadata_root}/{METADATA_DIRECTORY} is missing or empty, and {used[0]} is in use since "
+            "an earlier start: without it the node does not know its topics. Restore it from a backup, or start with "
+            "--accept-metadata-loss --allow-strays, which begins without topics and keeps all partitions as strays"
+        )
+
+
+def _how_to_repair(
+    config: BrokerConfig,
+    disks: Mapping[str, Disk],
+    looks: Mapping[str, _Look],
+    root: str,
+    metadata_root: str,
+    cluster_id: str | None,
+    random: Random,
+) -> str:
+    """What is lost with `meta.properties`, found out as far as it stands elsewhere."""
+    lines = ["version=1", f"cluster.id={cluster_id or uuid_text(new_uuid(random))}", f"node.id={config.node_id}"]
+    directory_id = _lost_directory_id(config.node_id, disks[metadata_root], looks, root)
+    if directory_id is not None:
+        lines.append(f"directory.id={uuid_text(directory_id)}")
+    note = "" if cluster_id else " (this cluster.id is a new one: put the old one there if you know it)"
+    return (
+        f"{root} holds data, and its {META_PROPERTIES}, which says whose it is, is missing. Nothing was changed. "
+        f"Restore the file from a backup, or write it again{note}:\n"
+        f"  printf '%s\\n' {' '.join(lines)} > {shlex.quote(f'{disks[root].root}/{META_PROPERTIES}')}"
+    )
+
+
+def _lost_directory_id(node_id: int, metadata: Disk, looks: Mapping[str, _Look], root: str) -> Uuid | None:
+    """The id that the metadata has for the directory: that of its partitions, or the only one that is not another's."""
+    image = read_image(metadata)
+    others = {look.meta.directory_id for look in looks.values() if look.meta is not None}
+    assigned: Counter[Uuid] = Counter()
+    for folder in looks[root].folders:
+        state = image.topics.partition(folder.topic, folder.partition) if folder.kind is Kind.PARTITION else None
+        if state is not None and node_id in state.replicas:
+            assigned[state.directory_of(node_id)] += 1
+    broker = image.brokers.get(node_id)
+    registered = [directory for directory in (broker.log_dirs if broker else ()) if directory not in others]
+    found = [directory for directory, _ in assigned.most_common() if directory in registered]
+    return (found or registered)[0] if found or len(registered) == 1 else None
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

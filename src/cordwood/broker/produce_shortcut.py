@@ -14,6 +14,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from cordwood.net.api import Call
+from cordwood.net.measures import Measures
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import DiskError
@@ -74,12 +75,18 @@ class ProduceShortcut:
         self._verified = broker.transactional_produce.is_verified
         self._now_ms = broker.clock.now_ms
         self._timeouts = Timeouts()
+        self._measures: Measures | None = None
         # By version.
         self._known: tuple[dict[bytes, _Known], ...] = tuple({} for _ in range(VERSIONS.stop))
         self._count = 0
 
+    def measure(self, measures: Measures) -> None:
+        self._measures = measures
+
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | Reply | None:
         """The answer to a Produce; None if it has to go the general way."""
+        measures = self._measures
+        began_s = 0.0 if measures is None else measures.monotonic()
         try:
             end = _start_ends(frame)
             known = self._known[frame[3]].get(bytes(frame[8:end]))
@@ -109,28 +116,35 @@ class ProduceShortcut:
         try:
             first_offset, last_offset, log_append_time_ms, _ = partition.append(records, acks, self._now_ms())
         except (Refusal, DiskError) as error:
-            return self._refuse(frame, connection, partition, error)
+            return self._refuse(frame, connection, partition, error, began_s)
         log = partition.log
         if log is None:
             # Its directory has failed under a reader whom the append has woken.
             offline = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")
-            return self._refuse(frame, connection, partition, offline)
+            return self._refuse(frame, connection, partition, offline, began_s)
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 4)
-        parts: list[Part] = [
-            answer.pack(size, correlation_id, middle, first_offset, log_append_time_ms, log.start_offset, rest)
-        ]
-        if last_offset < log.high_watermark:
-            return parts
-        waiting = _Waiting(parts, frame, connection, self._timeouts, max(0, timeout_ms))
-        partition.acknowledge(last_offset, waiting.acknowledged)
+        packed = answer.pack(size, correlation_id, middle, first_offset, log_append_time_ms, log.start_offset, rest)
+        if last_offset < (log.high_watermark if acks == ACKS_ALL else partition.written):
+            if measures is not None:
+                measures.of(ProduceRequest.api_key).served(frame[3], len(frame), len(packed), began_s)
+            return [packed]
+        if measures is not None:
+            measures.of(ProduceRequest.api_key).begun(frame[3], len(frame))
+        waiting = _Waiting(packed, frame, connection, self._timeouts, max(0, timeout_ms), measures, began_s)
+        partition.acknowledge(last_offset, waiting.acknowledged, acks)
         return waiting.reply
 
     def _refuse(
-        self, frame: bytearray, connection: ConnectionInfo, partition: Partition, refusal: Refusal | DiskError
+        self,
+        frame: bytearray,
+        connection: ConnectionInfo,
+        partition: Partition,
+        refusal: Refusal | DiskError,
+        began_s: float,
     ) -> list[Part] | Reply:
-        header, request = decode_request(frame)
-        assert isinstance(request, ProduceRequest)
-        call = Call(header, connection, len(frame))
+        if self._measures is not None:
+            self._measures.of(ProduceRequest.api_key).begun(frame[3], len(frame))
+        request, call = _general(frame, connection, self._measures, began_s)
         result = answer_one(self._broker, request, call, partition, refusal)
         return result if isinstance(result, Reply) else call.parts(result)
 
@@ -164,18 +178,22 @@ class _Waiting:
     """A request whose batch is written and not acknowledged yet. Its answer is at hand; why there is none is said the
     general way."""
 
-    __slots__ = ("_connection", "_frame", "_parts", "_timeout_ms", "_timeouts", "reply")
+    __slots__ = ("_answer", "_began_s", "_connection", "_frame", "_measures", "_timeout_ms", "_timeouts", "reply")
 
     def __init__(
         self,
-        parts: list[Part],
+        answer: bytes,
         frame: bytearray,
         connection: ConnectionInfo,
         timeouts: Timeouts,
         timeout_ms: int,
+        measures: Measures | None,
+        began_s: float,
     ) -> None:
         self.reply = Reply()
-        self._parts = parts
+        self._answer = answer
+        self._measures = measures
+        self._began_s = began_s
         self._frame = frame
         self._connection = connection
         self._timeouts = timeouts
@@ -188,16 +206,28 @@ class _Waiting:
         self._timeouts.stop(self, self._timeout_ms)
         if error:
             self._refuse(error)
-        else:
-            self.reply.answer(self._parts)
+            return
+        if self._measures is not None:
+            self._measures.of(ProduceRequest.api_key).answered(len(self._answer), self._began_s)
+        self.reply.answer([self._answer])
 
     def expired(self) -> None:
         self._refuse(ErrorCode.REQUEST_TIMED_OUT)
 
     def _refuse(self, error: ErrorCode) -> None:
-        header, request = decode_request(self._frame)
-        assert isinstance(request, ProduceRequest)
-        self.reply.answer(Call(header, self._connection, len(self._frame)).parts(refuse_all(request, error)))
+        request, call = _general(self._frame, self._connection, self._measures, self._began_s)
+        self.reply.answer(call.parts(refuse_all(request, error)))
+
+
+def _general(
+    frame: bytearray, connection: ConnectionInfo, measures: Measures | None, began_s: float
+) -> tuple[ProduceRequest, Call]:
+    """What the general way would have made of the frame."""
+    header, request = decode_request(frame)
+    assert isinstance(request, ProduceRequest)
+    if measures is None:
+        return request, Call(header, connection, len(frame))
+    return request, measures.begun_call(header, connection, len(frame), began_s)
 
 
 def _start_ends(frame: bytearray) -> int:

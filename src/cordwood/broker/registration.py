@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.metadata.endpoints import Addresses, registered_endpoints
-from cordwood.metadata.features import SUPPORTED
+from cordwood.metadata.features import registered_features
 from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from cordwood.wire.primitives import Uuid
 
@@ -18,8 +18,11 @@ def broker_registration(
     log_dirs: Sequence[Uuid],
     previous_broker_epoch: int,
     incarnation_id: Uuid,
+    finalized: Mapping[str, int],
 ) -> BrokerRegistrationRequest:
-    """`previous_broker_epoch` is that of the stop before this start, if that was clean; -1 otherwise."""
+    """`finalized` are the cluster's features.
+
+    `previous_broker_epoch` is that of the stop before this start, if that was clean; -1 otherwise."""
     rack = config["broker.rack"]
     return BrokerRegistrationRequest(
         broker_id=config.node_id,
@@ -31,7 +34,7 @@ def broker_registration(
         ],
         features=[
             Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
-            for name, levels in SUPPORTED.items()
+            for name, levels in registered_features(finalized).items()
         ],
         rack=None if rack is None else str(rack),
         log_dirs=list(log_dirs),

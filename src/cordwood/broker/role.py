@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from cordwood.config.broker import BrokerConfig
-from cordwood.config.serving import limits_of, listen
+from cordwood.config.serving import Listening
 from cordwood.config.topic import TopicConfigs
 from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import LogDirectory
+from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.net.api import served_versions, with_unstable_versions
-from cordwood.net.server import Server
 from cordwood.replica.replicas import Replicas
+from cordwood.replica.strays import put_aside, unknown_partitions
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
-from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random
 
 from .background import Background
@@ -29,6 +28,7 @@ from .dispatch import BrokerDispatch
 from .handlers import HANDLERS
 from .lifecycle import Lifecycle
 from .log_dirs import LogDirs
+from .start_consent import StartConsent, check_strays
 
 # How long requests in work may take at a stop.
 STOP_GRACE_S = 10.0
@@ -39,16 +39,13 @@ class BrokerRole:
         self,
         broker: Broker,
         dispatch: BrokerDispatch,
-        server: Server,
-        addresses: Mapping[str, Address],
+        listening: Listening,
         background: Background,
         directory_events: DirectoryEvents,
     ) -> None:
         self.broker = broker
         self.dispatch = dispatch
-        self.server = server
-        # Where each of its listeners is reached, by its name.
-        self.addresses = addresses
+        self.listening = listening
         self.background = background
         self._directory_events = directory_events
 
@@ -61,14 +58,15 @@ class BrokerRole:
         log: MetadataLog,
         loader: Loader,
         failed: Callable[[DiskError], None],
+        consent: StartConsent,
+        listening: Listening,
         *,
-        network: Network,
         clock: Clock,
         random: Random,
     ) -> BrokerRole:
-        """Opens the logs, listens, and joins the cluster. Connections are accepted when the node says so. Raises
-        `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. `failed` is told of a directory that the node cannot go
-        on without."""
+        """Opens the logs and joins the cluster, by where `listening` is reached; connections are accepted with
+        `accept`. Raises `CannotStart` and `DiskError`. `failed` is told of a directory that the node cannot go on
+        without."""
         config = node_config.current
         topic_configs = TopicConfigs(config)
         directories = LogDirectories(
@@ -87,7 +85,13 @@ class BrokerRole:
         lifecycle = Lifecycle(node_config, dirs.cluster_id, controller, loader, directories, random)
         events = DirectoryEvents(node_config, directories, lifecycle, controller, dirs.metadata.root, failed)
         replicas = Replicas(
-            config.node_id, directories, topic_configs, clock, on_offline=events.went_offline, on_placed=events.placed
+            config.node_id,
+            directories,
+            topic_configs,
+            clock,
+            config.integer("replica.lag.time.max.ms"),
+            on_offline=events.went_offline,
+            on_placed=events.placed,
         )
         handlers = with_unstable_versions(
             [handler for handler in HANDLERS if "broker" in handler.listeners], config.flag
@@ -107,36 +111,28 @@ class BrokerRole:
         # Without a pause in between: nothing is committed meanwhile that the broker would miss.
         image = loader.image
         broker.load(image)
+        _put_strays_aside(directories, image, log, config.node_id, consent)
         directories.open()
         replicas.load(image)
         loader.subscribe(broker)
 
         dispatch = BrokerDispatch(broker, handlers)
-        server = Server(network, dispatch, limits_of(broker.config))
-        # The port is needed to join, and clients are not to find a broker that has not joined.
-        server.hold()
-        try:
-            addresses = await listen(server, config, config.listeners.broker_endpoints)
-            await lifecycle.join(addresses)
-            await events.joined()
-        except BaseException:
-            await server.stop(0)
-            raise
-        role = cls(broker, dispatch, server, addresses, Background(broker), events)
-        node_config.subscribe(role._set_limits)
+        await lifecycle.join(listening.addresses)
+        await events.joined()
+        role = cls(broker, dispatch, listening, Background(broker), events)
         role.background.start()
         broker.coordinators.start()
         broker.moves.resume()
         return role
 
-    def _set_limits(self, config: BrokerConfig) -> None:
-        self.server.limits = limits_of(config)
+    def accept(self) -> None:
+        self.listening.server.accept(self.dispatch)
 
     # Stopping, in this order
 
     async def stop_serving(self) -> None:
         """Finishes the requests in work."""
-        stopping = asyncio.get_running_loop().create_task(self.server.stop(STOP_GRACE_S))
+        stopping = asyncio.get_running_loop().create_task(self.listening.server.stop(STOP_GRACE_S))
         # Once nothing new is begun, readers that wait for more need wait no longer.
         await asyncio.sleep(0)
         for partition in self.broker.replicas:
@@ -154,3 +150,16 @@ class BrokerRole:
     def close(self) -> None:
         """Flushes, and writes what makes the next start quick."""
         self.broker.replicas.directories.close(self.broker.epoch)
+
+
+def _put_strays_aside(
+    directories: LogDirectories, image: MetadataImage, log: MetadataLog, broker_id: int, consent: StartConsent
+) -> None:
+    """Puts aside what the metadata does not know, before anything is opened."""
+    directories.find()
+    unknown = unknown_partitions(directories, image, broker_id)
+    if unknown:
+        deleted = log.deleted_topics()
+        strays = [found for found in unknown if found.topic_id not in deleted]
+        check_strays(strays, image, broker_id, consent, was_cut=log.was_cut)
+        put_aside(directories, unknown, deleted)

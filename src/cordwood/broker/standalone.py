@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from cordwood.config.broker import BrokerConfig, Settings, overlaid
 from cordwood.config.definitions.broker import BROKER
+from cordwood.config.keys import LISTENER_PREFIX
 from cordwood.config.layers import Layer
+from cordwood.config.listeners import SecurityProtocol, parse_protocol_map
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
@@ -60,5 +62,17 @@ def _quorum_listener(said: Settings) -> dict[str, str]:
     protocols = said.get("listener.security.protocol.map", _PROTOCOLS)
     return {
         "listeners": f"{listeners},{_QUORUM_ENDPOINT}",
-        "listener.security.protocol.map": f"{protocols},{_CONTROLLER}:PLAINTEXT",
+        **_quorum_protocol(said, listeners, protocols or ""),
     }
+
+
+def _quorum_protocol(said: Settings, listeners: str, protocols: str) -> dict[str, str]:
+    """Administrators' requests are served here too: where every client has to use TLS, this listener uses it as well,
+    with the settings of the first."""
+    names = [entry.partition(":")[0].strip().upper() for entry in listeners.split(",")]
+    mapped = parse_protocol_map(protocols)
+    if any(mapped.get(name) is not SecurityProtocol.SSL for name in names):
+        return {"listener.security.protocol.map": f"{protocols},{_CONTROLLER}:PLAINTEXT"}
+    prefix, own_prefix = (f"{LISTENER_PREFIX}{name.lower()}." for name in (names[0], _CONTROLLER))
+    settings = {own_prefix + key.removeprefix(prefix): text for key, text in said.items() if key.startswith(prefix)}
+    return {"listener.security.protocol.map": f"{protocols},{_CONTROLLER}:SSL", **settings}

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import platform
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from cordwood import __version__
 from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
+from cordwood.broker.start_consent import StartConsent
 from cordwood.cli.log_lines import JsonLines, TextLines
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.effects import Effect, effect_on_broker
+from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_listener
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
@@ -28,7 +30,7 @@ from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.memory import give_large_blocks_back
-from cordwood.runtime.network import CannotListen
+from cordwood.runtime.network import CannotListen, ListenProblem
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
@@ -41,6 +43,8 @@ _log = logging.getLogger(__name__)
 # Variables that are the command line's and no broker's.
 _OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP",)
 _PORTS = range(1 << 16)
+_FIRST_UNPRIVILEGED_PORT = 1024
+_EVERY_ADDRESS = ("0.0.0.0", "::")
 
 
 class LogFormat(Enum):
@@ -60,6 +64,8 @@ class NodeOptions(NamedTuple):
     log_format: LogFormat = LogFormat.TEXT
     log_level: str = "WARNING"
     metrics_port: int | None = None
+    allow_strays: bool = False
+    accept_metadata_loss: bool = False
 
 
 def run_node(options: NodeOptions) -> int:
@@ -76,13 +82,40 @@ def run_node(options: NodeOptions) -> int:
     with _data_directory(options.data, options.ephemeral) as directory:
         try:
             config = _read_config(options.config, options.set, options.host, options.port, directory)
-            return run(_serve(config, options.host, options.metrics_port))
+            consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
+            return run(_serve(config, consent, options.host, options.metrics_port))
         except BadConfiguration as error:
             _give_up("\n".join(error.problems))
         except (ConfigError, CannotStart, TlsError, DiskError) as error:
             _give_up(str(error))
         except CannotListen as error:
-            _give_up(f"{error}\nIs another node running? Choose another port with --port, or --port 0 for a free one.")
+            _give_up(f"{error}\n{listen_hint(error)}".strip())
+
+
+def listen_hint(error: CannotListen) -> str:
+    """What to do about it; empty if nobody knows."""
+    match error.problem:
+        case ListenProblem.PORT_TAKEN:
+            return (
+                "Is another node running? Choose another port with --port (or in listeners); --port 0 takes a free one."
+            )
+        case ListenProblem.NO_PERMISSION if 0 < error.port < _FIRST_UNPRIVILEGED_PORT:
+            return (
+                f"Ports below {_FIRST_UNPRIVILEGED_PORT} need privileges. Choose a higher one with --port (or in "
+                "listeners), or give the process the capability CAP_NET_BIND_SERVICE."
+            )
+        case ListenProblem.NO_PERMISSION:
+            return "The system does not allow this process to listen there; look at its sandbox or firewall rules."
+        case ListenProblem.ADDRESS_NOT_LOCAL:
+            return (
+                f"This machine has no network interface with the address {error.host}. Listen on an address that it "
+                "has with --host (or in listeners), or on all of them with 0.0.0.0, and set advertised.listeners to "
+                "the address that clients use."
+            )
+        case ListenProblem.HOST_UNKNOWN:
+            return f"The name {error.host} has no address. Correct --host (or listeners), or use an IP address."
+        case ListenProblem.OTHER:
+            return ""
 
 
 def _read_config(
@@ -98,11 +131,24 @@ def _read_config(
     layers.append(command_line_layer(assignments))
     if directory is not None:
         layers.append(Layer("--data", {"log.dirs": directory}))
-    if port is not None and any("listeners" in layer.settings for layer in layers):
+    if port is not None and _have_any(layers, "listeners"):
         raise ConfigError("--port and listeners both say where to listen: give one of them")
+    if host in _EVERY_ADDRESS and not any(
+        {"listeners", "advertised.listeners"} & set(said.settings) for said in layers
+    ):
+        shown_port = DEFAULT_PORT if port is None else port
+        raise ConfigError(
+            f"--host {host} listens on every address of this machine, and clients have to be told which one to connect "
+            "to: set advertised.listeners to a name or an address of this machine, for example\n"
+            f"  --set advertised.listeners=PLAINTEXT://{platform.node() or 'broker1.example.com'}:{shown_port}"
+        )
     config = standalone_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
     _tell_what_does_nothing(layers)
     return config
+
+
+def _have_any(layers: Sequence[Layer], *names: str) -> bool:
+    return any(name in layer.settings for layer in layers for name in names)
 
 
 @contextmanager
@@ -121,16 +167,24 @@ def _tell_what_does_nothing(layers: list[Layer]) -> None:
     for name in dict.fromkeys(name for layer in layers for name in layer.settings):
         if definition_of(name) is None:
             continue
-        rule = effect_on_broker(base_of(name) or name)
-        if rule.effect is not Effect.WORKS:
+        base = base_of(name)
+        rule = effect_on_broker(base or name)
+        # A key that is refused got here with Kafka's default.
+        if rule.effect in (Effect.LATER, Effect.NEVER):
             why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
             _log.warning("%s is set and has no effect %s", name, why)
+        elif base is not None and not has_effect_on_listener(base):
+            _log.warning("%s is set and has no effect here: set %s, which is for all listeners", name, base)
 
 
-async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> int:
+async def _serve(config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None) -> int:
     network, clock = SocketNetwork(), SystemClock()
-    node = await Node.start(config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk)
-    metrics = None if metrics_port is None else await _serve_metrics(node, network, clock, host, metrics_port)
+    metrics = None if metrics_port is None else await _serve_metrics(network, clock, host, metrics_port)
+    node = await Node.start(
+        config, network=network, clock=clock, random=SeededRandom(), open_disk=LocalDisk, consent=consent
+    )
+    if metrics is not None:
+        metrics.measure(node)
     # What is here now stays: the collector need not look through it again and again while requests wait.
     gc.collect()
     gc.freeze()
@@ -144,19 +198,18 @@ async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> i
     )
     await node.stopped.wait()
     if metrics is not None:
-        metrics.stop()
+        await metrics.stop()
     await node.stop()
     return 0 if node.failure is None else 1
 
 
-async def _serve_metrics(node: Node, network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
-    # Imported where it is wanted: a node without metrics starts quicker.
+async def _serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
+    # HTTP is imported only where it is wanted: a node without metrics starts quicker and stays smaller.
     from cordwood.console.metrics_server import MetricsServer
 
     try:
-        return await MetricsServer.start(node, network, clock, host, port)
+        return await MetricsServer.listen(network, clock, host, port)
     except CannotListen as error:
-        await node.stop()
         raise CannotStart(f"--metrics-port {port}: {error}") from error
 
 

@@ -1,36 +1,44 @@
-"""`cordwood consume --group`: reading a topic as a member of a group, which remembers how far it has come."""
+"""`cordwood consume --group`: reading topics as a member of a group, which remembers how far it has come."""
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
 
 from cordwood.cli.output import print_bytes
-from cordwood.cli.record_format import Formatter
+from cordwood.cli.topic_choice import is_pattern
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.wire.record_text import RecordText
 
 # Without records for so long, it is looked whether there can be any.
 _QUIET_MS = 200
 
 
 async def print_as_member(
-    topic: str, settings: ConsumerSettings, formatter: Formatter, *, count: int | None, follow: bool
+    topics: Sequence[str], settings: ConsumerSettings, text: RecordText, *, count: int | None, follow: bool
 ) -> None:
     """What is printed is committed: within the next reading, and when it ends, in whatever way."""
-    async with Consumer(topic, settings=settings, network=SocketNetwork()) as consumer:
+    async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
+        if any(map(is_pattern, topics)):
+            consumer.subscribe(pattern=re.compile("|".join(map(translate, topics))))
+        else:
+            consumer.subscribe(topics)
         left = count
         while left is None or left > 0:
-            most = settings.max_poll_records if left is None else min(left, settings.max_poll_records)
-            records = await consumer.getmany(timeout_ms=_QUIET_MS, max_records=most)
-            if not records and not follow and await _is_at_its_end(consumer):
-                return
+            rendered = await consumer.render(text, timeout_ms=_QUIET_MS, max_records=left)
+            if rendered is None:
+                if not follow and await _is_at_its_end(consumer):
+                    return
+                continue
             try:
-                for some in records.values():
-                    print_bytes(map(formatter, some))
+                print_bytes(text.take())
             except BaseException:
                 # Nobody has seen them: they are not to be committed.
-                for partition, some in records.items():
-                    consumer.seek(partition, some[0].offset)
+                consumer.seek(rendered.partition, rendered.first_offset)
                 raise
             if left is not None:
-                left -= sum(len(some) for some in records.values())
+                left -= rendered.record_count
 
 
 async def _is_at_its_end(consumer: Consumer) -> bool:

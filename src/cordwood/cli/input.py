@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import select
 import stat
 import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
 
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 1024 * 1024
+# What a pipe gives at once by default; more pieces are read together, as long as they are there.
+_PIECE_BYTES = 64 * 1024
 
 
 class Inputs:
@@ -75,7 +78,7 @@ async def _read(descriptor: int) -> bytes:
     def read() -> None:
         chunk, failure = b"", None
         try:
-            chunk = os.read(descriptor, _CHUNK_BYTES)
+            chunk = read_available(descriptor)
         except OSError as error:
             failure = error
         # A loop that is closed has nobody who waits.
@@ -84,3 +87,25 @@ async def _read(descriptor: int) -> bytes:
 
     threading.Thread(target=read, daemon=True).start()
     return await done
+
+
+def read_available(descriptor: int) -> bytes:
+    """Waits for the first bytes, and takes what else is there already, up to a chunk; empty at the end."""
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.read(descriptor, _CHUNK_BYTES)
+    pieces = []
+    size = 0
+    while piece := os.read(descriptor, _PIECE_BYTES):
+        pieces.append(piece)
+        size += len(piece)
+        # A terminal gives a line at a time, and tells of its end (Ctrl-D) only once.
+        if size >= _CHUNK_BYTES or os.isatty(descriptor) or not _has_more(descriptor):
+            break
+    return b"".join(pieces)
+
+
+def _has_more(descriptor: int) -> bool:
+    """A read would not wait. poll, not select, which knows only low descriptors; what cannot be polled has no more."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return any(event & select.POLLIN for _, event in poller.poll(0))

@@ -1,9 +1,13 @@
-"""A line of input as a record; sans-IO."""
+"""What `cordwood produce` makes of a line of input; sans-IO."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cordwood.cli.record_json import BadJson, ParsedRecord, parse_record
+from cordwood.wire.column_input import BinaryInput, HeaderInput, NumberInput, RecordInput
+from cordwood.wire.line_input import LineColumns
+from cordwood.wire.record import NO_TIMESTAMP
 
 LineParser = Callable[[bytes], ParsedRecord]
 
@@ -24,24 +28,28 @@ class LineOptions:
     """A key or value that is exactly this is null."""
 
 
-def line_parser(options: LineOptions) -> LineParser:
-    """Raises `BadLine` for a line without the key separator."""
+def record_columns(options: LineOptions, lines: LineColumns, timestamp_ms: int) -> RecordInput:
+    """A record for each line, without an object for each."""
+    count = lines.count
+    keys = lines.keys
+    if keys is None and options.key is not None and options.key != options.null:
+        keys = _binary_input([options.key], count)
+    headers = None
+    if options.headers:
+        names, contents = zip(*((name.encode(), content) for name, content in options.headers), strict=True)
+        headers = HeaderInput(None, _binary_input(names), _binary_input(contents), count)
+    times = timestamp_ms.to_bytes(8, sys.byteorder) * count
+    return RecordInput(count, keys, lines.values, NumberInput(count, 0, None, times, NO_TIMESTAMP), headers)
 
-    def parse(line: bytes) -> ParsedRecord:
-        key, value = options.key, line
-        if options.key_separator is not None:
-            key, separator, value = line.partition(options.key_separator)
-            if not separator:
-                raise BadLine(f"there is no key separator {options.key_separator.decode(errors='replace')!r}")
-        return ParsedRecord(
-            None if key == options.null else key,
-            None if value == options.null else value,
-            options.headers,
-            None,
-            options.partition,
-        )
 
-    return parse
+def _binary_input(values: Sequence[bytes], repeated: int | None = None) -> BinaryInput:
+    """A column of these; `repeated` is how often the one value stands in it."""
+    ends = [0]
+    for value in values:
+        ends.append(ends[-1] + len(value))
+    offsets = b"".join(end.to_bytes(4, sys.byteorder) for end in ends)
+    count, stride = (len(values), 1) if repeated is None else (repeated, 0)
+    return BinaryInput(count, 0, None, offsets, b"".join(values), False, stride)
 
 
 def json_parser(options: LineOptions, *, repartition: bool) -> LineParser:

@@ -1,7 +1,5 @@
 """Input cut into pieces by a delimiter; sans-IO."""
 
-from collections.abc import Iterator
-
 # Far above what any broker takes by default: input without a delimiter must not fill the memory.
 MAX_LINE_BYTES = 100 * 1024 * 1024
 
@@ -10,22 +8,37 @@ class LineTooLong(Exception):
     pass
 
 
-class LineSplitter:
-    """Takes chunks as they come; a delimiter may lie across two of them."""
+class LineBlocks:
+    """Takes chunks as they come, and gives texts in which a line ends; a delimiter may lie across two chunks.
+
+    The caller cuts a text into lines, and puts back what follows its last delimiter.
+    """
 
     def __init__(self, delimiter: bytes) -> None:
         self._delimiter = delimiter
-        self._rest = b""
+        # Of the line that goes on in the next chunk. Joined once, where its end is: not again for each chunk.
+        self._pieces: list[bytes] = []
+        self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that this chunk ends. Raises `LineTooLong`."""
-        *lines, self._rest = (self._rest + chunk).split(self._delimiter)
-        if len(self._rest) > MAX_LINE_BYTES:
+    def feed(self, chunk: bytes) -> bytes:
+        """Empty where no line ends in this chunk. Raises `LineTooLong`."""
+        seam = b"".join(self._pieces[-len(self._delimiter) :])[1 - len(self._delimiter) :] if self._pieces else b""
+        has_end = self._delimiter in (seam + chunk if len(self._delimiter) > 1 else chunk)
+        self.put_back(chunk)
+        if has_end:
+            return self.end()
+        if self._size > MAX_LINE_BYTES:
             raise LineTooLong(f"longer than {MAX_LINE_BYTES} bytes")
-        yield from lines
+        return b""
 
-    def end(self) -> Iterator[bytes]:
-        """What stands behind the last delimiter, if anything does."""
-        if self._rest:
-            yield self._rest
-        self._rest = b""
+    def put_back(self, rest: bytes) -> None:
+        if rest:
+            self._pieces.append(rest)
+            self._size += len(rest)
+
+    def end(self) -> bytes:
+        """All that is left: a line without an end, where the input is at its own."""
+        text = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self._size = 0
+        return text

@@ -4,19 +4,18 @@ from typing import Annotated
 
 import typer
 
+from cordwood.broker.standalone import DEFAULT_DATA
+from cordwood.cli.consent import YesDelete
 from cordwood.cli.dump.segment import Selection
 from cordwood.cli.dump.tree import DumpOptions
 from cordwood.cli.dump.verify import Totals
+from cordwood.cli.log_dirs import log_dirs as dirs
 from cordwood.cli.log_dump import log_dump as dump
+from cordwood.cli.output import quietly_to_pipes
 
 app = typer.Typer(
     help="Look into log directories, of Cordwood or of Kafka.", no_args_is_help=True, add_completion=False
 )
-
-
-@app.callback()
-def log() -> None:
-    """One command so far, and still a group."""
 
 
 @app.command("dump")
@@ -52,3 +51,30 @@ def log_dump(
     """
     options = DumpOptions(Selection(records, from_offset, limit), indexes, Totals() if verify else None)
     raise typer.Exit(dump(paths, options, as_json=as_json, quiet=quiet))
+
+
+@app.command("dirs")
+def log_dirs(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DIR...", help="Data directories (log.dirs).", show_default=DEFAULT_DATA),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    remove_strays: Annotated[
+        bool,
+        typer.Option(
+            "--remove-strays",
+            help="Remove the strays for good: partitions that the metadata did not know, which were set aside.",
+        ),
+    ] = False,
+    yes: YesDelete = False,
+) -> None:
+    """List what lies in data directories: partitions, strays, folders that are not Cordwood's. No node is asked.
+
+    Nothing is changed without --remove-strays, also beside a running node, which does not use strays.
+
+    Exit codes: 0, 2 (a path is not a data directory).
+    """
+    with quietly_to_pipes():
+        code = dirs(paths or [DEFAULT_DATA], as_json=as_json, remove_strays=remove_strays, yes=yes)
+    raise typer.Exit(code)

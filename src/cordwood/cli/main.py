@@ -8,14 +8,30 @@ _COMPLETION = "_CORDWOOD_COMPLETE"
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["up"] and _COMPLETION not in os.environ:
+    if _COMPLETION not in os.environ:
         # Without typer, whose import alone would be a tenth of a node's start.
-        from cordwood.cli.foreground import NodeOptions, run_node
-        from cordwood.cli.quick import quick_arguments
-
-        arguments = quick_arguments(NodeOptions, sys.argv[2:])
-        if arguments is not None:
-            sys.exit(run_node(NodeOptions(**arguments)))
+        _run_quickly(sys.argv[1:2], sys.argv[2:])
     from cordwood.cli.commands import app
 
     app(prog_name="cordwood")
+
+
+def _run_quickly(command: list[str], words: list[str]) -> None:
+    """Does not return from what can be run without typer."""
+    if command == ["up"]:
+        from cordwood.cli.foreground import NodeOptions, run_node
+        from cordwood.cli.quick import quick_arguments
+
+        arguments = quick_arguments(NodeOptions, words)
+        if arguments is not None:
+            sys.exit(run_node(NodeOptions(**arguments)))
+    elif command == ["produce"]:
+        from cordwood.cli import producing
+        from cordwood.cli.access import run_quickly
+
+        run_quickly(producing.produce_lines, producing.ProduceOptions, words, producing.SPELLING)
+    elif command == ["consume"]:
+        from cordwood.cli import consuming
+        from cordwood.cli.access import run_quickly
+
+        run_quickly(consuming.consume_records, consuming.ConsumeOptions, words, consuming.SPELLING)

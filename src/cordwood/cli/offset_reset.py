@@ -36,7 +36,7 @@ async def plan_reset(
 ) -> list[PlannedReset]:
     """Never outside of what a partition holds: what would be is cut to it, with a warning. Raises `BadSetting`."""
     partitions = sorted(targets)
-    starts, ends = await bounds(admin, partitions, read_committed=False)
+    starts, ends = await bounds(admin.list_offsets, partitions, read_committed=False)
     spots = {}
     for partition in partitions:
         spot = _spot(partition, targets[partition], committed)
@@ -49,7 +49,7 @@ async def plan_reset(
                 )
             spot = replace(spot, offset=within)
         spots[partition] = spot
-    offsets = await resolve(admin, spots, starts, ends, read_committed=False)
+    offsets = await resolve(admin.list_offsets, spots, starts, ends, read_committed=False)
     return [
         PlannedReset(partition, committed[partition].offset if partition in committed else None, offsets[partition])
         for partition in partitions

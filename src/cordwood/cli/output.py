@@ -3,11 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-
-import typer
 
 
 def print_json(value: Any) -> None:
@@ -48,9 +46,9 @@ def print_facts(facts: Sequence[tuple[str, Any]]) -> None:
         print(f"{name + ':':<{width}}{_cell(value)}" if sys.stdout.isatty() else f"{name}\t{_cell(value)}")
 
 
-def print_bytes(pieces: Iterable[bytes]) -> None:
+def print_bytes(contents: bytes | bytearray) -> None:
     """As they are, and at once: who reads them may wait for each."""
-    sys.stdout.buffer.write(b"".join(pieces))
+    sys.stdout.buffer.write(contents)
     sys.stdout.buffer.flush()
 
 
@@ -75,7 +73,7 @@ def quietly_to_pipes() -> Iterator[None]:
     except BrokenPipeError:
         # What Python flushes at exit must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        raise SystemExit(0) from None
 
 
 def _cell(value: Any) -> str:

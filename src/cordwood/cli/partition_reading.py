@@ -1,19 +1,19 @@
 """Reading partitions from where to where, without a group: what `cordwood consume` prints."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+from cordwood.cli.topic_choice import is_pattern, matches_any
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.consumer import Consumer, Records
+from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.errors import ClientError, OffsetOutOfRange
-from cordwood.wire.record import ConsumerRecord
+from cordwood.wire.record_text import RecordText
 
 Offsets = Mapping[TopicPartition, int]
 Moved = Callable[[TopicPartition, int, int], None]
 
 # Of markers and gaps behind the last record nobody is told: without records for so long, it is looked.
 _QUIET_MS = 100
-_AT_ONCE = 10_000
 
 
 class PartitionReading:
@@ -35,25 +35,28 @@ class PartitionReading:
         """How far it has come on its way to the ends, all partitions together."""
         return sum(self._passed.values())
 
-    async def records(self) -> AsyncGenerator[list[ConsumerRecord], None]:
-        """Some of one partition each time. Ends when every partition is done, which is never without ends."""
+    async def written(self, text: RecordText, most: int | None = None) -> AsyncGenerator[int, None]:
+        """Appends records to `text`, some of one partition each time, and tells how many; `most` of them in all.
+
+        Ends when every partition is done, which is never without ends.
+        """
         if self._left:
             self._consumer.assign(self._left)
         for partition in self._left:
             self._consumer.seek(partition, self._starts[partition])
         timeout_ms = None if self._ends is None else _QUIET_MS
-        while self._left:
-            found: Records = {}
+        while self._left and most != 0:
+            count = 0
             try:
-                found = await self._consumer.getmany(timeout_ms=timeout_ms, max_records=_AT_ONCE)
+                rendered = await self._consumer.render(text, timeout_ms=timeout_ms, max_records=most, ends=self._ends)
+                count = 0 if rendered is None else rendered.record_count
                 if self._ends is not None:
                     await self._drop_done(self._ends)
             except OffsetOutOfRange as error:
                 await self._move_to_start(error)
-            for partition, records in found.items():
-                wanted = records if self._ends is None else _before(records, self._ends[partition])
-                if wanted:
-                    yield wanted
+            if count:
+                most = None if most is None else most - count
+                yield count
 
     async def _drop_done(self, ends: Offsets) -> None:
         for partition in sorted(self._left):
@@ -81,15 +84,21 @@ class PartitionReading:
             self._moved(partition, position, starts[partition])
 
 
-async def read_later_partitions(consumer: Consumer, topic: str) -> None:
-    """Has a consumer read the partitions that its topic gets later, from their start. Does not return.
+async def read_later_partitions(consumer: Consumer, topics: Sequence[str]) -> None:
+    """Has a consumer read what its topics get later, from its start: new partitions, and where a pattern is among them,
+    new topics. Does not return.
 
     Looks every `metadata_max_age_ms`, as Kafka's consumers do.
     """
     while True:
         await asyncio.sleep(consumer.settings.metadata_max_age_ms / 1000)
         try:
-            known = {TopicPartition(topic, number) for number in await consumer.partitions_for(topic)}
+            names = [topic for topic in topics if not is_pattern(topic)]
+            if len(names) < len(topics):
+                names += [name for name in await consumer.topics() if matches_any(name, topics)]
+            known = {
+                TopicPartition(name, number) for name in set(names) for number in await consumer.partitions_for(name)
+            }
         except ClientError:
             # Whoever reads will meet it, too, and tell.
             continue
@@ -98,7 +107,3 @@ async def read_later_partitions(consumer: Consumer, topic: str) -> None:
             consumer.assign(known | read)
             for partition in known - read:
                 consumer.seek(partition, 0)
-
-
-def _before(records: list[ConsumerRecord], end: int) -> list[ConsumerRecord]:
-    return records if records[-1].offset < end else [record for record in records if record.offset < end]

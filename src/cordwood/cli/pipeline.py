@@ -69,11 +69,13 @@ def run(
     _check_level(log_level)
     _need_spark()
     from cordwood.spark.errors import SparkError
+    from cordwood.spark.masters import BadMaster, check_master
     from cordwood.spark.pipelines.declarative import is_declarative, run_declarative
     from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline, show_to_workers
     from cordwood.spark.pipelines.running import run_in_session
 
     try:
+        check_master(master)
         if is_declarative(file):
             servers = bootstrap or DEFAULT_BOOTSTRAP
             raise typer.Exit(run_declarative(file, master=master, settings=conf, bootstrap=servers))
@@ -86,7 +88,7 @@ def run(
         run_in_session(
             pipeline, passed, name=file.stem, master=master, settings=conf, ui=ui, log_level=log_level.upper()
         )
-    except BadPipeline as error:
+    except (BadMaster, BadPipeline) as error:
         fail(str(error), EXIT_BAD_INPUT)
     except SparkError as error:
         fail(str(error), EXIT_FAILED)

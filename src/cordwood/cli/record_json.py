@@ -1,4 +1,4 @@
-"""A record as a JSON object, out of a topic and into one.
+"""A record as a JSON object, as `cordwood consume --json` prints it and `cordwood produce --json` reads it.
 
 {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1700000000000, "key": "k", "value": "text", "headers": []}
 
@@ -10,8 +10,6 @@ import binascii
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-from cordwood.wire.record import NO_TIMESTAMP, ConsumerRecord
 
 _FIELDS = frozenset(
     {"topic", "partition", "offset", "timestamp", "key", "keyBase64", "value", "valueBase64", "headers"}
@@ -32,20 +30,8 @@ class ParsedRecord(NamedTuple):
     partition: int | None
 
 
-def record_as_json(record: ConsumerRecord) -> dict[str, Any]:
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": None if record.timestamp == NO_TIMESTAMP else record.timestamp,
-        **_bytes_as_json("key", record.key),
-        **_bytes_as_json("value", record.value),
-        "headers": [{"name": name, **_bytes_as_json("value", content)} for name, content in record.headers],
-    }
-
-
 def parse_record(line: bytes) -> ParsedRecord:
-    """What `record_as_json` makes, or less of it; topic and offset are passed over. Raises `BadJson`.
+    """What `JSON_LAYOUT` makes, or less of it; topic and offset are passed over. Raises `BadJson`.
 
     A key or value that is neither a string nor null is written as JSON; headers may also be an object.
     """
@@ -65,15 +51,6 @@ def parse_record(line: bytes) -> ParsedRecord:
         _parse_number(told, "timestamp"),
         _parse_number(told, "partition"),
     )
-
-
-def _bytes_as_json(name: str, content: bytes | None) -> dict[str, str | None]:
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}Base64": base64.b64encode(content).decode()}
 
 
 def _parse_bytes(told: dict[str, Any], name: str) -> bytes | None:

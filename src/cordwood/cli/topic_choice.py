@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from cordwood.client.admin.admin import Admin
 from cordwood.client.cluster import Topic
 from cordwood.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from cordwood.client.admin.admin import Admin
 
 _WILDCARDS = frozenset("*?[")
 
@@ -15,7 +18,7 @@ class NoSuchTopic(ClientError):
 
 
 async def choose_topics(
-    admin: Admin, patterns: Sequence[str], internal: bool, *, missing_ok: bool = False
+    admin: "Admin", patterns: Sequence[str], internal: bool, *, missing_ok: bool = False
 ) -> list[Topic]:
     """In the order of their names. Raises `NoSuchTopic`, or a `BrokerError` for a name that is not there."""
     names = [pattern for pattern in patterns if not is_pattern(pattern)]
@@ -38,10 +41,14 @@ def choose_visible(topics: Mapping[str, Topic], patterns: Sequence[str], interna
     """Those that match a pattern, or all without one. Internal topics only where asked for, or by their name."""
     chosen = []
     for name, topic in sorted(topics.items()):
-        wanted = not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+        wanted = not patterns or matches_any(name, patterns)
         if wanted and (internal or not topic.is_internal or name in patterns):
             chosen.append(topic)
     return chosen
+
+
+def matches_any(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_pattern(text: str) -> bool:

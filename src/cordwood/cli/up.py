@@ -37,6 +37,20 @@ def up(
         int | None,
         typer.Option(metavar="PORT", help="Serve Prometheus metrics at this port of --host; off unless given."),
     ] = None,
+    allow_strays: Annotated[
+        bool,
+        typer.Option(
+            "--allow-strays",
+            help="Start even if the metadata does not know many of the partitions: they are renamed to ...-stray.",
+        ),
+    ] = False,
+    accept_metadata_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-metadata-loss",
+            help="Start even if committed metadata is damaged or missing: what follows the damage is given up.",
+        ),
+    ] = False,
 ) -> None:
     """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
 
@@ -61,5 +75,7 @@ def up(
         log_format=log_format,
         log_level=log_level,
         metrics_port=metrics_port,
+        allow_strays=allow_strays,
+        accept_metadata_loss=accept_metadata_loss,
     )
     raise typer.Exit(run_node(options))

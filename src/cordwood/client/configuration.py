@@ -81,6 +81,16 @@ def setting_names(kind: type[Settings]) -> dict[str, Any]:
     return {field.name: types[field.name] for field in fields(kind) if field.name != "tls"}
 
 
+def other_clients_settings(kind: type[Settings]) -> set[str]:
+    """What producers or consumers can be told, and a client of this kind cannot."""
+    names = {*setting_names(ProducerSettings), *_COMPRESSION_LEVELS, *_ALIASES, *setting_names(ConsumerSettings)}
+    known = setting_names(kind)
+    has_levels = "compression_level" in known
+    return {name for name in names if name not in known and not (has_levels and name in _COMPRESSION_LEVELS)} - {
+        alias for alias, name in _ALIASES.items() if name in known
+    }
+
+
 _SECURITY_TYPES: Mapping[str, Any] = get_type_hints(Security)
 
 

@@ -31,7 +31,7 @@ class Security:
     ssl_enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     """Of these two."""
     ssl_cipher_suites: tuple[str, ...] = ()
-    """OpenSSL's names. Empty: OpenSSL's defaults."""
+    """Java's names or OpenSSL's. Empty: OpenSSL's defaults."""
 
 
 def client_tls(security: Security) -> ClientTls | None:

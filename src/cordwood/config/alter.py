@@ -22,6 +22,7 @@ from cordwood.config.definitions.topic import TOPIC
 from cordwood.config.errors import ConfigError, nearest
 from cordwood.config.group import check_group
 from cordwood.config.keys import definition_of, is_never_dynamic, is_per_broker, needs_listener_prefix
+from cordwood.config.protection import broken_promise, check_protection
 from cordwood.config.topic import check_topic
 from cordwood.config.values import Type
 from cordwood.shard.refusal import Refusal
@@ -196,17 +197,20 @@ def _check_settings(broker: BrokerConfig, resource: Resource, current: Settings,
                 _check_dynamic(added, for_all=for_all)
                 default = settings if for_all else broker.dynamic_default
                 own = broker.dynamic_broker if for_all else settings
-                check_thread_counts(broker, broker.with_dynamic(default, own))
+                after = broker.with_dynamic(default, own)
+                check_thread_counts(broker, after)
+                check_protection(after)
             except ConfigError as error:
                 # Kafka answers so for everything that is wrong with a broker's configuration (KAFKA-13609).
                 raise _bad_request(error.message) from None
 
 
 def _check_known(settings: Settings, current: Settings) -> None:
-    for name in settings:
+    for name, text in settings.items():
         if definition_of(name) is None and name not in current:
             near = nearest(name, BROKER)
-            raise ConfigError(f"Unknown config name: {name}" + (f"; did you mean {near}?" if near else ""))
+            hint = broken_promise(name, text) or (f"did you mean {near}?" if near else None)
+            raise ConfigError(f"Unknown config name: {name}" + (f"; {hint}" if hint else ""))
 
 
 def _check_dynamic(settings: Settings, *, for_all: bool) -> None:
@@ -219,6 +223,9 @@ def _check_dynamic(settings: Settings, *, for_all: bool) -> None:
         definition = definition_of(name)
         if definition is not None:
             definition.read(text)
+        promise = broken_promise(name, text)
+        if promise:
+            raise ConfigError(f"{name} cannot be set: {promise} (see docs/security.md)")
     if for_all:
         _refuse_all(
             filter(is_per_broker, settings),

@@ -20,7 +20,13 @@ from cordwood.config.keys import (
     synonyms_of,
 )
 from cordwood.config.layers import Layer
-from cordwood.config.listeners import Listeners, effective_protocols, parse_endpoints, parse_protocol_map
+from cordwood.config.listeners import (
+    Listeners,
+    effective_protocols,
+    parse_endpoints,
+    parse_protocol_map,
+)
+from cordwood.config.protection import ADVICE, broken_promise, check_protection
 from cordwood.config.values import Password, Value
 from cordwood.log.cleaner import CleanerConfig
 
@@ -71,7 +77,17 @@ class BrokerConfig:
         ]
         if problems:
             raise BadConfiguration(problems)
-        return cls(static)
+        promises = list(_broken_promises(static, layers))
+        try:
+            config = cls(static)
+            check_protection(config)
+        except ConfigError as error:
+            if not promises:
+                raise
+            promises.append(error.message)
+        if promises:
+            raise BadConfiguration([*promises, ADVICE])
+        return config
 
     def with_dynamic(self, default: Settings, broker: Settings) -> BrokerConfig:
         """With what was set for all brokers and for this one in place of what was set before."""
@@ -184,6 +200,7 @@ class BrokerConfig:
             advertised=parse_endpoints(advertised, protocols, distinct_ports=False) if advertised else endpoints,
             controllers=controllers,
             inter_broker=inter_broker,
+            protocols=protocols,
         )
 
     @cached_property
@@ -231,12 +248,26 @@ def _problems_of(layer: Layer) -> Iterable[str]:
     for name, text in layer.settings.items():
         definition = definition_of(name) if name not in _DYNAMIC_ONLY else None
         if definition is None:
-            yield f"{layer.origin}: {UnknownKey(name, text, BROKER)}"
+            promise = broken_promise(name, text)
+            yield f"{layer.origin}: " + (
+                f"{name}={text}: {promise}" if promise else str(UnknownKey(name, text, BROKER))
+            )
             continue
         try:
             definition.read(text)
         except ConfigError as error:
             yield describe_problem(definition, text, error, layer.origin)
+
+
+def _broken_promises(static: Settings, layers: Iterable[Layer]) -> Iterable[str]:
+    """Of what is in effect: what a later layer takes back is no promise."""
+    origins = {name: layer.origin for layer in layers for name in layer.settings}
+    for name, text in static.items():
+        promise = broken_promise(name, text)
+        if promise:
+            definition = definition_of(name)
+            shown = "[hidden]" if definition is not None and definition.sensitive else text
+            yield f"{origins[name]}: {name}={shown}: {promise}"
 
 
 def _dynamic_problem(name: str, value: str, *, for_all: bool) -> str | None:
@@ -253,7 +284,8 @@ def _dynamic_problem(name: str, value: str, *, for_all: bool) -> str | None:
             definition.read(value)
         except ConfigError as error:
             return error.message
-    return None
+    promise = broken_promise(name, value)
+    return f"{name} is ignored, since {promise}" if promise else None
 
 
 def _read_all(settings: Settings) -> dict[str, Value]:

@@ -13,6 +13,7 @@ _EFFECTS = {
     Effect.WORKS: "Goes for: {note}.",
     Effect.LATER: "Has no effect yet; it is to go for: {note}.",
     Effect.NEVER: "Has no effect here: {note}.",
+    Effect.REFUSED: "Only the default is accepted: {note}.",
 }
 
 

@@ -24,12 +24,14 @@ class Effect(Enum):
     LATER = "not yet"
     # There is nothing in Cordwood that it could be about.
     NEVER = "never"
+    # It promises protection that is not there: any value but Kafka's default is an error. See `protection`.
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     effect: Effect
-    # What goes by the key, will do so, or why nothing will.
+    # What goes by the key, will do so, or why nothing will; of a key that is refused, what is missing.
     note: str
     # Names, with `*` for any characters.
     keys: tuple[str, ...]
@@ -51,11 +53,61 @@ _JVM = "Java's classes cannot be loaded into Cordwood"
 _THREADS = "one thread owns a broker: there is no such pool"
 _TIERED = "there is no tiered storage"
 _KERBEROS = "there is no Kerberos"
+NO_SASL = "SASL is not supported yet: clients could connect without authenticating"
+NO_AUTHORIZER = "authorizers and ACLs are not supported yet: every client may do everything"
+_NO_POLICIES = "policies are Java classes, which cannot be loaded: every request would be allowed"
+_NO_QUOTAS = "this quota is not supported yet: nothing would be limited"
+_NO_TOKENS = "delegation tokens are not supported yet: none would be issued or checked"
+_NO_JAVA_TLS = "Java classes cannot be loaded: connections would be checked by OpenSSL's rules only"
 
 BROKER_SECTION = Section(
     "Broker",
     BROKER,
     (
+        Rule(Effect.REFUSED, NO_AUTHORIZER, ("authorizer.class.name",)),
+        Rule(Effect.REFUSED, _NO_POLICIES, ("alter.config.policy.class.name", "create.topic.policy.class.name")),
+        Rule(Effect.REFUSED, _NO_QUOTAS, ("client.quota.callback.class", "max.connection.creation.rate")),
+        Rule(Effect.REFUSED, _NO_TOKENS, ("delegation.token.secret.key",)),
+        Rule(
+            Effect.REFUSED,
+            _NO_JAVA_TLS,
+            (
+                "principal.builder.class",
+                "security.providers",
+                "ssl.engine.factory.class",
+                "ssl.provider",
+                "ssl.trustmanager.algorithm",
+            ),
+        ),
+        Rule(
+            Effect.REFUSED,
+            NO_SASL,
+            (
+                "connections.max.reauth.ms",
+                "sasl.client.callback.handler.class",
+                "sasl.enabled.mechanisms",
+                "sasl.jaas.config",
+                "sasl.kerberos.principal.to.local.rules",
+                "sasl.kerberos.service.name",
+                "sasl.login.callback.handler.class",
+                "sasl.login.class",
+                "sasl.mechanism.*",
+                "sasl.oauthbearer.assertion.claim.aud",
+                "sasl.oauthbearer.assertion.claim.iss",
+                "sasl.oauthbearer.assertion.claim.sub",
+                "sasl.oauthbearer.assertion.file",
+                "sasl.oauthbearer.assertion.private.*",
+                "sasl.oauthbearer.assertion.template.file",
+                "sasl.oauthbearer.client.*",
+                "sasl.oauthbearer.expected.*",
+                "sasl.oauthbearer.jwks.endpoint.url",
+                "sasl.oauthbearer.jwt.*",
+                "sasl.oauthbearer.scope",
+                "sasl.oauthbearer.token.endpoint.url",
+                "sasl.server.callback.handler.class",
+            ),
+        ),
+        Rule(Effect.WORKS, "metrics (docs/metrics.md)", ("cordwood.metrics.*",)),
         Rule(Effect.NEVER, _TIERED, ("remote.*", "log.local.retention.*", "follower.fetch.last.tiered.offset.enable")),
         Rule(
             Effect.WORKS,
@@ -95,22 +147,28 @@ BROKER_SECTION = Section(
         ),
         Rule(
             Effect.WORKS,
-            "the node's identity, listeners and directories",
+            "the node's listeners, which do not change while it runs; SASL protocols are refused",
             (
                 "advertised.listeners",
+                "listener.security.protocol.map",
+                "listeners",
+                "security.inter.broker.protocol",
+            ),
+        ),
+        Rule(
+            Effect.WORKS,
+            "the node's identity, listeners and directories",
+            (
                 "broker.id",
                 "broker.rack",
                 "controller.listener.names",
                 "cordoned.log.dirs",
                 "inter.broker.listener.name",
-                "listener.security.protocol.map",
-                "listeners",
                 "log.dir",
                 "log.dirs",
                 "metadata.log.dir",
                 "node.id",
                 "process.roles",
-                "security.inter.broker.protocol",
             ),
         ),
         Rule(
@@ -126,7 +184,6 @@ BROKER_SECTION = Section(
             Effect.LATER,
             "connections and requests",
             (
-                "max.connection.creation.rate",
                 "queued.max.request.bytes",
                 "request.timeout.ms",
                 "socket.connection.*",
@@ -253,29 +310,25 @@ BROKER_SECTION = Section(
             ),
         ),
         Rule(Effect.LATER, "clients' metrics (KIP-714)", ("telemetry.max.bytes",)),
-        Rule(Effect.LATER, "ACLs", ("authorizer.class.name",)),
+        Rule(Effect.LATER, "ACLs", ("ssl.principal.mapping.rules",)),
         Rule(
             Effect.NEVER,
             _JVM,
-            (
-                "*.callback.handler.class",
-                "*.class.name",
-                "client.quota.callback.class",
-                "config.providers",
-                "kafka.metrics.*",
-                "metric.reporters",
-                "principal.builder.class",
-                "sasl.login.class",
-                "sasl.oauthbearer.jwt.retriever.class",
-                "sasl.oauthbearer.jwt.validator.class",
-                "security.providers",
-                "ssl.engine.factory.class",
-                "ssl.keymanager.algorithm",
-                "ssl.provider",
-                "ssl.secure.random.implementation",
-                "ssl.trustmanager.algorithm",
-            ),
+            ("config.providers", "kafka.metrics.*", "metric.reporters"),
         ),
+        Rule(
+            Effect.NEVER,
+            "OpenSSL does TLS, with its own key handling and random numbers",
+            ("ssl.keymanager.algorithm", "ssl.secure.random.implementation"),
+        ),
+        Rule(Effect.NEVER, "`ssl.enabled.protocols` decides", ("ssl.protocol",)),
+        Rule(
+            Effect.NEVER,
+            "PEM files have no password of their own; `ssl.key.password` is the key's",
+            ("ssl.keystore.password", "ssl.truststore.password"),
+        ),
+        Rule(Effect.NEVER, "a new certificate may have other names", ("ssl.allow.*",)),
+        Rule(Effect.LATER, "connections to other brokers", ("ssl.endpoint.identification.algorithm",)),
         Rule(Effect.NEVER, "Prometheus computes rates from counters", ("metrics.*",)),
         Rule(Effect.NEVER, _KERBEROS, ("sasl.kerberos.*",)),
         Rule(
@@ -295,10 +348,7 @@ BROKER_SECTION = Section(
                 "ssl.truststore.type",
             ),
         ),
-        Rule(Effect.LATER, "TLS", ("ssl.*",)),
-        Rule(
-            Effect.LATER, "SASL", ("sasl.*", "connections.max.reauth.ms", "connection.failed.authentication.delay.ms")
-        ),
+        Rule(Effect.LATER, "SASL", ("sasl.*", "connection.failed.authentication.delay.ms")),
         Rule(Effect.LATER, "delegation tokens", ("delegation.token.*",)),
     ),
 )
@@ -354,3 +404,8 @@ SECTIONS = (
 def effect_on_broker(name: str) -> Rule:
     """For a node that tells its owner which of the keys that were set do nothing."""
     return BROKER_SECTION.rule_of(name)
+
+
+def has_effect_on_listener(name: str) -> bool:
+    """Whether a key that works can be set for one listener, with its prefix."""
+    return name.startswith("ssl.") or name == "max.connections"

@@ -19,6 +19,8 @@ _MECHANISM_KEYS = (
 )
 # Keys of a listener that may be changed for all brokers at once.
 _CLUSTER_LEVEL = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+# Kafka opens and closes listeners while it runs; here they are what they were at the start.
+_AT_START_ONLY = frozenset({"advertised.listeners", "listener.security.protocol.map", "listeners"})
 _PREFIXED = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
 
 
@@ -39,6 +41,11 @@ def base_of(name: str) -> str | None:
     return next((key for key in _MECHANISM_KEYS if base.endswith(key)), base)
 
 
+def listener_of(name: str) -> str | None:
+    """The listener whose prefix a key has, in upper case; None without a prefix."""
+    return name.split(".")[2].upper() if _PREFIXED.fullmatch(name) else None
+
+
 def synonyms_of(name: str) -> tuple[str, ...]:
     """All keys that say the same, the one that wins first; a listener's key before the one for all listeners."""
     base = base_of(name)
@@ -55,7 +62,7 @@ def is_read_only(name: str) -> bool:
 
 
 def is_never_dynamic(name: str) -> bool:
-    return name in BROKER and not BROKER[name].dynamic
+    return name in BROKER and (not BROKER[name].dynamic or name in _AT_START_ONLY)
 
 
 def needs_listener_prefix(name: str) -> bool:

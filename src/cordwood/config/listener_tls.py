@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+import logging
+
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.changes import Altered, Resource
+from cordwood.config.definition import ResourceType
 from cordwood.config.listeners import Endpoint, SecurityProtocol
 from cordwood.config.values import Password
 from cordwood.runtime.tls import ClientAuth, KeyPair, ServerTls, TlsError
+from cordwood.shard.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
+
+_log = logging.getLogger(__name__)
+
+
+class ListenerTls:
+    """The TLS of all listeners of a node. A change of the configuration holds for new connections."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """Raises `TlsError`."""
+        self._by_listener = _read_all(config)
+
+    def of(self, endpoint: Endpoint) -> ServerTls | None:
+        return self._by_listener[endpoint.listener]
+
+    def reload(self, config: BrokerConfig) -> None:
+        """Reads keys and certificates anew; what cannot be used leaves all as it is."""
+        try:
+            read = _read_all(config)
+        except TlsError as error:
+            _log.error("Cannot reload TLS settings, keeping the previous ones: %s", error)
+            return
+        for listener, tls in read.items():
+            served = self._by_listener[listener]
+            if served is not None and tls is not None:
+                served.context = tls.context
+
+
+def check_listener_tls(config: BrokerConfig, resource: Resource, altered: Altered) -> Refusal | None:
+    """The reason why this broker's listeners could not use a change of its configuration; None if they can."""
+    is_of_broker = resource.type == ResourceType.BROKER and resource.name
+    if not is_of_broker or not any("ssl." in name for name, _ in altered.records):
+        return None
+    try:
+        _read_all(config.with_dynamic(config.dynamic_default, altered.settings))
+    except TlsError as error:
+        return Refusal(ErrorCode.INVALID_REQUEST, str(error))
+    return None
+
+
+def _read_all(config: BrokerConfig) -> dict[str, ServerTls | None]:
+    return {endpoint.listener: server_tls(config, endpoint) for endpoint in config.listeners.bound}
 
 
 def server_tls(config: BrokerConfig, endpoint: Endpoint) -> ServerTls | None:
@@ -26,6 +73,11 @@ def server_tls(config: BrokerConfig, endpoint: Endpoint) -> ServerTls | None:
                 f"listener {endpoint.listener}: ssl.{store}.type={kind}: Cordwood reads PEM files; "
                 f"convert {location} and set ssl.{store}.type=PEM"
             )
+        if location is not None and text(f"ssl.{store}.password") is not None:
+            raise TlsError(
+                f"listener {endpoint.listener}: ssl.{store}.password is set, but PEM files have no password of their "
+                "own: remove it (ssl.key.password decrypts the key)"
+            )
     certificates = text("ssl.keystore.certificate.chain") or text("ssl.keystore.location")
     if certificates is None:
         raise TlsError(
@@ -33,10 +85,17 @@ def server_tls(config: BrokerConfig, endpoint: Endpoint) -> ServerTls | None:
             "ssl.keystore.location to a PEM file with the key and the certificate chain (or ssl.keystore.key and "
             "ssl.keystore.certificate.chain to what would be in it)"
         )
+    client_auth = ClientAuth(text("ssl.client.auth") or "none")
+    authorities = text("ssl.truststore.certificates") or text("ssl.truststore.location")
+    if client_auth is not ClientAuth.NONE and authorities is None:
+        raise TlsError(
+            f"listener {endpoint.listener}: ssl.client.auth={client_auth.value}, but there are no certificates to "
+            "verify clients against: set ssl.truststore.type=PEM and ssl.truststore.location to a PEM file with them"
+        )
     return ServerTls(
         KeyPair(certificates, text("ssl.keystore.key"), text("ssl.key.password")),
-        ClientAuth(text("ssl.client.auth") or "none"),
-        text("ssl.truststore.certificates") or text("ssl.truststore.location"),
+        client_auth,
+        authorities,
         ":".join(_items(config, endpoint, "ssl.cipher.suites")),
         _items(config, endpoint, "ssl.enabled.protocols"),
     )

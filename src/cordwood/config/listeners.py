@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cordwood.config.effects import NO_SASL
 from cordwood.config.errors import ConfigError
 
 
@@ -17,6 +18,11 @@ class SecurityProtocol(IntEnum):
     SSL = 1
     SASL_PLAINTEXT = 2
     SASL_SSL = 3
+
+
+# Fine to listen on, but nobody can connect to them.
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
+_SASL = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,8 @@ class Listeners:
     advertised: tuple[Endpoint, ...]
     controllers: tuple[str, ...]
     inter_broker: str
+    # Of these and of others that the map names.
+    protocols: ProtocolMap
 
     @property
     def broker_endpoints(self) -> tuple[Endpoint, ...]:
@@ -158,15 +166,34 @@ def effective_protocols(
 
 
 def check_listeners(listeners: Listeners, roles: Sequence[str]) -> None:
+    _refuse_sasl(listeners)
     bound = {endpoint.listener for endpoint in listeners.bound}
     if "controller" in roles:
         _check_controller(listeners, bound, alone="broker" not in roles)
     if "broker" in roles:
         _check_broker(listeners, bound, alone="controller" not in roles)
     for endpoint in (*listeners.advertised_brokers, *listeners.advertised_controllers):
-        if endpoint.host == "0.0.0.0":
+        if endpoint.host in _EVERY_ADDRESS:
+            example = f"{endpoint.listener}://broker1.example.com:{endpoint.port or 9092}"
             raise ConfigError(
-                "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. Use a routable IP "
+                f"address or a host name that clients can connect to, for example advertised.listeners={example}"
+            )
+
+
+def _refuse_sasl(listeners: Listeners) -> None:
+    """A SASL protocol may stand in the map as long as no listener uses it: Kafka's own files have all four."""
+    used = {listeners.inter_broker: "inter.broker.listener.name or security.inter.broker.protocol"}
+    used |= dict.fromkeys(listeners.controllers, "controller.listener.names")
+    used |= {each.listener: "advertised.listeners" for each in listeners.advertised}
+    used |= {each.listener: "listeners" for each in listeners.bound}
+    for name, key in used.items():
+        protocol = listeners.protocols.get(name)
+        if protocol in _SASL:
+            mapped = "" if name == protocol.name else f", which listener.security.protocol.map maps to {protocol.name}"
+            raise ConfigError(
+                f"{key}: {name}{mapped}: {NO_SASL}. "
+                "Use PLAINTEXT, or SSL with ssl.client.auth=required (see docs/security.md)."
             )
 
 

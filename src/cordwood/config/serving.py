@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from cordwood.net.server import Server
 from cordwood.net.serving import Limits
-from cordwood.runtime.network import Address, SocketOptions
+from cordwood.runtime.network import Address, Network, SocketOptions
 
 from .broker import BrokerConfig
+from .broker_rules import connections_per_address
 from .definitions.broker import BROKER
-from .listener_tls import server_tls
+from .listener_tls import ListenerTls
 from .listeners import Endpoint
+
+
+class Listening(NamedTuple):
+    server: Server
+    # Where each of its listeners is reached, by its name.
+    addresses: Mapping[str, Address]
+
 
 # Two requests of the largest batches that topics take by default.
 _BULK_RECEIVE_BYTES = 1 << 21
 
 
-async def listen(server: Server, config: BrokerConfig, endpoints: Sequence[Endpoint]) -> dict[str, Address]:
-    """Opens the listeners and returns where each is reached, by its name. Raises `CannotListen` and `TlsError`."""
+async def listen(network: Network, config: BrokerConfig, endpoints: Sequence[Endpoint], tls: ListenerTls) -> Listening:
+    """Opens the listeners; peers wait until the server is told to `accept`. Raises `CannotListen`."""
+    server = Server(network, limits=limits_of(config))
+    server.hold()
     options = _socket_options(config)
     advertised = {end.listener: end for end in config.listeners.advertised}
     addresses: dict[str, Address] = {}
-    for endpoint in endpoints:
-        tls = server_tls(config, endpoint)
-        bound = await server.listen(endpoint.listener, endpoint.host or "", endpoint.port, tls, options)
-        told = advertised.get(endpoint.listener, endpoint)
-        addresses[endpoint.listener] = Address(told.host or "localhost", told.port or bound.port)
-    return addresses
+    try:
+        for endpoint in endpoints:
+            bound = await server.listen(
+                endpoint.listener, endpoint.host or "", endpoint.port, tls.of(endpoint), options
+            )
+            told = advertised.get(endpoint.listener, endpoint)
+            addresses[endpoint.listener] = Address(told.host or "localhost", told.port or bound.port)
+    except BaseException:
+        await server.stop(0)
+        raise
+    return Listening(server, addresses)
 
 
 def _socket_options(config: BrokerConfig) -> SocketOptions:
@@ -43,12 +59,17 @@ def _socket_options(config: BrokerConfig) -> SocketOptions:
 
 
 def limits_of(config: BrokerConfig) -> Limits:
-    overrides = [entry.rpartition(":") for entry in config.text("max.connections.per.ip.overrides").split(",") if entry]
+    overrides = connections_per_address(config.text("max.connections.per.ip.overrides"))
     return Limits(
         request_max_bytes=config.integer("socket.request.max.bytes"),
         max_requests_in_work=config.integer("queued.max.requests"),
         idle_ms=config.integer("connections.max.idle.ms"),
         max_connections=config.integer("max.connections"),
+        max_connections_of_listener={
+            endpoint.listener: limit
+            for endpoint in config.listeners.bound
+            if isinstance(limit := config.for_listener(endpoint.listener, "max.connections"), int)
+        },
         max_connections_per_ip=config.integer("max.connections.per.ip"),
-        max_connections_per_ip_overrides={host.strip(): int(count) for host, _, count in overrides},
+        max_connections_per_ip_overrides={host.strip("[]"): limit for host, limit in overrides.items()},
     )

@@ -15,8 +15,10 @@ from cordwood.runtime.disk import DiskError, Usage
 from cordwood.runtime.process import process_start_s, process_usage
 
 from .exposition import Exposition, Labels
+from .lag_metrics import write_lag
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics
+from .topic_metrics import TopicMetrics
 
 # Partitions that are looked at, and lines that are written, in one turn of the loop: a millisecond or so.
 _PER_TURN = 500
@@ -34,8 +36,9 @@ class Metrics:
     def __init__(self, node: Node, clock: Clock) -> None:
         self._node = node
         self._requests = RequestMetrics(clock.monotonic)
-        self._requests.measure(node.dispatch)
-        self._requests.measure(node.controller_role.dispatch)
+        node.dispatch.measure(self._requests)
+        node.controller_role.dispatch.measure(self._requests)
+        self._topics = TopicMetrics(node.broker)
         self._loop_lag = LoopLag(clock)
         self._process_start_s = process_start_s()
 
@@ -65,6 +68,7 @@ class Metrics:
         self._write_directories(page)
         self._write_process(page)
         await self._write_partitions(page, with_partitions)
+        await write_lag(page, node.broker)
         return page.encode()
 
     def _write_connections(self, page: Exposition) -> None:
@@ -225,12 +229,7 @@ class Metrics:
         page.gauge("cordwood_partitions_led", "Partitions that are led here.", ((), led))
         page.gauge("cordwood_partitions_offline", "Partitions whose log directory has failed.", ((), offline))
         page.gauge("cordwood_log_size_bytes", "The size of all logs here.", ((), bytes_by_topic.total()))
-        await _write_gauge(
-            page,
-            "cordwood_topic_log_size_bytes",
-            "The size of a topic's logs here.",
-            [((("topic", topic),), size) for topic, size in bytes_by_topic.items()],
-        )
+        self._topics.write(page, bytes_by_topic)
         if with_partitions:
             for column, (name, about) in enumerate(_OF_A_PARTITION):
                 await _write_gauge(page, name, about, [(labels, row[column]) for labels, row in figures])

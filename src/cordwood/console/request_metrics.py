@@ -1,14 +1,11 @@
-"""What is measured of each request, by API. Put into a dispatch, which costs nothing more until then."""
+"""What is measured of each request, by API. A dispatch that is not given it measures nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 from cordwood.net.api import Call
-from cordwood.net.dispatch import Dispatch
 from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode
@@ -27,9 +24,11 @@ _DURATIONS_S = (
 
 
 class ApiMetrics:
-    __slots__ = ("durations", "errors", "name", "request_bytes", "requests", "response_bytes")
+    """See `net.measures.ApiMeasure`."""
 
-    def __init__(self, api_key: int) -> None:
+    __slots__ = ("_monotonic", "durations", "errors", "name", "request_bytes", "requests", "response_bytes")
+
+    def __init__(self, api_key: int, monotonic: Callable[[], float]) -> None:
         self.name = APIS[api_key]
         # By version.
         self.requests: Counter[int] = Counter()
@@ -37,21 +36,43 @@ class ApiMetrics:
         self.response_bytes = 0
         self.errors: Counter[int] = Counter()
         self.durations = Histogram(_DURATIONS_S)
+        self._monotonic = monotonic
+
+    def begun(self, version: int, request_bytes: int) -> None:
+        self.requests[version] += 1
+        self.request_bytes += request_bytes
+
+    def answered(self, response_bytes: int, began_s: float) -> None:
+        self.response_bytes += response_bytes
+        self.durations.observe(self._monotonic() - began_s)
+
+    def served(self, version: int, request_bytes: int, response_bytes: int, began_s: float) -> None:
+        # What `begun` and `answered` do, in one call: half a microsecond in a request of ten.
+        self.requests[version] += 1
+        self.request_bytes += request_bytes
+        self.response_bytes += response_bytes
+        self.durations.observe(self._monotonic() - began_s)
 
 
 class RequestMetrics:
+    """See `net.measures.Measures`."""
+
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.monotonic = monotonic
         self._apis: dict[int, ApiMetrics] = {}
 
-    def measure(self, dispatch: Dispatch[Any]) -> None:
-        """From here on."""
-        dispatch.new_call = partial(_MeasuredCall, self)
+    def new_call(self, header: RequestHeader, connection: ConnectionInfo, request_bytes: int) -> Call:
+        began_s = self.monotonic()
+        self.of(header.request_api_key).begun(header.request_api_version, request_bytes)
+        return self.begun_call(header, connection, request_bytes, began_s)
+
+    def begun_call(self, header: RequestHeader, connection: ConnectionInfo, request_bytes: int, began_s: float) -> Call:
+        return _MeasuredCall(self.of(header.request_api_key), header, connection, request_bytes, began_s)
 
     def of(self, api_key: int) -> ApiMetrics:
         api = self._apis.get(api_key)
         if api is None:
-            api = self._apis[api_key] = ApiMetrics(api_key)
+            api = self._apis[api_key] = ApiMetrics(api_key, self.monotonic)
         return api
 
     def write(self, page: Exposition) -> None:
@@ -92,23 +113,18 @@ class RequestMetrics:
 
 
 class _MeasuredCall(Call):
-    __slots__ = ("_api", "_began", "_metrics")
+    __slots__ = ("_api", "_began_s")
 
     def __init__(
-        self, metrics: RequestMetrics, header: RequestHeader, connection: ConnectionInfo, request_bytes: int
+        self, api: ApiMetrics, header: RequestHeader, connection: ConnectionInfo, request_bytes: int, began_s: float
     ) -> None:
         super().__init__(header, connection, request_bytes)
-        api = self._api = metrics.of(header.request_api_key)
-        api.requests[self.version] += 1
-        api.request_bytes += request_bytes
-        self._metrics = metrics
-        self._began = metrics.monotonic()
+        self._api = api
+        self._began_s = began_s
 
     def parts(self, response: Response) -> list[Part]:
         parts = super().parts(response)
-        api = self._api
-        api.response_bytes += sum(map(len, parts))
         for code in errors_in(response):
-            api.errors[code] += 1
-        api.durations.observe(self._metrics.monotonic() - self._began)
+            self._api.errors[code] += 1
+        self._api.answered(sum(map(len, parts)), self._began_s)
         return parts

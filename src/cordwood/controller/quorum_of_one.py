@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from cordwood.log.steps import Steps
+from cordwood.log.steps import Job, Steps
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import SingleNodeLog, SnapshotJob
@@ -16,6 +16,7 @@ from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
 _NO_LEADER = -1
@@ -51,6 +52,13 @@ class QuorumOfOne:
     @property
     def end_offset(self) -> int:
         return self._log.end_offset
+
+    @property
+    def was_cut(self) -> bool:
+        return self._log.was_cut
+
+    def deleted_topics(self) -> set[Uuid]:
+        return self._log.deleted_topics()
 
     # Writing
 
@@ -121,7 +129,10 @@ class QuorumOfOne:
         self._leader_listeners.append(listener)
         listener(self.leader)
 
-    # Snapshots
+    # Upkeep
+
+    def recording(self) -> Job | None:
+        return self._log.recording()
 
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool:
         return self._log.snapshot_due(image, now_ms)

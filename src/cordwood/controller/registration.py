@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cordwood.config.broker import BrokerConfig
 from cordwood.metadata.endpoints import Addresses, registered_endpoints
-from cordwood.metadata.features import SUPPORTED
+from cordwood.metadata.features import registered_features
 from cordwood.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from cordwood.wire.primitives import Uuid
 
 
 def controller_registration(
-    config: BrokerConfig, addresses: Addresses, incarnation_id: Uuid
+    config: BrokerConfig, addresses: Addresses, incarnation_id: Uuid, finalized: Mapping[str, int]
 ) -> ControllerRegistrationRequest:
     return ControllerRegistrationRequest(
         controller_id=config.node_id,
@@ -22,6 +24,6 @@ def controller_registration(
         ],
         features=[
             Feature(name=name, min_supported_version=levels.low, max_supported_version=levels.high)
-            for name, levels in SUPPORTED.items()
+            for name, levels in registered_features(finalized).items()
         ],
     )

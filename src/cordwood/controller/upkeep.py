@@ -1,4 +1,5 @@
-"""Snapshots of the metadata, and what they let go: old snapshots and the log that they cover."""
+"""The metadata log's upkeep: how far it is committed is recorded; snapshots, and what they let go (old snapshots and
+the log that they cover)."""
 
 from __future__ import annotations
 
@@ -45,13 +46,15 @@ class Upkeep:
 
     async def _attempt(self) -> None:
         try:
+            if (job := self._metadata_log.recording()) is not None:
+                await asyncio.get_running_loop().run_in_executor(None, job)
             await self._snapshot()
             await self._slices.do(self._metadata_log.purging(self._clock.now_ms()), to_its_end=True)
             self._metadata_log.clean(self._clock.now_ms())
         except DiskError as error:
             self._failed(error)
         except Exception:  # noqa: BLE001 - our bug; it costs this round only
-            _log.exception("Metadata snapshot failed, retrying in %g s", _INTERVAL_S)
+            _log.exception("Upkeep of the metadata log failed, retrying in %g s", _INTERVAL_S)
 
     async def _snapshot(self) -> None:
         log, image = self._metadata_log, self._loader.image

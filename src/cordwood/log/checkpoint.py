@@ -82,14 +82,15 @@ def decode_partition_metadata(path: str, data: bytes) -> bytes:
 class MetaProperties:
     cluster_id: str
     node_id: int
-    directory_id: str
+    # None: of Kafka before 3.7, which gave directories no ids.
+    directory_id: Uuid | None
+    # 0: of a broker that used ZooKeeper.
+    version: int = 1
 
     def encode(self, now_ms: int) -> bytes:
         written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
-        return (
-            f"#\n#{written}\nnode.id={self.node_id}\ndirectory.id={self.directory_id}\n"
-            f"version=1\ncluster.id={self.cluster_id}\n"
-        ).encode()
+        directory = "" if self.directory_id is None else f"directory.id={uuid_text(self.directory_id)}\n"
+        return (f"#\n#{written}\nnode.id={self.node_id}\n{directory}version=1\ncluster.id={self.cluster_id}\n").encode()
 
     @classmethod
     def decode(cls, path: str, data: bytes) -> "MetaProperties":
@@ -99,11 +100,17 @@ class MetaProperties:
             if line and not line.startswith(("#", "!")):
                 key, _, value = line.partition("=")
                 properties[key.strip()] = value.strip()
-        # Version 0 is of the ZooKeeper days; it says broker.id.
-        node_id = properties.get("node.id", properties.get("broker.id", ""))
-        if properties.get("version") not in ("0", "1") or not node_id.lstrip("-").isdigit():
-            raise CorruptCheckpoint(f"{path}: expected version 1, a cluster.id and a node.id, found {properties}")
-        return cls(properties.get("cluster.id", ""), int(node_id), properties.get("directory.id", ""))
+        # Without a version it is 0, as Kafka reads it; that is of brokers that used ZooKeeper, which say broker.id.
+        version, cluster_id = properties.get("version", "0"), properties.get("cluster.id", "")
+        node_id = properties.get("node.id" if version == "1" else "broker.id", "")
+        if version not in ("0", "1") or not node_id.isdigit() or (version == "1" and not cluster_id):
+            raise CorruptCheckpoint(f"{path}: expected version=1, a cluster.id and a node.id, found {properties}")
+        directory_id = properties.get("directory.id")
+        try:
+            found = None if directory_id is None else uuid_from_text(directory_id)
+        except ValueError as error:
+            raise CorruptCheckpoint(f"{path}: directory.id={directory_id} is not an id: {error}") from error
+        return cls(cluster_id, int(node_id), found, int(version))
 
 
 def encode_clean_shutdown(broker_epoch: int) -> bytes:

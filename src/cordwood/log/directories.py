@@ -27,6 +27,11 @@ class LogDirectories:
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if not directory.is_offline]
 
+    def find(self) -> None:
+        """Finds the partitions of every directory; changes nothing."""
+        self._told.update(directory for directory in self.directories if directory.is_offline)
+        self._each(LogDirectory.find)
+
     def open(self) -> None:
         # Who tried to use them before has said so.
         self._told.update(directory for directory in self.directories if directory.is_offline)

@@ -20,14 +20,16 @@ from .checkpoint import (
     encode_clean_shutdown,
 )
 from .config import MAX_INT64, LogConfig
+from .contents import METADATA_PARTITION as METADATA_PARTITION
+from .contents import Kind, folders
 from .creation import new_log
 from .files import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
     PARTITION_METADATA,
+    STRAY_DIRECTORY,
     directory_name,
     marked_directory_name,
-    parse_directory_name,
 )
 from .index import IndexCache
 from .log import Log
@@ -44,8 +46,6 @@ logger = logging.getLogger(__name__)
 
 # Of a directory that has no id: no cluster knows it.
 NO_ID: Uuid = bytes(16)
-# The metadata log lies in the same directory but belongs to the Raft quorum.
-METADATA_PARTITION: TopicPartition = ("__cluster_metadata", 0)
 # Reading an offset or two of a log takes well under a microsecond.
 _LOOKS_PER_STEP = 20
 
@@ -82,6 +82,8 @@ class LogDirectory:
         self._undecided: dict[TopicPartition, dict[OffsetCheckpoint, int]] = {}
         # How far each compacted partition is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
+        # The directories of partitions, as `find` saw them; None before that.
+        self._found: dict[TopicPartition, str] | None = None
         # Of the node that stopped cleanly here last; -1 if it did not.
         self.last_broker_epoch = -1
         self._config_of = config_of
@@ -109,8 +111,68 @@ class LogDirectory:
 
     # Opening
 
+    def find(self) -> None:
+        """Finds the partitions and reads their topic ids; changes nothing."""
+        self._found = {}
+        foreign = []
+        for folder in folders(self.disk):
+            key = (folder.topic, folder.partition)
+            match folder.kind:
+                case Kind.PARTITION:
+                    self._found[key] = folder.name
+                    self._read_topic_id(key, folder.name)
+                case Kind.DELETED:
+                    # Its topic was deleted by a committed record; the node went down before the files were gone.
+                    self.removals.add(self._clock.now_ms(), folder.name, is_partition=True)
+                case Kind.FUTURE:
+                    self.interrupted[key] = folder.name
+                    self._read_topic_id(key, folder.name)
+                case Kind.STRAY:
+                    logger.info("Keeping the stray partition %s/%s", self.disk.root, folder.name)
+                case Kind.FOREIGN:
+                    foreign.append(folder.name)
+        if foreign:
+            logger.warning(
+                "Leaving folders in %s alone that are not partitions: %s", self.disk.root, ", ".join(foreign)
+            )
+
+    @property
+    def found(self) -> list[tuple[TopicPartition, Uuid | None]]:
+        """The partitions of the directory, and those on their way in, with their topic ids (None: not known)."""
+        return [(key, self.topic_ids.get(key)) for key in (*(self._found or ()), *self.interrupted)]
+
+    def _read_topic_id(self, partition: TopicPartition, path: str) -> None:
+        metadata = self.disk.read_file(f"{path}/{PARTITION_METADATA}")
+        if metadata is not None:
+            try:
+                self.topic_ids[partition] = decode_partition_metadata(f"{path}/{PARTITION_METADATA}", metadata)
+            except CorruptCheckpoint as error:
+                # A partition that was just created when the node crashed; the cluster's metadata knows its id.
+                logger.error("a partition of %s has lost its topic id: %s", self.disk.root, error)
+
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Renames a partition that was found to `…-stray`, as Kafka does. It stays there until somebody removes it; the
+        new name."""
+        stray = marked_directory_name(topic, partition, self._unique_id(), STRAY_DIRECTORY)
+        self.disk.rename(self._give_up((topic, partition)), stray)
+        self.disk.sync_directory()
+        return stray
+
+    def finish_deletion(self, topic: str, partition: int) -> None:
+        """Deletes a partition that was found and whose topic is deleted: the node went down before it could."""
+        self._doom((topic, partition), self._give_up((topic, partition)), self._clock.now_ms())
+
+    def _give_up(self, partition: TopicPartition) -> str:
+        """The path of a partition that was found, and is not to be opened."""
+        self.topic_ids.pop(partition, None)
+        found = self._found or {}
+        return found.pop(partition) if partition in found else self.interrupted.pop(partition)
+
     def open(self) -> None:
         """Opens every partition. After a crash this walks what was not flushed, and tells how far it is."""
+        if self._found is None:
+            self.find()
+        found = list((self._found or {}).items())
         now_ms = self._clock.now_ms()
         marker = self.disk.read_file(CLEAN_SHUTDOWN)
         clean = marker is not None
@@ -124,7 +186,6 @@ class LogDirectory:
         high_watermarks = self._read_offsets(self.high_watermarks)
         cleaner_offsets = self._read_cleaner_offsets()
         self.cleaner_offsets = cleaner_offsets or {}
-        found = self._find_partitions(now_ms)
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else [path for _, path in found])
 
         def options_of(partition: TopicPartition) -> OpenOptions:
@@ -160,34 +221,8 @@ class LogDirectory:
         if cleaner_offsets is None:
             self.checkpoint_cleaner()
 
-    def _find_partitions(self, now_ms: int) -> list[tuple[TopicPartition, str]]:
-        found = []
-        for entry in self.disk.list():
-            if not entry.is_directory:
-                continue
-            parsed = parse_directory_name(entry.name)
-            if parsed is None:
-                logger.warning("%s/%s is no partition's directory: it is left alone", self.disk.root, entry.name)
-            elif parsed.mark == DELETE_DIRECTORY:
-                self.removals.add(now_ms, entry.name, is_tree=True)
-            elif parsed.mark == FUTURE_DIRECTORY:
-                self.interrupted[parsed.topic, parsed.partition] = entry.name
-            elif parsed.mark:
-                logger.info("%s/%s is left alone", self.disk.root, entry.name)
-            elif (parsed.topic, parsed.partition) != METADATA_PARTITION:
-                found.append(((parsed.topic, parsed.partition), entry.name))
-        return found
-
     def _open_log(self, partition: TopicPartition, path: str, options: OpenOptions, now_ms: int) -> Log:
-        log = self._open(partition[0], path, options, now_ms)
-        metadata = self.disk.read_file(f"{path}/{PARTITION_METADATA}")
-        if metadata is not None:
-            try:
-                self.topic_ids[partition] = decode_partition_metadata(f"{path}/{PARTITION_METADATA}", metadata)
-            except CorruptCheckpoint as error:
-                # A partition that was just created when the node crashed; the cluster's metadata knows its id.
-                logger.error("a partition of %s has lost its topic id: %s", self.disk.root, error)
-        self.logs[partition] = log
+        log = self.logs[partition] = self._open(partition[0], path, options, now_ms)
         return log
 
     def _open(self, topic: str, path: str, options: OpenOptions, now_ms: int) -> Log:
@@ -261,7 +296,7 @@ class LogDirectory:
     def _doom(self, partition: TopicPartition, path: str, due_ms: int) -> None:
         doomed = marked_directory_name(*partition, self._unique_id(), DELETE_DIRECTORY)
         self.disk.rename(path, doomed)
-        self.removals.add(due_ms, doomed, is_tree=True)
+        self.removals.add(due_ms, doomed, is_partition=True)
 
     def _unique_id(self) -> str:
         return f"{self._random.below(1 << 128):032x}"

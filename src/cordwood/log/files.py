@@ -25,8 +25,16 @@ FUTURE_DIRECTORY = "-future"
 STRAY_DIRECTORY = "-stray"
 
 _NAMED = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?")
-_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d+)")
-_MARKED = re.compile(r"(?P<name>.+)\.(?P<id>[^.]+)(?P<mark>-delete|-future|-stray)")
+# Numbers are written without leading zeros, so that no two directories are of one partition.
+_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
+# The id is a UUID in hex, as Kafka writes it.
+_MARKED = re.compile(r"(?P<name>.+)\.(?P<id>[0-9a-f]{32})(?P<mark>-delete|-future|-stray)")
+# Whatever Cordwood or Kafka leaves in a partition's directory, at any stage of writing or deleting it.
+_OURS = re.compile(
+    r"\d{20}(-\d{10})?\.(log|index|timeindex|txnindex|snapshot|checkpoint)"
+    r"(\.(cleaned|swap|deleted|part|tmp|corrupt(\.\d+)?))*"
+    r"|(leader-epoch-checkpoint|partition\.metadata|quorum-state)(\.[a-z0-9-]+)?"
+)
 
 
 class SegmentFile(NamedTuple):
@@ -49,6 +57,11 @@ def file_name(base_offset: int, kind: str, stage: str = "") -> str:
 def parse_file_name(name: str) -> SegmentFile | None:
     match = _NAMED.fullmatch(name)
     return SegmentFile(int(match[1]), match[2], match[3] or "") if match else None
+
+
+def is_partition_file(name: str) -> bool:
+    """Whether Cordwood or Kafka writes files of this name into a partition's directory."""
+    return _OURS.fullmatch(name) is not None
 
 
 def directory_name(topic: str, partition: int) -> str:

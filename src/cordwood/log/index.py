@@ -168,6 +168,14 @@ class OffsetIndex(Index):
         relative, position = self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)
         return relative + self.base_offset, position
 
+    def at_or_below_position(self, position: int) -> tuple[int, int]:
+        """(offset, position) of the last entry at or below a position; (base offset, 0) when there is none."""
+        slot = self._slot_at_or_below(position, field=1)
+        if slot < 0:
+            return self.base_offset, 0
+        relative, indexed_position = self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)
+        return relative + self.base_offset, indexed_position
+
     def upper_bound(self, position: int) -> int | None:
         """The first indexed offset at or past a position, if there is one."""
         slot = self._slot_at_or_below(position - 1, field=1) + 1

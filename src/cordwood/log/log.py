@@ -34,6 +34,8 @@ from .snapshots import ProducerSnapshots
 from .steps import Steps, do_all
 from .validation import accept_batch
 
+# Above all leader epochs, which are of 32 bits.
+_ANY_EPOCH = 2**31
 # What renaming a segment's files is worth.
 _FILES_STEPS = 4
 
@@ -115,6 +117,11 @@ class Log:
         return self.segments.size
 
     @property
+    def latest_epoch(self) -> int:
+        """Of the last batch; -1 if none is known."""
+        return self.epochs.latest
+
+    @property
     def last_stable_offset(self) -> int:
         """Up to here every transaction is decided: what a reader of committed data may see."""
         unstable = self.producers.first_unstable_offset
@@ -154,8 +161,12 @@ class Log:
         self._has_grown_to(last_offset + 1)
         return Appended(first_offset, last_offset, append_time)
 
-    def append_as_follower(self, data: Buffer, now_ms: int) -> Appended | None:
-        """Writes whole batches as the leader has them; a batch cut short at the end is left for the next fetch."""
+    def append_as_follower(self, data: Buffer, now_ms: int, leader_epoch: int = _ANY_EPOCH) -> Appended | None:
+        """Writes whole batches as the leader has them; a batch cut short at the end is left for the next fetch.
+
+        Batches of an epoch above `leader_epoch` are left out: they were appended by a later leader, while this replica
+        still follows an earlier one.
+        """
         headers: list[BatchHeader] = []
         markers: list[EndTxnMarker | None] = []
         next_offset, length = self.end_offset, 0
@@ -163,6 +174,8 @@ class Log:
         try:
             for position, header in batch_headers(data):
                 check_crc(data, header, position)
+                if header.magic >= 2 and header.leader_epoch > leader_epoch:
+                    break
                 if header.base_offset < next_offset and not (header.magic < 2 and header.last_offset >= next_offset):
                     raise Refusal(
                         ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -331,6 +344,21 @@ class Log:
         except CorruptBatch as error:
             raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"{segment} is damaged: {error}") from error
         return None
+
+    def next_offset_of(self, found: FileRange, offset: int, max_offset: int) -> int:
+        """The offset after the last whole batch of what `read` found from `offset` on, below `max_offset`. It looks at
+        few headers: none if the range was not cut short by a number of bytes."""
+        segment = self.segments.floor(offset)
+        while segment is not None and segment.file is not found.file:
+            segment = self.segments.after(segment)
+        if segment is None:
+            # Compaction has replaced it since.
+            return offset
+        end = found.position + found.length
+        if end == self._bound_position(segment, max_offset):
+            following = self.segments.after(segment)
+            return max_offset if following is None else min(max_offset, following.base_offset)
+        return max(offset, segment.next_offset_at(found.position, end))
 
     def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
         """The aborted transactions that a reader of committed data needs to skip in what `read` gave it."""

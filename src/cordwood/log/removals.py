@@ -1,11 +1,15 @@
 """The second step of deletions: what was renamed out of the way is removed when the delay is over."""
 
 import heapq
+import logging
 from dataclasses import dataclass
 
 from cordwood.runtime.disk import Disk, File
 
+from .files import is_partition_file
 from .steps import Steps
+
+logger = logging.getLogger(__name__)
 
 # A job in a thread; unlinking a large file takes tens of milliseconds.
 _FILES_PER_JOB = 64
@@ -16,7 +20,8 @@ class _Doomed:
     path: str
     # Closed before it is removed, so that who still reads from it gets FileGone.
     file: File | None
-    is_tree: bool
+    # It is the directory of a partition, and all its files go.
+    is_partition: bool
     is_off: bool = False
 
     def discard(self) -> None:
@@ -44,9 +49,9 @@ class Removals:
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else None
 
-    def add(self, due_ms: int, path: str, file: File | None = None, *, is_tree: bool = False) -> None:
+    def add(self, due_ms: int, path: str, file: File | None = None, *, is_partition: bool = False) -> None:
         """A path that waits already is one that was renamed over: who reads from what was there gets FileGone."""
-        doomed = _Doomed(path, file, is_tree)
+        doomed = _Doomed(path, file, is_partition)
         siblings = self._waiting.setdefault(_directory_of(path), {})
         if path in siblings:
             siblings[path].discard()
@@ -63,18 +68,18 @@ class Removals:
             doomed.discard()
 
     def purging(self, now_ms: int | None) -> Steps[None]:
-        """Removes what is due (None: all files, but no trees, which a start finds again)."""
+        """Removes what is due (None: all files, but no partitions, which a start finds again)."""
         while batch := self._take(now_ms):
             paths = {doomed.path for doomed in batch}
             self._under_way |= paths
             disk = self._disk.another()
 
             def remove(batch: list[_Doomed] = batch, disk: Disk = disk) -> None:
-                if any(doomed.is_tree for doomed in batch):
+                if any(doomed.is_partition for doomed in batch):
                     # Its new name is durable before its files go: a crash must not bring back half a partition.
                     disk.sync_directory()
                 for doomed in batch:
-                    (disk.remove_tree if doomed.is_tree else disk.remove)(doomed.path)
+                    (remove_partition if doomed.is_partition else _remove_file)(disk, doomed.path)
                 disk.close()
 
             yield remove
@@ -82,14 +87,14 @@ class Removals:
 
     def _take(self, now_ms: int | None) -> list[_Doomed]:
         batch: list[_Doomed] = []
-        trees = []
+        partitions = []
         while len(batch) < _FILES_PER_JOB and (due_ms := self.next_due_ms) is not None:
             if now_ms is not None and due_ms > now_ms:
                 break
             entry = heapq.heappop(self._queue)
             doomed = entry[2]
-            if now_ms is None and doomed.is_tree:
-                trees.append(entry)
+            if now_ms is None and doomed.is_partition:
+                partitions.append(entry)
                 continue
             directory = _directory_of(doomed.path)
             del self._waiting[directory][doomed.path]
@@ -97,9 +102,26 @@ class Removals:
                 del self._waiting[directory]
             doomed.discard()
             batch.append(doomed)
-        for entry in trees:
+        for entry in partitions:
             heapq.heappush(self._queue, entry)
         return batch
+
+
+def remove_partition(disk: Disk, path: str) -> bool:
+    """Removes a partition's directory with the files that Cordwood or Kafka wrote. Whatever else somebody put there
+    stays, and the directory with it; False then."""
+    for entry in disk.list(path):
+        if not entry.is_directory and is_partition_file(entry.name):
+            disk.remove(f"{path}/{entry.name}")
+    if disk.remove_directory(path):
+        return True
+    others = ", ".join(entry.name for entry in disk.list(path))
+    logger.warning("Keeping %s/%s: it holds files that are not a partition's: %s", disk.root, path, others)
+    return False
+
+
+def _remove_file(disk: Disk, path: str) -> None:
+    disk.remove(path)
 
 
 def _directory_of(path: str) -> str:

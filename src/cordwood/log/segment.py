@@ -294,6 +294,20 @@ class Segment:
             raise CorruptIndex(f"offset {indexed_offset} is not at position {start}")
         return chain([(position, first)], headers)
 
+    def next_offset_at(self, start: int, end: int) -> int:
+        """The offset that follows the last batch which ends at or before position `end`; a batch begins at `start`."""
+        indexed_offset, position = self.offset_index.at_or_below_position(end)
+        if position <= start:
+            headers = batches.headers(self.file, start, self.file.size)
+        else:
+            headers = self._headers_from(indexed_offset, position)
+        next_offset = self.base_offset
+        for position, header in headers:
+            if position + header.size > end:
+                return header.base_offset
+            next_offset = header.next_offset
+        return next_offset
+
     def range(self, position: int, length: int) -> FileRange:
         return FileRange(self.file, position, length)
 

@@ -1,5 +1,7 @@
 """The features of Kafka 4.3 and their levels: what this node supports, and what a new cluster begins with."""
 
+from collections.abc import Mapping
+
 from .image import METADATA_VERSION, FeatureRange
 from .versions import LATEST_LEVEL, MINIMUM_LEVEL
 
@@ -10,25 +12,45 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 
+# What is served here: clients are told these levels, and no others can be finalized.
 SUPPORTED: dict[str, FeatureRange] = {
     GROUP_VERSION: FeatureRange(0, 1),
     KRAFT_VERSION: FeatureRange(0, 1),
     METADATA_VERSION: FeatureRange(MINIMUM_LEVEL, LATEST_LEVEL),
-    SHARE_VERSION: FeatureRange(0, 1),
-    STREAMS_VERSION: FeatureRange(0, 1),
     TRANSACTION_VERSION: FeatureRange(0, 2),
     ELR_VERSION: FeatureRange(0, 1),
 }
 
-# What `kafka-storage format` of 4.3 finalizes. kraft.version is not among them: the quorum keeps it in its own records.
+# What a cluster may have finalized although it is not served here, as every cluster that Kafka 4.3 has formatted: the
+# level stays in the metadata, for brokers that do serve it, and clients of this node are not told.
+TOLERATED: dict[str, FeatureRange] = {
+    SHARE_VERSION: FeatureRange(0, 1),
+    STREAMS_VERSION: FeatureRange(0, 1),
+}
+
+# What `kafka-storage format` of 4.3 finalizes, as far as it is served here. kraft.version is not among them: the quorum
+# keeps it in its own records.
 BOOTSTRAP_LEVELS: dict[str, int] = {
     METADATA_VERSION: LATEST_LEVEL,
     ELR_VERSION: 1,
     GROUP_VERSION: 1,
-    SHARE_VERSION: 1,
-    STREAMS_VERSION: 1,
     TRANSACTION_VERSION: 2,
 }
 
 # (feature, level) -> the `metadata.version` that it needs.
 REQUIRED_METADATA_VERSION: dict[tuple[str, int], int] = {(ELR_VERSION, 1): 23}
+
+
+def registered_features(finalized: Mapping[str, int]) -> dict[str, FeatureRange]:
+    """What a node tells the controller that it can live with: a finalized level outside keeps it out of the cluster."""
+    return {**SUPPORTED, **{name: levels for name, levels in TOLERATED.items() if name in finalized}}
+
+
+def unsupported_feature(finalized: Mapping[str, int]) -> str | None:
+    """Why a node cannot take part in a cluster with these finalized levels; None if it can."""
+    known = registered_features(finalized)
+    for name, level in finalized.items():
+        levels = known.get(name, FeatureRange(0, 0))
+        if level not in levels:
+            return f"{name} is finalized at level {level}, and this release supports {levels.low} to {levels.high}"
+    return None

@@ -21,27 +21,38 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from cordwood.log.checkpoint import encode_partition_metadata
+from cordwood.log.checkpoint import (
+    CorruptCheckpoint,
+    encode_partition_metadata,
+    read_offsets,
+    write_offsets,
+)
 from cordwood.log.config import MAX_INT64, LogConfig
+from cordwood.log.contents import METADATA_PARTITION
 from cordwood.log.durability import FlushJob
-from cordwood.log.files import PARTITION_METADATA
+from cordwood.log.files import CORRUPT, LOG, PARTITION_METADATA
 from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.log.retention import apply_retention
 from cordwood.runtime.disk import Disk
 from cordwood.runtime.randomness import Random
-from cordwood.wire.batch_header import BatchHeader, batch_headers, whole_batches_length
+from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, whole_batches_length
 from cordwood.wire.codec import encode
 from cordwood.wire.control import ControlType, control_batch
 from cordwood.wire.frames import encode_metadata_record
 from cordwood.wire.messages.data.leader_change_message import LeaderChangeMessage, Voter
+from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
+from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
+from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
+from cordwood.wire.messages.metadata_records.remove_topic_record import RemoveTopicRecord
 from cordwood.wire.primitives import Uuid
-from cordwood.wire.record import Record
+from cordwood.wire.record import CorruptBatch, Record
 from cordwood.wire.records import encode_batch
 from cordwood.wire.schema import MetadataRecord
 
 from .batch import MetadataBatch, read_batch
+from .damage import keep_copy, mend
 from .exceptions import InvalidMetadata
 from .image import MetadataImage, OffsetAndEpoch
 from .image_records import image_records
@@ -64,6 +75,9 @@ logger = logging.getLogger(__name__)
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
 METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
+# Beside Kafka's checkpoints, which do not speak of this log: how far it is known to be committed. Kafka leaves files
+# that it does not know alone.
+COMMITTED_OFFSET = "metadata-offset-checkpoint"
 
 _READ_BYTES = 1 << 20
 # A snapshot's header and the voters.
@@ -142,26 +156,43 @@ class SingleNodeLog:
         self._snapshots = snapshots
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
+        # What the checkpoint says.
+        self._recorded = -1
 
     @classmethod
     def open(
-        cls, disk: Disk, node_id: int, config: MetadataLogConfig, random: Random, *, now_ms: int
+        cls,
+        disk: Disk,
+        node_id: int,
+        config: MetadataLogConfig,
+        random: Random,
+        *,
+        now_ms: int,
+        accept_loss: bool = False,
     ) -> "SingleNodeLog":
-        """Opens the log, made if it is not there, and begins a leader epoch in it."""
+        """Opens the log, made if it is not there, and begins a leader epoch in it. Raises `DamagedMetadata`, with
+        nothing changed, if it lacks what was committed, unless `accept_loss`."""
+        snapshots = _find_snapshots(disk)
+        # A snapshot is of committed records, so all before the newest is on stable storage.
+        newest = max(snapshots, default=OffsetAndEpoch(0, 0))
+        recorded = _recorded_offset(disk)
+        mend(disk, METADATA_DIRECTORY, newest.offset, recorded, accept_loss=accept_loss)
         if not disk.exists(METADATA_DIRECTORY):
             disk.make_directory(METADATA_DIRECTORY)
         if disk.read_file(_path(PARTITION_METADATA)) is None:
             disk.write_file(_path(PARTITION_METADATA), encode_partition_metadata(METADATA_TOPIC_ID))
-        snapshots = _find_snapshots(disk)
-        # A snapshot is of committed records, so all before the newest is on stable storage.
-        newest = max(snapshots, default=OffsetAndEpoch(0, 0))
         options = OpenOptions(recovery_point=newest.offset)
         log = open_log(disk, METADATA_DIRECTORY, config.log_config(), random, now_ms=now_ms, options=options)
         if log.end_offset < newest.offset:
             log.truncate_fully(newest.offset, now_ms)
         opened = cls(log, node_id, config, snapshots, now_ms)
         opened._look_at_log()
+        if recorded is None and log.end_offset > 0:
+            # From here on a torn end may be ours, whatever a clean stop has said.
+            opened.commit(now_ms)
+            opened.record_committed()
         opened._become_leader(now_ms)
+        opened.record_committed()
         return opened
 
     # Starting
@@ -180,8 +211,7 @@ class SingleNodeLog:
     def _become_leader(self, now_ms: int) -> None:
         """The only voter elects itself: a new epoch, durable before anything is written in it."""
         path = _path(QUORUM_STATE)
-        data = self._disk.read_file(path)
-        known = QuorumState() if data is None else QuorumState.decode(path, data)
+        known = _read_quorum_state(self._disk, path)
         newest = self.latest_snapshot_id
         self.epoch = max(known.leader_epoch, self.log.epochs.latest, newest.epoch if newest else 0) + 1
         state = QuorumState(self.node_id, self.epoch)
@@ -245,6 +275,7 @@ class SingleNodeLog:
             data = found.read()
             for position, header in batch_headers(data[: whole_batches_length(data)]):
                 if header.next_offset > offset:
+                    _check(data, header, position)
                     yield data, position, header
                     offset = header.next_offset
 
@@ -322,14 +353,87 @@ class SingleNodeLog:
             return True
         return 0 <= limit_ms < now_ms - self._snapshots[snapshot_id].last_timestamp_ms
 
+    # What is known to be committed
+
+    def record_committed(self) -> None:
+        """Notes durably how far the log is committed: damage below is never taken for a write that was not finished."""
+        job = self.recording()
+        if job is not None:
+            job()
+
+    def recording(self) -> Callable[[], None] | None:
+        """As `record_committed`, as a job for any thread; None when it was noted before."""
+        offset = self.high_watermark
+        if offset == self._recorded:
+            return None
+        disk = self._disk.another()
+
+        def run() -> None:
+            write_offsets(disk, COMMITTED_OFFSET, {METADATA_PARTITION: offset})
+            disk.close()
+            self._recorded = offset
+
+        return run
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether a part of it was ever cut off: copies are left of it."""
+        return any(f"{LOG}{CORRUPT}" in entry.name for entry in self._disk.list(METADATA_DIRECTORY))
+
+    def deleted_topics(self) -> set[Uuid]:
+        """The ids of all topics whose deletion is in the log."""
+        deleted: set[Uuid] = set()
+        # Of a metadata transaction, which may be aborted.
+        undecided: set[Uuid] = set()
+        for record in (record for batch in self.read(self.start_offset) for record in batch.records):
+            match record:
+                case RemoveTopicRecord():
+                    undecided.add(record.topic_id)
+                case AbortTransactionRecord():
+                    undecided.clear()
+                case BeginTransactionRecord() | EndTransactionRecord():
+                    deleted |= undecided
+                    undecided.clear()
+        return deleted | undecided
+
     # Stopping
 
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
+        self.record_committed()
 
 
 def _path(name: str) -> str:
     return f"{METADATA_DIRECTORY}/{name}"
+
+
+def _recorded_offset(disk: Disk) -> int | None:
+    """How far the log was known to be committed; None if nobody has said so."""
+    try:
+        return read_offsets(disk, COMMITTED_OFFSET).get(METADATA_PARTITION)
+    except CorruptCheckpoint as error:
+        logger.error("Ignoring a damaged checkpoint of %s: %s", disk.root, error)
+        return None
+
+
+def _check(data: bytes, header: BatchHeader, position: int) -> None:
+    try:
+        check_crc(data, header, position)
+    except CorruptBatch as error:
+        raise InvalidMetadata(f"the metadata log is damaged at offset {header.base_offset}: {error}") from error
+
+
+def _read_quorum_state(disk: Disk, path: str) -> QuorumState:
+    """The only voter has nobody to contradict: without its file the log says which epochs there were."""
+    data = disk.read_file(path)
+    if data is None:
+        return QuorumState()
+    try:
+        return QuorumState.decode(path, data)
+    except InvalidMetadata as error:
+        logger.error("Writing a new quorum state, and keeping the old one as %s: %s", f"{path}{CORRUPT}", error)
+        keep_copy(disk, disk.open(path))
+        return QuorumState()
 
 
 class _Kept(NamedTuple):

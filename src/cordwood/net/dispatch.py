@@ -16,17 +16,22 @@ from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.schema import Request, Response
 
 from .api import C, Call, Handler
+from .measures import Measures
 
 
 class Dispatch(Generic[C]):
     """The `net.serving.Handler` of the listeners of a role."""
 
     def __init__(self, role: C, handlers: Iterable[Handler[C]], disk_failed: Callable[[DiskError], None]) -> None:
-        # Makes the call of a request: metrics put one here that measures.
+        # Makes the call of a request: one that measures itself, with metrics.
         self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
         self._role = role
         self._handlers = {handler.api_key: handler for handler in handlers}
         self._on_disk_failure = disk_failed
+
+    def measure(self, measures: Measures) -> None:
+        """All requests from here on."""
+        self.new_call = measures.new_call
 
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
         try:

@@ -26,19 +26,22 @@ class Server:
     await server.stop(grace_seconds=5)
     """
 
-    def __init__(self, network: Network, handler: Handler, limits: Limits | None = None) -> None:
+    def __init__(self, network: Network, handler: Handler | None = None, limits: Limits | None = None) -> None:
         self.counts = Counts()
         self._network = network
-        self._handler = handler
+        # None until `accept`, for a server that listens before there is anything to serve.
+        self.handler = handler
         self._limits = limits if limits is not None else Limits()
         self._loop = asyncio.get_running_loop()
         self._scratch = Scratch()
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[str, Listener]] = []
         self._connections: dict[int, ServedConnection] = {}
         self._per_ip: Counter[str] = Counter()
+        self._per_listener: Counter[str] = Counter()
         self._number = 0
-        # No new peers for now: there are too many, or `accept` has not been called.
-        self._full = False
+        # Listeners without new peers for now: there are too many.
+        self._full: set[Listener] = set()
+        # False until `accept`, after `hold`.
         self._accepting = True
         self._stopping = False
         self._all_gone: asyncio.Event = asyncio.Event()
@@ -52,9 +55,10 @@ class Server:
         listener = await self._network.listen(
             host, port, lambda connection: self._welcome(connection, name), tls, options
         )
-        self._listeners.append(listener)
-        if self._full or not self._accepting:
+        self._listeners.append((name, listener))
+        if not self._accepting:
             listener.pause()
+        self._check_full()
         self._schedule_sweep()
         return listener.address
 
@@ -62,10 +66,12 @@ class Server:
         """Listens, but lets peers wait in the listeners' queues until `accept`: for a start that is not over."""
         self._accepting = False
 
-    def accept(self) -> None:
+    def accept(self, handler: Handler | None = None) -> None:
+        """Ends `hold`. A handler that the server was not made with is given here."""
+        self.handler = self.handler if handler is None else handler
         self._accepting = True
-        if not self._full:
-            for listener in self._listeners:
+        for _, listener in self._listeners:
+            if listener not in self._full:
                 listener.resume()
 
     @property
@@ -89,7 +95,7 @@ class Server:
     async def stop(self, grace_seconds: float) -> None:
         """Accepts nobody, begins nothing, and gives what is in work so long to be answered; then it closes."""
         self._stopping = True
-        for listener in self._listeners:
+        for _, listener in self._listeners:
             listener.close()
         if self._sweep is not None:
             self._sweep.cancel()
@@ -122,11 +128,13 @@ class Server:
             return
         self.counts.accepted += 1
         self._per_ip[host] += 1
+        self._per_listener[listener] += 1
         self._number += 1
+        assert self.handler is not None, "peers are held until there is somebody to serve them"
         served = ServedConnection(
             connection,
             ConnectionInfo(connection, listener, self._number),
-            self._handler,
+            self.handler,
             limits,
             self.counts,
             self._scratch,
@@ -144,23 +152,31 @@ class Server:
         self._per_ip[host] -= 1
         if not self._per_ip[host]:
             del self._per_ip[host]
+        self._per_listener[served.info.listener] -= 1
         self._check_full()
         if self._stopping and not self._connections:
             self._all_gone.set()
 
     def _check_full(self) -> None:
         """At `max.connections` new peers wait in the listeners' queues, as they do at Kafka's."""
-        full = len(self._connections) >= self._limits.max_connections
-        if full == self._full or self._stopping:
+        if self._stopping:
             return
-        self._full = full
-        for listener in self._listeners:
+        limits = self._limits
+        all_full = len(self._connections) >= limits.max_connections
+        for name, listener in self._listeners:
+            limit = limits.max_connections_of_listener.get(name)
+            full = all_full or (limit is not None and self._per_listener[name] >= limit)
+            if full == (listener in self._full):
+                continue
             if full:
+                self._full.add(listener)
                 listener.pause()
-            elif self._accepting:
-                listener.resume()
-        if full:
-            _log.warning("%d connections are all there may be; new ones wait", len(self._connections))
+                shown = limits.max_connections if all_full else limit
+                _log.warning("%s: max.connections (%d) reached; new connections wait", name, shown)
+            else:
+                self._full.discard(listener)
+                if self._accepting:
+                    listener.resume()
 
     # ---- idleness
 

@@ -54,6 +54,8 @@ class Limits:
     max_held_bytes: int = 8_388_608
     idle_ms: int = 600_000  # connections.max.idle.ms; negative: for ever
     max_connections: int = 2_147_483_647  # max.connections
+    # max.connections of single listeners, by their names; they count towards the limit of all.
+    max_connections_of_listener: Mapping[str, int] = field(default_factory=dict)
     max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
     # max.connections.per.ip.overrides, by numeric address.
     max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""One partition on this broker: appends as its leader, its high watermark, and who waits for it to move.
+"""One partition on this broker: appends as its leader, and the produces and fetches that wait for it to move on.
 
-The high watermark follows what this replica counts as written. That is all of the log, unless `flush.messages` asks for
-a flush by now: then it is what is on stable storage, so that neither an acknowledgement nor a reader runs ahead of it.
+Two offsets tell how far it is. `written` is how far this replica's own log counts: all of it, unless `flush.messages`
+asks for a flush by now; then only what is on stable storage. A produce with acks=1 waits for that. The high watermark
+is what all replicas in sync have (see `leader`). A produce with acks=all waits for it, and no reader sees more.
 """
 
 from collections import deque
@@ -13,10 +14,14 @@ from cordwood.log.epochs import UNDEFINED_EPOCH
 from cordwood.log.log import Appended, Log
 from cordwood.log.producers import AppendOrigin
 from cordwood.metadata.image import Partition as PartitionState
+from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Buffer
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
+
+from .leader import Leader, MetadataChanged, ReplicationSettings, SettingsChanged
+from .traffic import TopicTraffic
 
 ACKS_ALL = -1
 
@@ -31,23 +36,58 @@ class Watcher(Protocol):
         """The node stops: it is to be answered with what there is."""
 
 
+class PendingAcks:
+    """Callbacks of produces that wait until an offset is passed, the lowest offset first."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        # Made when it is needed: a node may have many partitions, and few with produces that wait.
+        self._waiting: deque[tuple[int, Callable[[ErrorCode], None]]] | None = None
+
+    def add(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
+        waiting = self._waiting
+        if waiting is None:
+            waiting = self._waiting = deque()
+        if waiting and waiting[-1][0] > offset:
+            # A retry asks about what was appended earlier.
+            self._waiting = deque(sorted([*waiting, (offset, then)], key=lambda entry: entry[0]))
+        else:
+            waiting.append((offset, then))
+
+    def passed(self, offset: int, error: ErrorCode = ErrorCode.NONE) -> None:
+        """Answers those that wait for an offset below."""
+        while self._waiting and self._waiting[0][0] < offset:
+            self._waiting.popleft()[1](error)
+
+    def fail(self, error: ErrorCode) -> None:
+        while self._waiting:
+            self._waiting.popleft()[1](error)
+
+
 class Partition:
     """`state` is what the metadata says of it. Its log is None while its directory is offline."""
 
     __slots__ = (
-        "_acknowledgements",
         "_active",
+        "_clock",
+        "_committed_acks",
         "_is_in_sync",
+        "_lag_time_max_ms",
         "_led",
         "_request_flush",
         "_watchers",
+        "_written_acks",
         "broker_id",
         "config",
         "index",
+        "leader",
         "log",
         "state",
         "topic",
         "topic_id",
+        "traffic",
+        "written",
     )
 
     def __init__(
@@ -59,6 +99,8 @@ class Partition:
         state: PartitionState,
         log: Log | None,
         config: TopicConfig,
+        clock: Clock,
+        lag_time_max_ms: int,
         request_flush: Callable[["Partition"], None],
     ) -> None:
         self.topic = topic
@@ -68,12 +110,20 @@ class Partition:
         self.state = state
         self.log = log
         self.config = config
+        # This replica's own log counts up to here.
+        self.written = 0 if log is None else log.high_watermark
+        # While this broker leads the partition.
+        self.leader: Leader | None = None
+        self._clock = clock
+        self._lag_time_max_ms = lag_time_max_ms
+        # None unless somebody wants it counted.
+        self.traffic: TopicTraffic | None = None
         self._request_flush = request_flush
         self._active = None if log is None else log.active
-        self._note_standing()
         self._watchers: dict[Watcher, None] = {}
-        # (offset, called when the high watermark has passed it or the partition is led by another), offsets ascending.
-        self._acknowledgements: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
+        self._written_acks = PendingAcks()
+        self._committed_acks = PendingAcks()
+        self._lead_or_follow()
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -82,12 +132,22 @@ class Partition:
     def is_leader(self) -> bool:
         return self.state.leader == self.broker_id
 
-    def _note_standing(self) -> None:
-        """What every append asks of its state and its configuration."""
-        self._led = self.log if self.is_leader else None
-        # With fewer replicas than wanted, all of them will do (KIP-966 has it so too).
-        wanted = min(self.config.min_insync_replicas, len(self.state.replicas))
-        self._is_in_sync = len(self.state.isr) >= wanted
+    def _lead_or_follow(self) -> None:
+        """Takes over what the metadata and the configuration say."""
+        log = self._led = self.log if self.is_leader else None
+        if log is None:
+            self.leader = None
+            self._is_in_sync = False
+            return
+        now_ms = self._clock.now_ms()
+        settings = ReplicationSettings(self.config.min_insync_replicas, self._lag_time_max_ms)
+        if self.leader is None:
+            self.written = log.high_watermark
+            self.leader = Leader(self.broker_id, self.state, settings, log.end_offset, log.high_watermark, now_ms)
+        else:
+            self.leader.step(MetadataChanged(self.state, log.end_offset), now_ms)
+            self.leader.step(SettingsChanged(settings), now_ms)
+        self._is_in_sync = not self.leader.is_under_min_isr
 
     # What may be asked of it
 
@@ -145,7 +205,10 @@ class Partition:
             )
         appended = log.append_as_leader(records, self.state.leader_epoch, now_ms, origin)
         if not appended.is_duplicate:
-            self._advance(log)
+            if self.traffic is not None:
+                self.traffic.bytes_in += len(records)
+                self.traffic.messages_in += appended.last_offset - appended.first_offset + 1
+            self._advance(log, now_ms)
             active = log.segments.active
             if active is not self._active:
                 # As in Kafka, a sealed segment is flushed soon, so that a crash costs no walk over it.
@@ -153,40 +216,49 @@ class Partition:
                 self._request_flush(self)
         return appended
 
-    def acknowledge(self, offset: int, then: Callable[[ErrorCode], None]) -> bool:
-        """True if what ends at `offset` is acknowledged already; otherwise `then` is called when it is."""
-        assert self.log is not None
-        if offset < self.log.high_watermark:
+    def is_acknowledged(self, offset: int, acks: int) -> bool:
+        """Whether a produce that ends at `offset` may be answered."""
+        if acks == ACKS_ALL:
+            assert self.log is not None
+            return offset < self.log.high_watermark
+        return offset < self.written
+
+    def acknowledge(self, offset: int, then: Callable[[ErrorCode], None], acks: int = ACKS_ALL) -> bool:
+        """True if it may be answered already; otherwise `then` is called when it may, or when it has failed."""
+        if self.is_acknowledged(offset, acks):
             return True
-        if self._acknowledgements and self._acknowledgements[-1][0] > offset:
-            # A retry asks about what was appended earlier.
-            waiting = sorted([*self._acknowledgements, (offset, then)], key=lambda entry: entry[0])
-            self._acknowledgements = deque(waiting)
-        else:
-            self._acknowledgements.append((offset, then))
+        (self._committed_acks if acks == ACKS_ALL else self._written_acks).add(offset, then)
         return False
 
     # Moving on
 
-    def _advance(self, log: Log) -> None:
-        """Moves the high watermark as far as it may go now, and tells who waits for it."""
+    def _advance(self, log: Log, now_ms: int) -> None:
+        """Counts what has been appended or flushed, and answers the produces and fetches that it was missing to."""
         end = log.end_offset
         if end - log.durability.recovery_point >= log.config.flush_messages:
             self._request_flush(self)
             end = log.durability.recovery_point
-        if end <= log.high_watermark:
-            return
-        log.advance_high_watermark(end)
-        acknowledgements = self._acknowledgements
-        while acknowledgements and acknowledgements[0][0] < end:
-            acknowledgements.popleft()[1](ErrorCode.NONE)
+        if end > self.written:
+            self.written = end
+            self._written_acks.passed(end)
+        leader = self.leader
+        assert leader is not None
+        leader.written(self.written, now_ms)
+        if leader.high_watermark > log.high_watermark:
+            self._move_high_watermark(log, leader.high_watermark)
+
+    def _move_high_watermark(self, log: Log, offset: int) -> None:
+        log.advance_high_watermark(offset)
+        self._committed_acks.passed(
+            offset, ErrorCode.NONE if self._is_in_sync else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        )
         if self._watchers:
             self._wake()
 
     def flushed(self) -> None:
-        """Its log has been flushed, to wherever its recovery point is now."""
+        """Its log has been flushed, to wherever its recovery point is now, or counts by other rules."""
         if self._led is not None:
-            self._advance(self._led)
+            self._advance(self._led, self._clock.now_ms())
 
     def update(self, state: PartitionState, config: TopicConfig) -> None:
         """What the metadata says of it has changed."""
@@ -195,35 +267,34 @@ class Partition:
         self.configure(config)
         if was_leader and not self.is_leader:
             self._let_go(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif self._led is not None:
-            self._advance(self._led)
 
     def configure(self, config: TopicConfig) -> None:
         self.config = config
-        self._note_standing()
         if self.log is not None:
             self.log.config = config.log
+        self._lead_or_follow()
+        self.flushed()
 
     def replace_log(self, log: Log) -> None:
         """It lies in another directory from here on."""
         self.log = log
         self._active = log.active
         self.configure(self.config)
-        if self._led is not None:
-            self._advance(self._led)
 
     def go_offline(self) -> None:
         """Its directory has failed."""
-        self.log = self._led = None
-        self._let_go(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._lose_log(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def removed(self) -> None:
-        self.log = self._led = None
-        self._let_go(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._lose_log(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _lose_log(self, error: ErrorCode) -> None:
+        self.log = self._led = self.leader = None
+        self._let_go(error)
 
     def _let_go(self, error: ErrorCode) -> None:
-        while self._acknowledgements:
-            self._acknowledgements.popleft()[1](error)
+        self._written_acks.fail(error)
+        self._committed_acks.fail(error)
         self._wake()
 
     # Waiting readers

@@ -16,6 +16,7 @@ from cordwood.wire.primitives import Uuid
 
 from .flusher import Flusher
 from .partition import Partition
+from .traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class Replicas:
         directories: LogDirectories,
         configs: TopicConfigs,
         clock: Clock,
+        lag_time_max_ms: int,
         *,
         on_offline: Callable[[LogDirectory, DiskError], None] = lambda _directory, _error: None,
         on_placed: Callable[[Partition, LogDirectory], None] = lambda _partition, _directory: None,
@@ -42,7 +44,10 @@ class Replicas:
         self._broker_id = broker_id
         self._configs = configs
         self._clock = clock
+        self._lag_time_max_ms = lag_time_max_ms
         self._partitions: dict[TopicPartition, Partition] = {}
+        # By topic, once somebody wants it counted.
+        self.traffic: dict[str, TopicTraffic] | None = None
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -53,21 +58,20 @@ class Replicas:
     def get(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get((topic, index))
 
+    def count_traffic(self) -> None:
+        """From here on."""
+        self.traffic = {}
+        for partition in self:
+            partition.traffic = self._traffic_of(partition.topic)
+
+    def _traffic_of(self, topic: str) -> TopicTraffic | None:
+        return None if self.traffic is None else self.traffic.setdefault(topic, TopicTraffic())
+
     # Following the metadata
 
     def load(self, image: MetadataImage) -> None:
-        """At a start: what the metadata has for this broker, against what lies in its directories."""
-        for directory in self.directories.online:
-            for topic, index in list(directory.logs):
-                mine = image.topics.partition(topic, index)
-                topic_id = image.topics.ids.get(topic)
-                is_mine = mine is not None and self._broker_id in mine.replicas
-                if not is_mine or directory.topic_ids.get((topic, index), topic_id) != topic_id:
-                    # Deleted, or deleted and made again, while this broker was not there.
-                    _log.info(
-                        "%s-%d in %s is not in the metadata any more: deleting it", topic, index, directory.disk.root
-                    )
-                    self._delete(directory, topic, index)
+        """At a start: the partitions that the metadata has for this broker. What else lies in its directories was put
+        aside before they were opened (see `strays`)."""
         for known in image.topics:
             for index, state in known.partitions.items():
                 if self._broker_id in state.replicas:
@@ -76,6 +80,9 @@ class Replicas:
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
             self._remove(topic, index)
+        if changes.deleted and self.traffic is not None:
+            left = {topic for topic, _ in self._partitions}
+            self.traffic = {topic: traffic for topic, traffic in self.traffic.items() if topic in left}
         for (topic, index), change in (*changes.leading.items(), *changes.following.items()):
             partition = self._partitions.get((topic, index))
             if partition is None or partition.topic_id != change.topic_id:
@@ -86,8 +93,18 @@ class Replicas:
     def _place(self, topic: str, index: int, topic_id: Uuid, state: PartitionState, *, is_new: bool) -> None:
         log = self._find_or_create(topic, index, topic_id, state, is_new=is_new)
         partition = Partition(
-            topic, index, topic_id, self._broker_id, state, log, self._configs.of(topic), self.flusher.request
+            topic,
+            index,
+            topic_id,
+            self._broker_id,
+            state,
+            log,
+            self._configs.of(topic),
+            self._clock,
+            self._lag_time_max_ms,
+            self.flusher.request,
         )
+        partition.traffic = self._traffic_of(topic)
         self._partitions[topic, index] = partition
         if log is not None:
             directory = self.directories.directory_of(topic, index)

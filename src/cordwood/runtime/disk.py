@@ -108,7 +108,9 @@ class Disk(Protocol):
     def remove(self, path: str) -> None:
         """Removes a file if it is there."""
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_directory(self, path: str) -> bool:
+        """Removes a directory if it is there and empty; False if it holds anything. There is no way to remove a
+        directory with whatever it holds: a caller names every file that it removes."""
 
     def sync_directory(self, path: str = "") -> None:
         """Makes creations, renames and removals in a directory durable."""

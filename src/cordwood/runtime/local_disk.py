@@ -1,6 +1,7 @@
 """The real Disk: a directory of the local file system."""
 
 import ctypes
+import errno
 import fcntl
 import os
 import struct
@@ -113,14 +114,17 @@ class LocalDisk:
             except FileNotFoundError:
                 return
 
-    def remove_tree(self, path: str) -> None:
-        import shutil
-
+    def remove_directory(self, path: str) -> bool:
         with self._guard("remove", path):
             try:
-                shutil.rmtree(self._absolute(path))
+                os.rmdir(self._absolute(path))
             except FileNotFoundError:
-                return
+                return True
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
+            return True
 
     def sync_directory(self, path: str = "") -> None:
         with self._guard("sync", path):

@@ -7,6 +7,7 @@ runs the same framing as a real one. All of it belongs to one thread, that of th
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol
 
 from .disk import Buffer
@@ -20,9 +21,22 @@ class NetworkError(Exception):
     """Something between us and a peer failed; the text says what."""
 
 
+class ListenProblem(Enum):
+    """Why an address cannot be listened on."""
+
+    PORT_TAKEN = "port taken"
+    NO_PERMISSION = "no permission"
+    ADDRESS_NOT_LOCAL = "address not local"
+    HOST_UNKNOWN = "host unknown"
+    OTHER = "other"
+
+
 class CannotListen(NetworkError):
-    def __init__(self, host: str, port: int, cause: str) -> None:
+    def __init__(self, host: str, port: int, cause: str, problem: ListenProblem = ListenProblem.OTHER) -> None:
         super().__init__(f"cannot listen on {Address(host or '*', port)}: {cause}")
+        self.host = host
+        self.port = port
+        self.problem = problem
 
 
 class CannotConnect(NetworkError):

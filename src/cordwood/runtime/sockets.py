@@ -14,6 +14,7 @@ from .network import (
     Connection,
     ConnectionLost,
     Listener,
+    ListenProblem,
     SocketOptions,
 )
 from .patient_readers import PatientReaders
@@ -54,7 +55,7 @@ class SocketNetwork:
         try:
             sock = await self._bind(host, port, options)
         except OSError as error:
-            raise CannotListen(host, port, reason_of(error)) from error
+            raise CannotListen(host, port, reason_of(error), listen_problem(error)) from error
         if self._patient_readers is None and PatientReaders.are_there():
             self._patient_readers = PatientReaders(self._loop)
         return SocketListener(self._loop, sock, accept, tls, options, self._patient_readers)
@@ -82,7 +83,7 @@ class SocketNetwork:
     async def _bind(self, host: str, port: int, options: SocketOptions) -> socket.socket:
         if not host:
             return _bind_everywhere(port, options)
-        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = await self._resolve(host, port)
         family, _, _, _, address = found[0]
         return _bind(socket.AddressFamily(family), address, options, dual_stack=False)
 
@@ -111,7 +112,7 @@ class SocketNetwork:
             # An interpreter that ends starts no threads any more. Who still has something to send waits here instead.
             return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except UnicodeError as error:
-            raise OSError(f"no name of a host ({error})") from error
+            raise socket.gaierror(socket.EAI_NONAME, f"no name of a host ({error})") from error
 
 
 class SocketListener:
@@ -187,6 +188,20 @@ class SocketListener:
             self._accept(connection)
         else:
             self._accept(TlsConnection(self._loop, connection, self._tls.context, server_side=True))
+
+
+def listen_problem(error: OSError) -> ListenProblem:
+    if isinstance(error, socket.gaierror):
+        return ListenProblem.HOST_UNKNOWN
+    return _LISTEN_PROBLEMS.get(error.errno or 0, ListenProblem.OTHER)
+
+
+_LISTEN_PROBLEMS = {
+    errno.EADDRINUSE: ListenProblem.PORT_TAKEN,
+    errno.EACCES: ListenProblem.NO_PERMISSION,
+    errno.EPERM: ListenProblem.NO_PERMISSION,
+    errno.EADDRNOTAVAIL: ListenProblem.ADDRESS_NOT_LOCAL,
+}
 
 
 def _bind_everywhere(port: int, options: SocketOptions) -> socket.socket:

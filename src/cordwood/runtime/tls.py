@@ -1,5 +1,6 @@
 """TLS settings: PEM files become contexts, and a file that will not do is refused with its name and the reason."""
 
+import re
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -158,13 +159,62 @@ def _load_authority_file(context: ssl.SSLContext, ca_file: str) -> None:
         raise TlsError(f"cannot use the trusted certificates in {ca_file}: {_reason(error)}") from error
 
 
+# OpenSSL's defaults, and all that Python lets us have: it can choose among the suites of TLS 1.2 only.
+_TLS_13_SUITES = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+_STANDARD_NAME = re.compile(r"TLS_(\w+)_WITH_(\w+)")
+
+
 def _set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
+    """Only these suites: a version of TLS that has none of them is not spoken."""
     if not ciphers:
         return
+    names = ciphers.split(":")
+    newer = [name for name in names if name in _TLS_13_SUITES]
+    older = [_openssl_name(name) for name in names if name not in _TLS_13_SUITES]
+    if not newer:
+        _narrow(context, ciphers, maximum=ssl.TLSVersion.TLSv1_2)
+    elif not set(newer).issuperset(_TLS_13_SUITES) and context.maximum_version != ssl.TLSVersion.TLSv1_2:
+        missing = next(name for name in _TLS_13_SUITES if name not in newer)
+        raise TlsError(
+            f"ssl.cipher.suites: {missing} cannot be left out, since Python cannot choose among the cipher suites of "
+            f"TLS 1.3; name all of {', '.join(_TLS_13_SUITES)}, or set ssl.enabled.protocols=TLSv1.2"
+        )
+    if not older:
+        _narrow(context, ciphers, minimum=ssl.TLSVersion.TLSv1_3)
+        return
     try:
-        context.set_ciphers(ciphers)
+        context.set_ciphers(":".join(older))
     except ssl.SSLError as error:
-        raise TlsError(f"there is no cipher suite among {ciphers!r} (OpenSSL's names, joined by colons)") from error
+        raise TlsError(f"ssl.cipher.suites: there is no cipher suite among {ciphers!r}") from error
+
+
+def _narrow(
+    context: ssl.SSLContext,
+    ciphers: str,
+    minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+    maximum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+) -> None:
+    speaks = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+    enabled = [
+        each
+        for each in speaks
+        if context.minimum_version <= each
+        and (context.maximum_version == ssl.TLSVersion.MAXIMUM_SUPPORTED or each <= context.maximum_version)
+    ]
+    left = [each for each in enabled if minimum <= each <= maximum]
+    if not left:
+        raise TlsError(f"ssl.cipher.suites: none of {ciphers!r} belongs to ssl.enabled.protocols")
+    context.minimum_version, context.maximum_version = left[0], left[-1]
+
+
+def _openssl_name(name: str) -> str:
+    """Java and the RFCs say TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, OpenSSL says ECDHE-RSA-AES256-GCM-SHA384."""
+    parts = _STANDARD_NAME.fullmatch(name)
+    if parts is None:
+        return name
+    exchange = "" if parts[1] == "RSA" else parts[1].replace("_", "-") + "-"
+    cipher = re.sub(r"(AES|CAMELLIA|ARIA)_(\d+)", r"\1\2", parts[2]).replace("_CBC_", "_")
+    return exchange + cipher.removesuffix("_SHA256" if "POLY1305" in cipher else "").replace("_", "-")
 
 
 def _check_pem(path: str, what: str, mark: str) -> None:

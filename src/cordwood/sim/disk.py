@@ -177,21 +177,15 @@ class SimDisk:
 
         self._step("remove", path, remove)
 
-    def remove_tree(self, path: str) -> None:
-        """Not atomic, and in no order that a caller may count on."""
+    def remove_directory(self, path: str) -> bool:
         files = self._machine.files
         with self._guard("remove", path):
             if not self._exists(path):
-                return
-            entries = sorted(files.find_directory(path).entries.items())
-        self._machine.source.shuffle(entries)
-        for name, node in entries:
-            child = f"{path}/{name}"
-            if isinstance(node, Directory):
-                self.remove_tree(child)
-            else:
-                self._step("remove", path, partial(files.remove, child))
+                return True
+            if files.find_directory(path).entries:
+                return False
         self._step("remove", path, lambda: files.remove_directory(path))
+        return True
 
     def sync_directory(self, path: str = "") -> None:
         self._step("sync", path, lambda: self._machine.files.sync_directory(path))

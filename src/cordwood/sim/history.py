@@ -233,6 +233,10 @@ class History:
         self.groups = GroupHistory()
         self.transactions = TransactionHistory()
 
+    def deleted_to(self, partition: Partition) -> int:
+        """How far records may have been deleted. An unanswered deletion may have happened, and a crash undone it."""
+        return max((deletion.offset for deletion in self.deletions if deletion.partition == partition), default=0)
+
     def era(self, incarnation: int) -> int:
         """Within an era nothing that was acknowledged or read may be lost."""
         if self.promise is not Promise.PREFIX:

@@ -13,7 +13,7 @@ import contextvars
 import random
 from collections.abc import Callable
 
-from cordwood.runtime.network import Address, CannotConnect, CannotListen, Connection, SocketOptions
+from cordwood.runtime.network import Address, CannotConnect, CannotListen, Connection, ListenProblem, SocketOptions
 from cordwood.runtime.tls import ClientTls, ServerTls
 
 from .connection import NetworkOdds, SimConnection
@@ -109,10 +109,10 @@ class SimHost:
     ) -> "SimListener":
         _refuse_tls(tls)
         if host not in (*_ANY, *_LOOPBACK, self.name, self.address):
-            raise CannotListen(host, port, "Cannot assign requested address")
+            raise CannotListen(host, port, "Cannot assign requested address", ListenProblem.ADDRESS_NOT_LOCAL)
         port = port or self._take_port()
         if port in self._listeners:
-            raise CannotListen(host, port, "Address already in use")
+            raise CannotListen(host, port, "Address already in use", ListenProblem.PORT_TAKEN)
         listener = SimListener(self, Address(host or "::", port), accept, options)
         self._listeners[port] = listener
         process = process_of()

@@ -2,7 +2,14 @@
 
 `session` is a Spark session with settings that fit; `run` runs a pipeline. Nothing is imported before it is asked for:
 Spark's workers come through here for each task.
+
+Importing this before a session is made has Spark take the running interpreter for what it asks of data sources, unless
+PYSPARK_DRIVER_PYTHON or PYSPARK_PYTHON is set. Spark's default is the first `python3` of the path, which does not know
+`format("cordwood")` where a virtual environment is not activated.
 """
+
+import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["run", "session"]
 
 _WHERE = {"run": "cordwood.spark.pipelines.script", "session": "cordwood.spark.sessions"}
+
+if "PYSPARK_PYTHON" not in os.environ and sys.executable:
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def __getattr__(name: str) -> object:

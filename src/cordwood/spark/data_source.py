@@ -9,6 +9,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from cordwood.spark.closed_pipes import silence_closed_pipes
 from cordwood.spark.errors import SparkError, told_plainly
 
 
@@ -40,6 +41,7 @@ class CordwoodDataSource(DataSource):
         from cordwood.spark.source.options import stream_options
         from cordwood.spark.source.stream_reader import RefusedStreamReader, stream_reader
 
+        silence_closed_pipes()
         try:
             return stream_reader(stream_options(self.options), schema)
         except SparkError as error:

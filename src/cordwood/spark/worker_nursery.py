@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from cordwood.spark.closed_pipes import print_unless_closed, silence_process
 from cordwood.spark.worker_launcher import NURSERY_VARIABLE
 
 _MODULES: Final = (
@@ -210,11 +211,9 @@ def _become(child: Child) -> NoReturn:
         sys.argv = [what, *rest]
         # Modules that are run are not to have been imported.
         sys.modules.pop(what, None)
-        try:
-            runpy.run_module(what, run_name="__main__", alter_sys=True)
-        except BrokenPipeError:
-            # Spark does not listen any more, as when a query was stopped: a trace would be for nobody.
-            sys.exit(1)
+        # Some of these processes end before they come to what Spark calls of ours.
+        silence_process()
+        runpy.run_module(what, {"print": print_unless_closed}, run_name="__main__", alter_sys=True)
     sys.exit()
 
 

@@ -15,6 +15,7 @@ cdef class BinaryInput:
     cdef readonly int64_t length
     cdef int64_t first
     cdef bint wide
+    cdef int64_t stride
     cdef bint has_validity
     cdef int64_t size
     cdef int64_t start
@@ -28,6 +29,8 @@ cdef class BinaryInput:
 
     @cython.locals(at=int64_t, end=int64_t, size=int64_t)
     cdef inline int64_t find(self, int64_t index) except? -2
+    @cython.locals(index=int64_t, size=int64_t)
+    cpdef list listed(self)
 
 
 @cython.final
@@ -56,6 +59,9 @@ cdef class HeaderInput:
     cdef BinaryInput values
     cdef int64_t total
     cdef readonly int64_t record_count
+
+    cdef inline int64_t first(self, int64_t index) noexcept
+    cdef inline int64_t end(self, int64_t index) noexcept
 
 
 @cython.final

@@ -27,7 +27,9 @@ DEFAULT_BATCH_BYTES = 1024 * 1024
 class BinaryInput:
     """An array of bytes or text as Arrow has it: `first` is where a slice starts, `wide` says that offsets are int64.
 
-    Offsets are checked as they are used, so that an array that lies about them cannot make us read elsewhere.
+    Value i lies between the offsets `stride * i` and `stride * i + 1`. Arrow's own stride is 1; 2 allows for bytes
+    between the values, and 0 repeats one value. Offsets are checked as they are used, so that an array that lies about
+    them cannot make us read elsewhere.
     """
 
     offsets: Any
@@ -43,14 +45,17 @@ class BinaryInput:
         offsets: Buffer,
         contents: Buffer,
         wide: bool,
+        stride: int = 1,
     ) -> None:
-        if length < 0 or first < 0 or len(offsets) < (first + length + 1) * (8 if wide else 4) * (length > 0):
+        offset_count = ((first + length - 1) * stride + 2) * (length > 0)
+        if length < 0 or first < 0 or stride < 0 or len(offsets) < offset_count * (8 if wide else 4):
             raise ValueError(f"{len(offsets)} bytes of offsets for {length} values from {first} on")
         if validity is not None and len(validity) * 8 < first + length:
             raise ValueError(f"{len(validity)} bytes of validity for {length} values from {first} on")
         self.length = length
         self.first = first
         self.wide = wide
+        self.stride = stride
         self.has_validity = validity is not None
         self.size = len(contents)
         if cython.compiled:
@@ -65,7 +70,7 @@ class BinaryInput:
             if validity is not None and len(validity) > 0:
                 self.validity = cython.address(self.validity_owner[0])
         else:
-            used = memoryview(offsets)[: (first + length + 1) * (8 if wide else 4)]
+            used = memoryview(offsets)[: offset_count * (8 if wide else 4)]
             self.offsets = None if wide else used.cast("i")
             self.wide_offsets = used.cast("q") if wide else None
             self.contents = memoryview(contents)
@@ -77,6 +82,7 @@ class BinaryInput:
         at = self.first + index
         if self.has_validity and not self.validity[at >> 3] >> (at & 7) & 1:
             return -1
+        at *= self.stride
         if self.wide:
             self.start = self.wide_offsets[at]
             end = self.wide_offsets[at + 1]
@@ -87,6 +93,14 @@ class BinaryInput:
             raise ValueError(f"value {index} is said to be at {self.start} to {end} of {self.size} bytes")
         size: int = end - self.start
         return size
+
+    def listed(self) -> list[bytes | None]:
+        """Every value as an object of its own."""
+        values: list[bytes | None] = []
+        for index in range(self.length):
+            size = self.find(index)
+            values.append(None if size < 0 else bytes(self.contents[self.start : self.start + size]))
+        return values
 
 
 class NumberInput:
@@ -145,16 +159,28 @@ def _hash_all(keys: BinaryInput, partitions: Any, partition_count: int, null_par
 
 
 class HeaderInput:
-    """Lists of headers: record i has those from `starts[i]` to `starts[i + 1]` of `keys` and `values`."""
+    """Lists of headers: record i has those from `starts[i]` to `starts[i + 1]` of `keys` and `values`.
 
-    def __init__(self, starts: NumberInput, keys: BinaryInput, values: BinaryInput) -> None:
+    Without `starts`, each of `record_count` records has all of them.
+    """
+
+    def __init__(
+        self, starts: NumberInput | None, keys: BinaryInput, values: BinaryInput, record_count: int = 0
+    ) -> None:
         if keys.length != values.length:
             raise ValueError(f"{keys.length} keys of headers, but {values.length} values")
         self.starts = starts
         self.keys = keys
         self.values = values
         self.total = keys.length
-        self.record_count = starts.length - 1
+        self.record_count = record_count if starts is None else starts.length - 1
+
+    def first(self, index: int) -> int:
+        """The first header of a record."""
+        return 0 if self.starts is None else self.starts.get(index)
+
+    def end(self, index: int) -> int:
+        return self.total if self.starts is None else self.starts.get(index + 1)
 
 
 class RecordInput(NamedTuple):
@@ -342,8 +368,8 @@ def _fill(
 
 
 def _headers_size(writer: RecordWriter, headers: HeaderInput, index: int) -> int:
-    first = headers.starts.get(index)
-    end = headers.starts.get(index + 1)
+    first = headers.first(index)
+    end = headers.end(index)
     if first < 0 or end < first or end > headers.total:
         raise ValueError(f"record {index} is said to have the headers from {first} to {end} of {headers.total}")
     size = writer.varint_size(end - first)
@@ -356,8 +382,8 @@ def _headers_size(writer: RecordWriter, headers: HeaderInput, index: int) -> int
 
 
 def _write_headers(writer: RecordWriter, headers: HeaderInput, index: int) -> None:
-    first = headers.starts.get(index)
-    end = headers.starts.get(index + 1)
+    first = headers.first(index)
+    end = headers.end(index)
     writer.varint(end - first)
     for at in range(first, end):
         size = headers.keys.find(at)

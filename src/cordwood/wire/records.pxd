@@ -15,6 +15,7 @@ cdef class BatchReader:
     cdef object leader_epoch
     cdef object timestamp_type
     cdef readonly int64_t left
+    cdef public int64_t next_offset
 
     @cython.locals(cursor=RecordCursor, taken=Py_ssize_t)
     cpdef list take(self, Py_ssize_t most)

@@ -179,6 +179,8 @@ class BatchReader:
                 self.timestamp_type = NO_TIMESTAMP_TYPE
             data, position = _upconverted(data, position, header, limit), 0
             header = read_header(data)
+        self.next_offset = start_offset
+        """Behind the last record that was rendered as text (`RecordText.read`)."""
         self.left = header.count
         # An emptied batch has no records; Kafka does not look at what follows its header.
         self.cursor = _cursor(data, position, header, limit) if header.count else None

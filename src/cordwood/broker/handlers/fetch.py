@@ -13,7 +13,7 @@ tells the leader that a client should turn to (KIP-951), 17 the directory of a r
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, FetchRead, error_answer
+from cordwood.broker.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, FetchRead, count_read, error_answer
 from cordwood.broker.fetch_sessions import Answers, Fetching, PartitionKey, WantedPartition
 from cordwood.broker.parked_fetch import ParkedFetch
 from cordwood.net.api import Call, Result, handles
@@ -121,7 +121,10 @@ def _response(broker: Broker, fetching: Fetching, answers: Answers, call: Call, 
     topics = response.responses
     leaders: set[int] = set()
     last: WantedPartition | None = None
+    traffic = None if is_follower else broker.replicas.traffic
     for wanted, answer in answers:
+        if traffic is not None and answer.records:
+            count_read(broker, wanted, answer)
         if last is None or last.topic_id != wanted.topic_id or last.topic != wanted.topic:
             topics.append(FetchableTopicResponse(topic=wanted.topic or "", topic_id=wanted.topic_id))
         topics[-1].partitions.append(answer)

@@ -117,7 +117,7 @@ def _append_all(
                 continue
             records: Buffer = data.records  # type: ignore[assignment]  # as decoded, and `_refuse_batch` has looked
             outcome = try_append(partition, records, acks, now_ms)
-            answers.append(_answer(broker, partition, data, outcome, waiting))
+            answers.append(_answer(broker, partition, data, outcome, acks, waiting))
     return _conclude(broker, request, call, response, waiting, reply)
 
 
@@ -145,7 +145,7 @@ def answer_one(
     """For a request of one batch that was appended already, or tried to be; not with acks=0."""
     topic = request.topic_data[0]
     waiting: list[_Waiting] = []
-    answer = _answer(broker, partition, topic.partition_data[0], outcome, waiting)
+    answer = _answer(broker, partition, topic.partition_data[0], outcome, request.acks, waiting)
     told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
     result = _conclude(broker, request, call, ProduceResponse(responses=[told]), waiting)
     assert result is not None
@@ -165,7 +165,7 @@ def _conclude(
     if request.acks == 0:
         _close_on_error(response)
         return None
-    return _when_acknowledged(response, waiting, request.timeout_ms, call, reply) if waiting else response
+    return _when_acknowledged(response, waiting, request, call, reply) if waiting else response
 
 
 def try_append(partition: Partition, records: Buffer, acks: int, now_ms: int) -> Outcome:
@@ -176,7 +176,12 @@ def try_append(partition: Partition, records: Buffer, acks: int, now_ms: int) ->
 
 
 def _answer(
-    broker: Broker, partition: Partition, data: PartitionProduceData, outcome: Outcome, waiting: list[_Waiting]
+    broker: Broker,
+    partition: Partition,
+    data: PartitionProduceData,
+    outcome: Outcome,
+    acks: int,
+    waiting: list[_Waiting],
 ) -> PartitionProduceResponse:
     if isinstance(outcome, Refusal):
         return _refused_append(partition, data, outcome)
@@ -192,7 +197,7 @@ def _answer(
         log_append_time_ms=outcome.log_append_time_ms,
         log_start_offset=log.start_offset,
     )
-    if outcome.last_offset >= log.high_watermark:
+    if not partition.is_acknowledged(outcome.last_offset, acks):
         waiting.append((partition, outcome.last_offset, answer))
     return answer
 
@@ -307,7 +312,7 @@ def _close_on_error(response: ProduceResponse) -> None:
 def _when_acknowledged(
     response: ProduceResponse,
     waiting: list[_Waiting],
-    timeout_ms: int,
+    request: ProduceRequest,
     call: Call,
     reply: Reply | None,
 ) -> Reply | ProduceResponse:
@@ -316,11 +321,11 @@ def _when_acknowledged(
         if partition.log is None:
             # A later append of this request took the directory offline.
             _withdraw(answer, ErrorCode.KAFKA_STORAGE_ERROR)
-        elif not partition.acknowledge(offset, pending.acknowledged(answer)):
+        elif not partition.acknowledge(offset, pending.acknowledged(answer), request.acks):
             pending.outstanding[id(answer)] = answer
     if not pending.outstanding:
         return response
-    pending.expire_after(timeout_ms)
+    pending.expire_after(request.timeout_ms)
     return pending.reply
 
 

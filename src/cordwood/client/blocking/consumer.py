@@ -19,7 +19,7 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.configuration import read_settings, split_topics
 from cordwood.client.consumer.commits import CommitCallback
 from cordwood.client.consumer.consumer import Records
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import SubscriptionPattern

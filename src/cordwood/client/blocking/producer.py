@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from cordwood.client.blocking.facade import Facade
 from cordwood.client.blocking.portal import Portal
 from cordwood.client.configuration import read_settings
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.keywords import ProducerKeywords
 from cordwood.client.producer.batch import GivenHeaders
 from cordwood.client.producer.bulk import BulkDelivery

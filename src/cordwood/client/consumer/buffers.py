@@ -1,10 +1,10 @@
 """What was fetched and not read yet, of all partitions; in the order in which the application gets it."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.positions import PartitionState
@@ -14,6 +14,19 @@ from cordwood.wire.record import ConsumerRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+    from cordwood.wire.record_text import RecordText
+
+MAX_OFFSET = 2**63 - 1
+
+
+class Rendered(NamedTuple):
+    """Records of a partition that were written as text."""
+
+    partition: TopicPartition
+    first_offset: int
+    """Where the partition stood before."""
+    record_count: int
 
 
 class Buffers:
@@ -121,6 +134,21 @@ class Buffers:
                     self._end_handing(partition, state)
                     continue
                 return state, buffer.handing
+        return None
+
+    def render(
+        self, partitions: Collection[TopicPartition], text: "RecordText", most: int, ends: Mapping[TopicPartition, int]
+    ) -> Rendered | None:
+        """At most so many records of what one fetch brought of a partition, without those from its end on."""
+        for partition, state in self._readable(partitions):
+            buffer = self._partitions[partition]
+            assert buffer.handing is None, "records are rendered, or iterated over"
+            if buffer.fetched:
+                first = state.offset
+                count = buffer.fetched[0].render(text, most, ends.get(partition, MAX_OFFSET))
+                self._taken(count)
+                self._advance(partition, state)
+                return Rendered(partition, first, count)
         return None
 
     def arrow(

@@ -22,8 +22,8 @@ from typing import Any
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.group_offsets import Group, GroupOffsets, Results
-from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.consumer.offset_requests import Offsets
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (

@@ -8,6 +8,7 @@ async with Consumer("orders", settings=ConsumerSettings(group_id="billing"), net
 import asyncio
 import inspect
 import re
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -29,9 +30,9 @@ from cordwood.client.arguments import (
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer import lookups
-from cordwood.client.consumer.commits import CommitCallback
+from cordwood.client.consumer.buffers import Rendered
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.interceptors import Interceptors
-from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.client.consumer.positions import PartitionState
 from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
 from cordwood.client.consumer.running import Running
@@ -48,6 +49,9 @@ from cordwood.wire.record import ConsumerRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+    from cordwood.client.consumer.commits import CommitCallback
+    from cordwood.wire.record_text import RecordText
 
 T = TypeVar("T")
 
@@ -358,6 +362,25 @@ class Consumer:
             partition, batch = found
             yield placed(batch, partition)
 
+    async def render(
+        self,
+        text: "RecordText",
+        *,
+        timeout_ms: float | None = None,
+        max_records: int | None = None,
+        ends: Mapping[TopicPartition, int] | None = None,
+    ) -> Rendered | None:
+        """Appends records of one partition to `text`, without a Python object for each: what one fetch brought of it,
+        or `max_records`, and none from the partition's end in `ends` on. None when nothing has come for `timeout_ms`.
+
+        Deserializers and interceptors are not asked. Not to be mixed with iterating record by record.
+        """
+        running = self._ready()
+        running.reader.wait_for(())
+        most = sys.maxsize if max_records is None else self._most(max_records)
+        buffers = running.reader.buffers
+        return await self._next(lambda: buffers.render((), text, most, ends or {}), timeout_ms)
+
     async def _next(self, take: Callable[[], T], timeout_ms: float | None) -> T:
         """What `take` gives, once that is something; or else when the time is over."""
         running = self._ready()
@@ -429,7 +452,7 @@ class Consumer:
     def commit_async(
         self,
         offsets: Mapping[TopicPartition, CommittedOffset] | None = None,
-        callback: CommitCallback | None = None,
+        callback: "CommitCallback | None" = None,
     ) -> None:
         """Tried once. `callback(offsets, error)` hears of it within a later call that reads, commits or closes."""
         if callback is not None and not callable(callback):

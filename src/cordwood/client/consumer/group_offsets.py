@@ -9,7 +9,7 @@ from typing import Protocol
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.offset_requests import CommitRequest, CommittedRequest, Offsets, TopicIds
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadAnswer, BrokerError, ClientError, CommitFailed, RebalanceInProgress

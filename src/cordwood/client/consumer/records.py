@@ -14,6 +14,8 @@ from cordwood.wire.records import BatchHeader, BatchReader, CorruptBatch, Invali
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
+    from cordwood.wire.record_text import RecordText
+
 _BAD_RECORDS = (CorruptBatch, InvalidRecord)
 
 
@@ -106,6 +108,27 @@ class FetchedRecords:
             if not records:
                 raise self._error from error
         return records
+
+    def render(self, text: "RecordText", most: int, end_offset: int) -> int:
+        """As `take`, to text, and without the records from `end_offset` on: they are passed over. How many were
+        written. Deserializers are not asked."""
+        if self._error is not None:
+            raise self._error
+        written = 0
+        try:
+            while written < most and (self._reader is not None or self._open_next()):
+                assert self._reader is not None
+                written += text.read(self._reader, most - written, end_offset)
+                self.offset = max(self.offset, self._reader.next_offset)
+                assert self._header is not None
+                self.epoch = self._header.leader_epoch
+                if not self._reader.left:
+                    self._close_batch()
+        except _BAD_RECORDS as error:
+            self._error = self._bad(self.offset, error)
+            if not written:
+                raise self._error from error
+        return written
 
     def _open_next(self) -> bool:
         """The next batch with something for the application; False at the end."""

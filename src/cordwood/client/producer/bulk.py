@@ -5,6 +5,7 @@ print((await delivery).record_count)
 """
 
 import asyncio
+from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,7 +49,7 @@ class BulkDelivery:
 
     __slots__ = ("_outcome", "_outcomes", "record_count")
 
-    def __init__(self, outcomes: Sequence[tuple[Outcome, int]], record_count: int, whole: Outcome) -> None:
+    def __init__(self, outcomes: "Sequence[Share]", record_count: int, whole: Outcome) -> None:
         self.record_count = record_count
         self._outcomes = outcomes
         self._outcome = whole
@@ -62,7 +63,7 @@ class BulkDelivery:
         if error is not None:
             raise error
         last_offsets: dict[TopicPartition, int] = {}
-        for outcome, last in self._outcomes:
+        for outcome, _, last in self._outcomes:
             offset = outcome.offset_of(last)
             last_offsets[outcome.partition] = max(offset, last_offsets.get(outcome.partition, -1))
         return BulkMetadata(self.record_count, last_offsets)
@@ -70,7 +71,14 @@ class BulkDelivery:
     def exception(self, timeout: float | None = None) -> ClientError | None:
         if not self._outcome.is_done:
             self._outcome.wait(timeout)
-        return next((error for outcome, _ in self._outcomes for error in outcome.errors()), None)
+        return next((error for share in self._outcomes for error in share.outcome.errors()), None)
+
+    def delivered_count(self) -> int:
+        """How many of the records are delivered, also where others are not; to be asked when it is done. Exact where
+        nobody else sent to the same partitions meanwhile."""
+        if self.exception(0) is None:
+            return self.record_count
+        return sum(share.delivered_count() for share in self._outcomes)
 
     def add_done_callback(self, callback: "Callable[[BulkDelivery], object]") -> None:
         """Called once, when all records are delivered or given up; at once if they are."""
@@ -82,28 +90,45 @@ class BulkDelivery:
         return self.result()
 
 
+class Share(NamedTuple):
+    """The records of a call in one batch."""
+
+    outcome: Outcome
+    first: int
+    """Index in the batch."""
+    last: int
+
+    def delivered_count(self) -> int:
+        parts = (self.outcome.of(index) for index in range(self.first, self.last + 1))
+        return sum(outcome.is_done and outcome.error_of(index) is None for outcome, index in parts)
+
+
 class Gathering:
     """Records of a call that were taken already."""
 
     def __init__(self, new_event: NewEvent | None = None) -> None:
         self._new_event = new_event
         self._record_count = 0
+        self._firsts: dict[Outcome, int] = {}
         self._lasts: dict[Outcome, int] = {}
 
     def add(self, delivery: Delivery) -> None:
         self._record_count += 1
+        outcome = delivery.outcome
+        if outcome not in self._lasts:
+            self._firsts[outcome] = delivery.index
         # Later records of a batch have higher indexes.
-        self._lasts[delivery.outcome] = delivery.index
+        self._lasts[outcome] = delivery.index
 
     def add_batch(self, batch: ProducerBatch) -> None:
         self._record_count += batch.record_count
+        self._firsts[batch.outcome] = 0
         self._lasts[batch.outcome] = batch.record_count - 1
 
     def delivery(self) -> BulkDelivery:
-        outcomes = list(self._lasts.items())
-        return BulkDelivery(
-            outcomes, self._record_count, Outcome.of_all([each for each, _ in outcomes], self._new_event)
-        )
+        shares = [Share(outcome, self._firsts[outcome], last) for outcome, last in self._lasts.items()]
+        whole = Outcome.of_all([share.outcome for share in shares], self._new_event)
+        return BulkDelivery(shares, self._record_count, whole)
 
 
 def arguments(record: Sequence[Any]) -> tuple[Any, ...]:
@@ -151,14 +176,27 @@ class BulkIntake:
         try:
             topic = await self._intake.known_topic(name)
             for arrays in columns.tables():
-                for partition, sealed in self.batches(topic, arrays):
-                    gathering.add_batch(await self._append(topic, partition, sealed))
-                    # The sending task has something to do now.
-                    await asyncio.sleep(0)
+                await self._send(topic, self.batches(topic, arrays), gathering)
         except ClientError as error:
             self._intake.refused(error)
             raise
         return gathering.delivery()
+
+    async def send_columns(self, name: str, records: "RecordInput", partition: int | None) -> BulkDelivery:
+        gathering = self.gathering()
+        try:
+            topic = await self._intake.known_topic(name)
+            await self._send(topic, self._column_batches(topic, records, partition), gathering)
+        except ClientError as error:
+            self._intake.refused(error)
+            raise
+        return gathering.delivery()
+
+    async def _send(self, topic: Topic, batches: Iterator[tuple[int, SealedBatch]], gathering: Gathering) -> None:
+        for partition, sealed in batches:
+            gathering.add_batch(await self._append(topic, partition, sealed))
+            # The sending task has something to do now.
+            await asyncio.sleep(0)
 
     def batches(self, topic: Topic, arrays: Arrays) -> Iterator[tuple[int, SealedBatch]]:
         """Each with its partition. One after the other, so that no more is in memory than is being sent."""
@@ -167,41 +205,50 @@ class BulkIntake:
         times = self._clock.now_ms() if arrays.timestamp is None else arrays.timestamp
         try:
             records = record_input(arrays.value, arrays.key, times, arrays.headers)
-            order = self._order(topic, arrays, records)
         except (ValueError, TypeError, NotImplementedError) as error:  # the last two are Arrow's, of types
             raise BadSetting(str(error)) from error
+        yield from self._column_batches(topic, records, arrays.partition)
+
+    def _column_batches(
+        self, topic: Topic, records: "RecordInput", partition: Any
+    ) -> Iterator[tuple[int, SealedBatch]]:
+        """`partition` is that of all records, or Arrow's array of theirs, or left to keys and the partitioner."""
+        from cordwood.wire.column_input import check_lengths
+
+        try:
+            check_lengths(records)
+            order = self._order(topic, records, partition)
+        except (ValueError, TypeError, OverflowError, NotImplementedError) as error:
+            raise BadSetting(str(error)) from error
         if order is None:
-            yield from self._in_a_row(topic, arrays.partition, records)
+            yield from self._in_a_row(topic, partition, records)
         else:
             yield from self._in_turns(records, order)
 
-    def _order(self, topic: Topic, arrays: Arrays, records: "RecordInput") -> "RowOrder | None":
+    def _order(self, topic: Topic, records: "RecordInput", partition: Any) -> "RowOrder | None":
         """Which rows go to which partition; None if that is not a matter of rows."""
         from cordwood.wire.column_input import RowOrder, key_partitions
 
         count = len(topic.partitions)
-        if isinstance(arrays.partition, int):
-            if not 0 <= arrays.partition < count:
-                raise BadSetting(f"topic {topic.name} has no partition {arrays.partition}; it has 0 to {count - 1}")
+        if isinstance(partition, int):
+            if not 0 <= partition < count:
+                raise BadSetting(f"topic {topic.name} has no partition {partition}; it has 0 to {count - 1}")
             return None
-        if arrays.partition is not None:
-            return RowOrder(_int32(arrays.partition), records.record_count, count)
+        if partition is not None:
+            return RowOrder(_int32(partition), records.record_count, count)
         if isinstance(self._partitioner, DefaultPartitioner):
             if records.keys is None or self._partitioner.ignores_keys:
                 return None
             with self._lock:
                 keyless = self._partitioner.keyless(topic, _NO_KEY, self._loop.time())
             return RowOrder(key_partitions(records.keys, count, keyless), records.record_count, count)
-        return RowOrder(self._ask_partitioner(topic, arrays, records.record_count), records.record_count, count)
+        return RowOrder(self._ask_partitioner(topic, records), records.record_count, count)
 
-    def _ask_partitioner(self, topic: Topic, arrays: Arrays, count: int) -> bytes:
+    def _ask_partitioner(self, topic: Topic, records: "RecordInput") -> bytes:
         """One that is asked for each record."""
-        import pyarrow as pa  # type: ignore[import-untyped]
-
-        listed: Sequence[Any] = [None] * count if arrays.key is None else arrays.key.cast(pa.binary()).to_pylist()
+        listed = [None] * records.record_count if records.keys is None else records.keys.listed()
         now_s = self._loop.time()
-        chosen = [self._partitioner.partition(topic, key, None, now_s) for key in listed]
-        return _int32(pa.array(chosen, pa.int32()))
+        return array("i", [self._partitioner.partition(topic, key, None, now_s) for key in listed]).tobytes()
 
     def _in_a_row(self, topic: Topic, partition: Any, records: "RecordInput") -> Iterator[tuple[int, SealedBatch]]:
         """To one partition, or each batch to where the partitioner would have records without a key go."""
@@ -272,13 +319,13 @@ class BulkIntake:
         return batch
 
 
-def _int32(array: Any) -> bytes:
-    import pyarrow as pa
+def _int32(column: Any) -> bytes:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
-    if array.null_count:
+    if column.null_count:
         raise ValueError("the column of partitions has nulls")
     try:
-        numbers = array.cast(pa.int32())
+        numbers = column.cast(pa.int32())
     except pa.ArrowInvalid as error:
         raise ValueError(f"the column of partitions: {error}") from error
     if isinstance(numbers, pa.ChunkedArray):

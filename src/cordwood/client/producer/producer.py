@@ -10,10 +10,10 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cordwood.client.client import Client
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import BadSetting, ClientError, Closed, FatalTransactionError, IllegalState
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.arrow_columns import Column, Columns, Rows
@@ -31,6 +31,9 @@ from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
 from cordwood.runtime.threads import Lock
 from cordwood.wire.compression import Codec
+
+if TYPE_CHECKING:
+    from cordwood.wire.column_input import RecordInput
 
 _log = logging.getLogger(__name__)
 
@@ -222,6 +225,10 @@ class Producer:
         engine = self._running()
         columns = Columns(batch, key, value, partition, timestamp, headers)
         return await engine.bulk.send_arrow(topic, columns)
+
+    async def send_columns(self, topic: str, records: "RecordInput", partition: int | None = None) -> BulkDelivery:
+        """As `send_arrow`, for columns as `wire.column_input` has them, without pyarrow."""
+        return await self._running().bulk.send_columns(topic, records, partition)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Sends all that was taken without lingering, and waits until it is delivered or has failed.

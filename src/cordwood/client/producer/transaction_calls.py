@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import ClientError, TimedOut, TransactionAbortable
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.metrics import ProducerMetrics

@@ -1,7 +1,8 @@
 """ApiVersions: which requests are served here, in which versions, and which features are in force.
 
 Everything is derived from the handlers' own declarations, so what is not handled is not advertised. Finalized features
-decide what newer Java clients use; they are answered from version 3 on. An unknown version is answered in version 0
+decide what newer Java clients use; they are answered from version 3 on. A feature that the cluster has finalized and
+that is not served here is left out. An unknown version is answered in version 0
 with UNSUPPORTED_VERSION and the range of ApiVersions itself (KIP-511): `dispatch` does that.
 Version 3 added the client's name and version; a client may send any text that a name may have.
 Version 4 fixed supported features whose least level is 0, which older clients reject: they are left out below it.
@@ -57,4 +58,5 @@ def api_versions(role: Role, request: ApiVersionsRequest, context: RequestContex
 def _finalized(role: Role) -> dict[str, int]:
     """The quorum keeps its own level in its own records."""
     level = role.kraft_version
-    return {**role.image.features, **({KRAFT_VERSION: level} if level else {})}
+    served = {name: finalized for name, finalized in role.image.features.items() if name in SUPPORTED}
+    return {**served, **({KRAFT_VERSION: level} if level else {})}

@@ -78,7 +78,7 @@ def _check_update(
     reason = _reason_not_supported(image, name, level, node_id)
     if reason is not None:
         raise _invalid(name, level, reason)
-    if name not in SUPPORTED:
+    if name not in SUPPORTED and name not in current_levels:
         raise _invalid(name, level, f"Feature {name} not found.")
     if level < current and kind == UpgradeType.UPGRADE:
         raise _invalid(

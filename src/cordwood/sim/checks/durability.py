@@ -12,15 +12,12 @@ from .violation import Violation
 
 
 def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
-    deleted: dict[Partition, int] = {}
-    for deletion in history.deletions:
-        deleted[deletion.partition] = max(deletion.offset, deleted.get(deletion.partition, 0))
     last_incarnation = max((log.incarnation for log in history.final.values()), default=0)
     last_era = history.era(last_incarnation)
 
     for partition, log in history.final.items():
         name = f"{partition[0]}-{partition[1]}"
-        yield from _deletions(history, partition, log, deleted.get(partition, 0))
+        yield from _deletions(history, partition, log, history.deleted_to(partition))
         offsets = [seen.offset for seen in log.records]
         if partition[0] not in history.compacted and offsets != list(range(log.start_offset, log.high_watermark)):
             yield Violation(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Partition, Read, Send
+from cordwood.sim.history import History, Read, Send
 from cordwood.wire.errors import ErrorCode
 
 from .violation import Violation
@@ -41,12 +41,8 @@ def _out_of_range(history: History) -> Iterator[Violation]:
             continue
         if history.retention_s < float("inf"):
             continue
-        if refused.offset >= _deleted_to(history, refused.partition) and refused.offset <= _known_end(history, refused):
+        if refused.offset >= history.deleted_to(refused.partition) and refused.offset <= _known_end(history, refused):
             yield Violation("an offset that was there is in range", str(refused))
-
-
-def _deleted_to(history: History, partition: Partition) -> int:
-    return max((deletion.offset for deletion in history.deletions if deletion.partition == partition), default=0)
 
 
 def _known_end(history: History, refused: Read) -> int:

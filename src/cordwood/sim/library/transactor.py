@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
     BrokerError,
     CommitFailed,

@@ -9,9 +9,10 @@ from pathlib import Path
 import pyspark
 
 from cordwood.spark.local_master import is_local
+from cordwood.spark.masters import CONNECT, LOCAL
 from cordwood.spark.pipelines.pipeline_file import BadPipeline
 from cordwood.spark.pipelines.script import BOOTSTRAP_VARIABLE
-from cordwood.spark.sessions import CONNECT, LOCAL, prepare_environment
+from cordwood.spark.sessions import prepare_environment
 
 _COMMAND = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
 

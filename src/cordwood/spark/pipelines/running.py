@@ -14,12 +14,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cordwood.client.errors import ClientError
-from cordwood.spark.errors import SparkError
+from cordwood.spark.errors import SparkError, advised
+from cordwood.spark.masters import LOCAL
 from cordwood.spark.pipelines.display import Display, display
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
 from cordwood.spark.pipelines.pipeline_file import Pipeline
-from cordwood.spark.sessions import LOCAL, session
+from cordwood.spark.sessions import session
 
 LOOK_EVERY_S = 0.5
 
@@ -58,8 +59,10 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
     """
     try:
         started = pipeline(spark, **arguments)
-    except (PySparkException, ClientError) as error:
+    except PySparkException as error:
         raise PipelineFailed(sentence(error)) from error
+    except ClientError as error:
+        raise PipelineFailed(advised(error)) from error
     queries = _queries(started, spark)
     figures = [QueryFigures(query.name or f"query {index}") for index, query in enumerate(queries, start=1)]
     with _stop_asked() as stop:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cordwood.spark.errors import SparkError
+from cordwood.spark.masters import LOCAL
 from cordwood.spark.pipelines.pipeline_file import Pipeline, arguments_of
 from cordwood.spark.pipelines.running import run_in_session
-from cordwood.spark.sessions import LOCAL
 
 BOOTSTRAP_VARIABLE = "CORDWOOD_BOOTSTRAP"
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cordwood.client.configuration import read_settings
+from cordwood.client.errors import BadSetting
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.spark.errors import BadOption
 from cordwood.spark.options import Options
@@ -67,7 +68,7 @@ class SinkOptions:
 
 
 def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
-    """Raises `BadOption` or, for the client's settings, `BadSetting`."""
+    """Raises `BadOption`."""
     options = Options(given, known=KNOWN | _ALSO_TAKEN, purpose=purpose)
     client = dict(options.client)
     for name, reason in _DECIDED_HERE.items():
@@ -89,7 +90,10 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
         testing_at=options.text("testing.at"),
     )
     # What is wrong with the client's settings is said when the write is planned, and not by its tasks.
-    chosen.writing("any" if chosen.is_exactly_once else None)
+    try:
+        chosen.writing("any" if chosen.is_exactly_once else None)
+    except BadSetting as error:
+        raise BadOption(f"among the options that begin with kafka.: {error}") from None
     return chosen
 
 

@@ -23,6 +23,8 @@ Steps: TypeAlias = Generator[Effect, Any, T]
 
 ENDS_AT_ONCE = 100
 """Of one commit, at most so many EndTxn are on their way."""
+NOTHING_DECIDED = -1
+"""The batch of an entry that only counts a sweep, before the query's first decision."""
 _LOOKS = 3
 _BETWEEN_LOOKS_S = 1.0
 
@@ -91,6 +93,25 @@ def abort_batch(
     yield from _end(_others(ours, decided), commit=False, at_once=at_once)
 
 
+def sweep_run(scope: Scope, *, at_once: int = ENDS_AT_ONCE) -> Steps[int]:
+    """Ends what a run that was stopped in the middle of a batch has left open: commits what is decided, and aborts the
+    rest. Returns how many were aborted. May come at any time, also while the run or another one is alive.
+    """
+    left: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
+    if not left:
+        # To own the ledger would fail a commit that another driver has under way.
+        return 0
+    yield OwnLedger(scope.query)
+    last: LedgerEntry | None = yield ReadLedger(scope.query)
+    if last is None:
+        last = LedgerEntry(NOTHING_DECIDED, scope.run, ())
+    yield from _end(_common(left, last.transactions), commit=True, at_once=at_once)
+    orphans = _others(left, last.transactions)
+    if orphans:
+        yield from _sweep(scope, last, orphans, at_once)
+    return len(orphans)
+
+
 def commit_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
     """Of a batch job, which nobody replays: there is nothing to remember."""
     yield from _end(ours, commit=True, at_once=at_once)
@@ -118,13 +139,25 @@ def _accept(scope: Scope, last: LedgerEntry, batch: int, ours: Sequence[LeftTran
     yield from _end(last.transactions, commit=True, at_once=at_once)
     open_before: Sequence[LeftTransaction] = yield ListOpen(scope.of_query)
     orphans = _others(open_before, (*ours, *last.transactions))
+    rejected = _others(ours, last.transactions)
     if orphans:
-        # Whoever decided it may be alive, and some of these may be its next batch: with another number in the ledger it
-        # cannot decide that any more.
-        yield Decide(scope.query, replace(last, sweeps=last.sweeps + 1))
-        # Our own next tasks are to see the number: they read what stands, and this waits until it does.
-        yield ReadLedger(scope.query)
-    yield from _end((*_others(ours, last.transactions), *orphans), commit=False, at_once=at_once)
+        yield from _sweep(scope, last, (*rejected, *orphans), at_once)
+    else:
+        yield from _end(rejected, commit=False, at_once=at_once)
+
+
+def _sweep(scope: Scope, last: LedgerEntry, orphans: Iterable[LeftTransaction], at_once: int) -> Steps[None]:
+    """Aborts what was open after the last decision. Whoever took that may be alive, and some of these may be its next
+    batch: with another number in the ledger it cannot decide that any more."""
+    yield Decide(scope.query, replace(last, sweeps=last.sweeps + 1))
+    # Our own next tasks are to see the number: they read what stands, and this waits until it does.
+    yield ReadLedger(scope.query)
+    yield from _end(orphans, commit=False, at_once=at_once)
+
+
+def _common(some: Iterable[LeftTransaction], others: Iterable[LeftTransaction]) -> list[LeftTransaction]:
+    included = frozenset(others)
+    return [left for left in some if left in included]
 
 
 def _others(some: Iterable[LeftTransaction], than: Iterable[LeftTransaction]) -> list[LeftTransaction]:

@@ -28,7 +28,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 
 NO_GENERATION = -1
 

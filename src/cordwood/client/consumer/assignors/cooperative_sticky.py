@@ -16,7 +16,7 @@ from cordwood.client.consumer.assignors.assignor import (
     Subscription,
 )
 from cordwood.client.consumer.assignors.sticky_plan import Given, MemberData, plan
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 
 _USER_DATA = Struct(">i")
 

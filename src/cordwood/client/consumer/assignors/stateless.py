@@ -1,7 +1,7 @@
 """What assignors that remember nothing have in common."""
 
 from cordwood.client.consumer.assignors.assignor import Assignment
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 
 
 class Stateless:

@@ -17,7 +17,7 @@ from cordwood.client.consumer.assignors.assignor import (
 )
 from cordwood.client.consumer.assignors.java_order import in_string_order
 from cordwood.client.consumer.assignors.sticky_plan import MemberData, plan
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")

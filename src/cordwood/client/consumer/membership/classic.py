@@ -25,6 +25,7 @@ from cordwood.client.consumer.assignors.assignor import (
     Subscription,
 )
 from cordwood.client.consumer.assignors.choice import choose_assignors, common_protocol
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership import classic_errors
 from cordwood.client.consumer.membership.classic_errors import Remedy
 from cordwood.client.consumer.membership.classic_protocol import PROTOCOL_TYPE, read_assignment, write_subscription
@@ -39,7 +40,6 @@ from cordwood.client.consumer.membership.events import (
     Event,
     Failed,
     ForgetCoordinator,
-    GroupMetadata,
     Leave,
     Lose,
     Polled,

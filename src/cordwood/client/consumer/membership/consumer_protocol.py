@@ -9,6 +9,7 @@ from typing import Any
 
 from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.consumer_heartbeats import Heartbeats, TopicIdPartition
 from cordwood.client.consumer.membership.consumer_states import IN_GROUP, NEXT_STATES, MemberState
 from cordwood.client.consumer.membership.events import (
@@ -21,7 +22,6 @@ from cordwood.client.consumer.membership.events import (
     Failed,
     FindTopics,
     ForgetCoordinator,
-    GroupMetadata,
     Leave,
     Lose,
     Polled,

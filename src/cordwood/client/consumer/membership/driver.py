@@ -28,6 +28,7 @@ from cordwood.client.admin.coordinators import CoordinatorKind, find_coordinator
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.consumer_protocol import explained
 from cordwood.client.consumer.membership.events import (
     Answered,
@@ -40,7 +41,6 @@ from cordwood.client.consumer.membership.events import (
     Failed,
     FindTopics,
     ForgetCoordinator,
-    GroupMetadata,
     Leave,
     Lose,
     Machine,

@@ -11,21 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import ClientError
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMetadata:
-    """Who commits: what a commit and a transaction's offsets carry. Kafka's ConsumerGroupMetadata."""
-
-    group_id: str
-    generation_id: int = -1
-    """The member epoch with KIP-848."""
-    member_id: str = ""
-    group_instance_id: str | None = None
-
 
 # ---- what a machine hears
 

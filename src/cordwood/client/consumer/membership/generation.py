@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cordwood.client.consumer.assignors.assignor import NO_GENERATION
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.classic_protocol import PROTOCOL_TYPE
-from cordwood.client.consumer.membership.events import GroupMetadata
 from cordwood.wire.messages.heartbeat import HeartbeatRequest
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from cordwood.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

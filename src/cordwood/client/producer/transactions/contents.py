@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import ClientError
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.transactions.operation import Operation

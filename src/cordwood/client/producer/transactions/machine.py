@@ -8,7 +8,7 @@ from typing import Any
 
 from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
     BadSetting,
     BrokerError,

@@ -6,7 +6,7 @@ from typing import TypeAlias, cast
 
 from cordwood.client.arguments import CommittedOffset, offsets_of
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import BadSetting
 from cordwood.client.offset_types import OffsetAndMetadata
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.membership.events import GroupMetadata
+from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.identity import ProducerIdentity
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -41,7 +41,7 @@ def rebalance_or_complete_join(state: GroupState, group: ClassicGroup, effects: 
 
 
 def prepare_rebalance(state: GroupState, group: ClassicGroup, effects: Effects, reason: str) -> None:
-    _log.info("%s at generation %d, %s, rebalances: %s", group, group.generation, group.state_name, reason)
+    _log.info("Group %s (classic): rebalancing from generation %d: %s", group.group_id, group.generation, reason)
     if group.state is ClassicState.COMPLETING_REBALANCE:
         _cancel_syncs(state, group, effects)
     end_sync_phase(state, group)
@@ -132,7 +132,7 @@ def complete_join(state: GroupState, group: ClassicGroup, effects: Effects) -> N
         group.protocol_name = None
         group.move(Event.ALL_GONE, state.clock.now_ms())
         effects.records.append(group_record(group))
-    _log.info("%s is at generation %d with %d members", group, group.generation, len(group.members))
+    _log.info("Group %s (classic): generation %d (members: %d)", group.group_id, group.generation, len(group.members))
 
 
 def _begin_sync_phase(state: GroupState, group: ClassicGroup, effects: Effects) -> None:

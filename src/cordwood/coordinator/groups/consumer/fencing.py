@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,8 @@ from .migration import can_downgrade, downgrade
 
 if TYPE_CHECKING:
     from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -37,4 +40,11 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], re
                 subscriptions.remove_resolved(group.resolved[regex])
     metadata_hash = state.subscribed_topics.hash_of(subscriptions, state.image)
     written.append(records.group_record(group.group_id, group.epoch + 1, metadata_hash))
+    _log.info(
+        "Group %s (consumer): members gone: %d, remaining: %d (epoch %d)",
+        group.group_id,
+        len(members),
+        len(group.members) - len(members),
+        group.epoch + 1,
+    )
     return Decision(response, written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood.coordinator.groups.assignors import ASSIGNORS, GroupSpec, MemberSubscription, UnknownTopic
@@ -21,6 +22,8 @@ from .member import Member
 if TYPE_CHECKING:
     from cordwood.config.broker import BrokerConfig
     from cordwood.coordinator.groups.state import GroupState
+
+_log = logging.getLogger(__name__)
 
 # Kafka's own assignors may also be named by their classes.
 _CLASSES = {
@@ -66,7 +69,8 @@ def current_or_new_target(
     }
     members[member.member_id] = member
     targets = {**group.target, member.member_id: _last_target(group, member)}
-    assignor = ASSIGNORS[_preferred_assignor(state, group, before, member)]
+    name = _preferred_assignor(state, group, before, member)
+    assignor = ASSIGNORS[name]
     is_homogeneous = subscription.subscriptions.is_homogeneous(subscription.member_count)
     spec = _group_spec(group, members, targets, state.image.topics, is_homogeneous=is_homogeneous)
     try:
@@ -79,6 +83,13 @@ def current_or_new_target(
         if group.target.get(member_id) != partitions:
             written.append(records.target_record(group.group_id, member_id, partitions))
     written.append(records.target_epoch_record(group.group_id, epoch, state.clock.now_ms()))
+    _log.info(
+        "Group %s (consumer): rebalancing to epoch %d (members: %d, assignor: %s)",
+        group.group_id,
+        epoch,
+        len(members),
+        name,
+    )
     return Target(epoch, assigned.get(member.member_id, NO_TARGET))
 
 

@@ -1,0 +1,100 @@
+"""Named client configurations: `cordwood profile` keeps them, and every command can use one.
+
+A profile is a file of client properties (see `client_properties`) with a name, `profiles/NAME.properties` in the
+configuration directory; the file `profile` there names the one in use.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+
+from cordwood.client.errors import BadSetting
+from cordwood.config.properties import write_properties
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ENDING = ".properties"
+
+
+class NoSuchProfile(BadSetting):
+    pass
+
+
+class Profiles:
+    """Of a configuration directory, which need not be there yet. Calls raise `BadSetting`, or `OSError`."""
+
+    def __init__(self, directory: str) -> None:
+        self._profiles = os.path.join(directory, "profiles")
+        self._current = os.path.join(directory, "profile")
+
+    @classmethod
+    def of_user(cls) -> "Profiles":
+        """Where XDG has a user's configuration."""
+        root = os.environ.get("XDG_CONFIG_HOME", "")
+        # A relative one is to be ignored, XDG says.
+        if not os.path.isabs(root):
+            root = os.path.join(os.path.expanduser("~"), ".config")
+        return cls(os.path.join(root, "cordwood"))
+
+    def names(self) -> list[str]:
+        try:
+            found = os.listdir(self._profiles)
+        except FileNotFoundError:
+            return []
+        return sorted(name.removesuffix(_ENDING) for name in found if name.endswith(_ENDING) and name[0] != ".")
+
+    @property
+    def current(self) -> str | None:
+        """The profile in use."""
+        try:
+            with open(self._current) as file:
+                return file.read().strip() or None
+        except FileNotFoundError:
+            return None
+
+    def path(self, name: str) -> str:
+        """Raises `NoSuchProfile`."""
+        path = self._path(name)
+        if not os.path.isfile(path):
+            names = ", ".join(self.names())
+            hint = f"there are {names}" if names else "cordwood profile create makes one"
+            raise NoSuchProfile(f"there is no profile {name}; {hint}")
+        return path
+
+    def write(self, name: str, properties: Mapping[str, str]) -> None:
+        """For the user's eyes only: a key's password may be among them."""
+        path = self._path(name)
+        os.makedirs(self._profiles, exist_ok=True)
+        _replace(path, write_properties(properties))
+
+    def use(self, name: str | None) -> None:
+        """None: no profile is in use any more."""
+        if name is not None:
+            self.path(name)
+            _replace(self._current, f"{name}\n")
+        elif os.path.exists(self._current):
+            os.unlink(self._current)
+
+    def delete(self, name: str) -> None:
+        os.unlink(self.path(name))
+        if self.current == name:
+            self.use(None)
+
+    def _path(self, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise BadSetting(f"{name!r} cannot be a profile's name: up to 100 letters, digits, '.', '_' and '-' can")
+        return os.path.join(self._profiles, f"{name}{_ENDING}")
+
+
+def complete_profile(incomplete: str) -> list[str]:
+    try:
+        return [name for name in Profiles.of_user().names() if name.startswith(incomplete)]
+    except OSError:
+        return []
+
+
+def _replace(path: str, text: str) -> None:
+    """At once: who reads it meanwhile sees the old or the new."""
+    written = f"{path}.{os.getpid()}"
+    with open(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    os.replace(written, path)

@@ -1,0 +1,28 @@
+"""Everything that a peer could use up, with a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    max_connections: int = 256
+    """Of all listeners of a server together; further ones wait in the listeners' queues."""
+    max_head_bytes: int = 16_384
+    """Request line and headers; 431 beyond."""
+    max_body_bytes: int = 1_048_576
+    """413 beyond."""
+    head_timeout_s: float = 10.0
+    """From a connection's start, or the first byte of a further request, to the end of its head; then 408."""
+    body_timeout_s: float = 30.0
+    """Without a byte of a body that is being waited for; then 408."""
+    keep_alive_timeout_s: float = 120.0
+    """Between two requests. Prometheus asks at least every two minutes by default."""
+    write_timeout_s: float = 30.0
+    """Without the peer taking a byte of what is unsent; then the connection is dropped."""
+    max_buffered_bytes: int = 65_536
+    """Of a connection, in each direction: beyond it the peer is not read from, and the app waits in `send`."""
+    linger_timeout_s: float = 1.0
+    """How long bytes are still read and dropped after an early answer. Closing with bytes unread would reset the
+    connection, and a reset can destroy an answer that the peer has not read."""

@@ -1,0 +1,41 @@
+"""Spark's masters: where a session runs. Spark itself tells of one that it does not know with a Java stack trace."""
+
+import re
+from difflib import get_close_matches
+from typing import Final
+
+from cordwood.spark.errors import SparkError
+
+LOCAL: Final = "local[*]"
+CONNECT: Final = "sc://"
+
+# Each with an example. `spark-submit`, by which PySpark starts Java, takes no others.
+_EXAMPLES: Final = {
+    "local": "local[4]",
+    "spark": "spark://host:7077",
+    "yarn": "yarn",
+    "k8s": "k8s://https://host:443",
+    "sc": f"{CONNECT}host:15002",
+}
+_THREADS = r"(\*|[1-9][0-9]*)"
+_KNOWN = re.compile(
+    rf"local|local\[{_THREADS}\]|local\[{_THREADS}\s*,\s*[0-9]+\]"
+    r"|local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]"
+    r"|yarn|(spark|k8s|sc)://.+"
+)
+
+
+class BadMaster(SparkError, ValueError):
+    """Spark has no such master."""
+
+
+def check_master(master: str) -> None:
+    """Raises `BadMaster`."""
+    if _KNOWN.fullmatch(master):
+        return
+    if master.startswith("local"):
+        raise BadMaster(f"master {master!r} is not valid; expected local[4] (threads) or {LOCAL} (all processors)")
+    nearest = get_close_matches(re.split(r"[\[:]", master)[0].lower(), _EXAMPLES, n=1)
+    if nearest:
+        raise BadMaster(f"Spark has no master {master!r}; did you mean {_EXAMPLES[nearest[0]]}?")
+    raise BadMaster(f"Spark has no master {master!r}; expected one like {', '.join(_EXAMPLES.values())}")

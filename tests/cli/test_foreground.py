@@ -1,0 +1,38 @@
+"""What `cordwood up` says of an address that it cannot listen on, or that clients cannot connect to."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import pytest
+
+from cordwood.cli.foreground import NodeOptions, listen_hint, run_node
+from cordwood.runtime.network import CannotListen
+from cordwood.runtime.sockets import listen_problem
+
+
+@pytest.mark.parametrize(
+    ("error", "port", "hint"),
+    [
+        (OSError(errno.EADDRINUSE, ""), 9092, "Is another node running? Choose another port with --port"),
+        (OSError(errno.EACCES, ""), 80, "Ports below 1024 need privileges."),
+        (OSError(errno.EACCES, ""), 9092, "The system does not allow this process to listen there"),
+        (OSError(errno.EADDRNOTAVAIL, ""), 9092, "This machine has no network interface with the address there."),
+        (socket.gaierror(socket.EAI_NONAME, ""), 9092, "The name there has no address."),
+        (OSError(errno.EIO, ""), 9092, ""),
+    ],
+    ids=str,
+)
+def test_each_reason_has_its_own_hint(error: OSError, port: int, hint: str) -> None:
+    assert listen_hint(CannotListen("there", port, "", listen_problem(error))).startswith(hint)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_every_address_needs_one_that_clients_are_told(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_node(NodeOptions(host=host, port=9192, ephemeral=True))
+    said = capsys.readouterr().err
+    assert f"--host {host} listens on every address" in said
+    assert "--set advertised.listeners=PLAINTEXT://" in said
+    assert said.endswith(":9192\n")

@@ -1,0 +1,13 @@
+"""Leader and follower do what their transcripts say."""
+
+from pathlib import Path
+
+import pytest
+from replica_transcript import check
+
+_TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", _TRANSCRIPTS, ids=lambda path: path.stem)
+def test_effects_are_what_the_transcript_says(path: Path) -> None:
+    check(path)
