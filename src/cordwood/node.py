@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from cordwood.broker.background import Background
 from cordwood.broker.broker import Broker
@@ -26,7 +27,7 @@ from cordwood.broker.role import STOP_GRACE_S, BrokerRole
 from cordwood.broker.start_consent import StartConsent
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.listener_tls import ListenerTls
-from cordwood.config.serving import Listening, listen
+from cordwood.config.serving import limits_of, listen
 from cordwood.controller.quorum_of_one import QuorumOfOne
 from cordwood.controller.role import ControllerRole
 from cordwood.controller.upkeep import Upkeep
@@ -83,8 +84,8 @@ class Node:
         self.broker_role = broker_role
         # Where each listener is reached, by its name.
         self.addresses: dict[str, Address] = {
-            **(broker_role.addresses if broker_role is not None else {}),
-            **controller_role.addresses,
+            **(broker_role.listening.addresses if broker_role is not None else {}),
+            **controller_role.listening.addresses,
         }
         self._halt = halt
         self._metadata_disk = metadata_disk
@@ -102,6 +103,7 @@ class Node:
         clock: Clock,
         random: Random,
         open_disk: Callable[[str], Disk],
+        consent: StartConsent | None = None,
         stopped: asyncio.Event | None = None,
         consent: StartConsent | None = None,
     ) -> Node:
@@ -115,13 +117,15 @@ class Node:
 
         halt = Halt(asyncio.Event() if stopped is None else stopped)
         try:
-            return await cls._start(config, halt, network, clock, random, open_and_note, consent or StartConsent())
+            return await cls._start(config, halt, consent or StartConsent(), network, clock, random, open_and_note)
         except BaseException as error:
             # The process may live on, and want the directories that are locked.
             for disk in opened:
                 disk.close()
             if halt.failure is not None and isinstance(error, CannotStart | Refusal):
                 raise halt.failure from error
+            if isinstance(error, InvalidMetadata):
+                raise CannotStart(str(error)) from error
             raise
 
     @classmethod
@@ -129,6 +133,7 @@ class Node:
         cls,
         config: BrokerConfig,
         halt: Halt,
+        consent: StartConsent,
         network: Network,
         clock: Clock,
         random: Random,
@@ -142,83 +147,65 @@ class Node:
                 "set process.roles=broker,controller"
             )
         taken = take_directories(config, open_disk, random, accept_metadata_loss=consent.accept_metadata_loss)
-        tls = ListenerTls(config)
-        listeners = config.listeners
-        of_controller = await listen(network, config, listeners.controller_endpoints, tls)
+        listeners, tls = config.listeners, ListenerTls(config)
+        # Before anything is formatted: a port may be taken. Peers wait until the node has started.
+        for_brokers = await listen(network, config, listeners.broker_endpoints, tls)
+        servers = [for_brokers.server]
         try:
-            of_broker = await listen(network, config, listeners.broker_endpoints, tls) if "broker" in roles else None
-            try:
-                # A node whose port is taken has left its directories as they were.
-                dirs = taken.format(random, clock.now_ms())
-                return await cls._serve(config, halt, dirs, of_controller, of_broker, tls, clock, random, consent)
-            except BaseException:
-                if of_broker is not None:
-                    await of_broker.server.stop(0)
-                raise
-        except InvalidMetadata as error:
-            await of_controller.server.stop(0)
-            raise CannotStart(str(error)) from error
-        except BaseException:
-            await of_controller.server.stop(0)
-            raise
-
-    @classmethod
-    async def _serve(
-        cls,
-        config: BrokerConfig,
-        halt: Halt,
-        dirs: LogDirs,
-        of_controller: Listening,
-        of_broker: Listening | None,
-        tls: ListenerTls,
-        clock: Clock,
-        random: Random,
-        consent: StartConsent,
-    ) -> Node:
-        log = SingleNodeLog.open(
-            dirs.metadata,
-            config.node_id,
-            _metadata_log_config(config),
-            random,
-            now_ms=clock.now_ms(),
-            accept_loss=consent.accept_metadata_loss,
-        )
-        loader = load(log)
-        _check_features(loader.image)
-        quorum = QuorumOfOne(log, clock, halt.fail)
-        # In this order: what is committed is in effect here before the controller answers.
-        quorum.on_commit(loader.committed)
-        node_config = NodeConfig(config, loader.image)
-        loader.subscribe(node_config)
-        node_config.subscribe(tls.reload)
-        bootstrap = [] if loader.image.features else read_bootstrap(dirs.metadata)
-        controller_role = await ControllerRole.start(
-            node_config, dirs.cluster_id, quorum, loader, bootstrap, of_controller, clock=clock, random=random
-        )
-        broker_role = None
-        if of_broker is not None:
+            for_controllers = await listen(network, config, listeners.controller_endpoints, tls)
+            servers.append(for_controllers.server)
+            dirs = taken.format(random, clock.now_ms())
+            log = SingleNodeLog.open(
+                dirs.metadata,
+                config.node_id,
+                _metadata_log_config(config),
+                random,
+                now_ms=clock.now_ms(),
+                accept_loss=consent.accept_metadata_loss,
+            )
+            loader = load(log)
+            _check_features(loader.image)
+            quorum = QuorumOfOne(log, clock, halt.fail)
+            # In this order: what is committed is in effect here before the controller answers.
+            quorum.on_commit(loader.committed)
+            node_config = NodeConfig(config, loader.image)
+            loader.subscribe(node_config)
+            bootstrap = [] if loader.image.features else read_bootstrap(dirs.metadata)
+            controller_role = await ControllerRole.start(
+                node_config, dirs.cluster_id, quorum, loader, bootstrap, for_controllers, clock=clock, random=random
+            )
+            broker_role = None
+            if "broker" in roles:
 
             def failed(error: DiskError) -> None:
                 if error.root == dirs.metadata.root:
                     quorum.fail(error)
                 halt.fail(error)
 
-            broker_role = await BrokerRole.start(
-                node_config,
-                dirs,
-                controller_role.channel,
-                quorum,
-                loader,
-                failed,
-                of_broker,
-                consent,
-                clock=clock,
-                random=random,
-            )
+                broker_role = await BrokerRole.start(
+                    node_config,
+                    dirs,
+                    controller_role.channel,
+                    quorum,
+                    loader,
+                    failed,
+                    consent,
+                    for_brokers,
+                    clock=clock,
+                    random=random,
+                )
+        except BaseException:
+            for server in servers:
+                await server.stop(0)
+            raise
+        for server in servers:
+            node_config.subscribe(partial(_set_limits, server))
+        node_config.subscribe(tls.reload)
         upkeep = Upkeep(quorum, loader, clock, quorum.fail)
         node = cls(config, halt, dirs.metadata, quorum, upkeep, controller_role, broker_role)
-        for server in node.servers:
-            server.accept()
+        controller_role.accept()
+        if broker_role is not None:
+            broker_role.accept()
         return node
 
     # While it runs
@@ -243,7 +230,8 @@ class Node:
     def servers(self) -> list[Server]:
         """Of its roles, the broker's first."""
         broker_role = self.broker_role
-        return [*([broker_role.server] if broker_role is not None else []), self.controller_role.server]
+        servers = [self.controller_role.listening.server]
+        return servers if broker_role is None else [broker_role.listening.server, *servers]
 
     @property
     def broker(self) -> Broker:
@@ -256,7 +244,7 @@ class Node:
     @property
     def server(self) -> Server:
         """The server of the broker role."""
-        return self._with_broker.server
+        return self._with_broker.listening.server
 
     @property
     def background(self) -> Background:
@@ -272,7 +260,7 @@ class Node:
     async def stop(self) -> None:
         """Finishes what is in work, flushes, and writes what makes the next start quick."""
         broker_role = self.broker_role
-        stopping = asyncio.get_running_loop().create_task(self.controller_role.server.stop(STOP_GRACE_S))
+        stopping = asyncio.get_running_loop().create_task(self.controller_role.listening.server.stop(STOP_GRACE_S))
         if broker_role is not None:
             await broker_role.stop_serving()
             await stopping
@@ -285,6 +273,24 @@ class Node:
             broker_role.close()
         self._quorum.close()
         self._metadata_disk.close()
+
+
+def _set_limits(server: Server, config: BrokerConfig) -> None:
+    server.limits = limits_of(config)
+
+
+def _check_features(image: MetadataImage) -> None:
+    """Of features that a newer release has finalized nothing is known, as little as to Kafka, which stops as well."""
+    problem = unsupported_feature(image.features)
+    if problem is not None:
+        raise CannotStart(
+            f"the metadata in this directory is of a newer release: {problem}. Use a release that supports it, or "
+            "downgrade the feature there first (kafka-features downgrade)"
+        )
+    unserved = sorted(f"{name} {level}" for name, level in image.features.items() if name in TOLERATED)
+    if unserved:
+        level = logging.WARNING if SHARE_STATE_TOPIC in image.topics else logging.INFO
+        _log.log(level, "The cluster has features that are not served here: %s", ", ".join(unserved))
 
 
 def _metadata_log_config(config: BrokerConfig) -> MetadataLogConfig:

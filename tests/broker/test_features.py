@@ -10,6 +10,7 @@ from admin_node import ask, run, running
 
 from cordwood.broker.log_dirs import CannotStart
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED, TOLERATED
+from cordwood.shard.decision import Decision
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from cordwood.wire.messages.metadata_records.access_control_entry_record import AccessControlEntryRecord
 from cordwood.wire.messages.metadata_records.client_quota_record import ClientQuotaRecord, EntityData
@@ -23,9 +24,7 @@ REQUESTS = {"group.version": 68, "share.version": 76, "streams.version": 88, "tr
 async def store(directory: Path, *records: MetadataRecord) -> None:
     """In the metadata, as another release or Kafka would have done."""
     async with running(directory) as (node, _, _):
-        quorum = node._quorum
-        quorum.append(records, quorum.leader.epoch, node.broker.image.metadata_version)
-        await quorum.finish()
+        await node.controller_role.controller.decide(lambda _: Decision(None, list(records)))
 
 
 async def advertised(directory: Path) -> ApiVersionsResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
@@ -40,6 +41,22 @@ def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_cam
         await stage.quorum.finish()
         assert heard == [("first", ["a", "b"]), ("second", ["a", "b"])], "one flush commits both"
         assert quorum.high_watermark == quorum.end_offset == offset + 2
+
+    on_stage(test)
+
+
+def test_what_is_appended_during_a_flush_waits_for_the_next() -> None:
+    async def test(stage: Stage) -> None:
+        await stage.quorum.finish()
+        epoch = stage.quorum.leader.epoch
+        heard: list[tuple[int, int]] = []
+        stage.quorum.on_commit(lambda batches: heard.append((batches[-1].next_offset, stage.quorum.high_watermark)))
+        first = stage.quorum.append([setting("a")], epoch, VERSION)
+        # The flush begins.
+        await asyncio.sleep(0)
+        second = stage.quorum.append([setting("b")], epoch, VERSION)
+        await stage.quorum.finish()
+        assert heard == [(batch.next_offset, batch.next_offset) for batch in (first, second)]
 
     on_stage(test)
 

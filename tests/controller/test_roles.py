@@ -24,6 +24,7 @@ from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
+from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest
 from cordwood.wire.messages.describe_quorum import (
@@ -69,7 +70,11 @@ def test_a_controller_without_a_broker_serves_its_listener() -> None:
         assert node.bootstrap == "node:9093"
         channel = await Channel.open(world.network.host("client"), "node", 9093, client_id="test")
         served = await channel.request(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 4)
-        assert ProduceRequest.api_key not in {api.api_key for api in served.api_keys}
+        served_keys = {api.api_key for api in served.api_keys}
+        assert CreateTopicsRequest.api_key in served_keys
+        assert not served_keys & {ProduceRequest.api_key, BrokerRegistrationRequest.api_key}, (
+            "no other node can join yet"
+        )
         assert {feature.name for feature in served.finalized_features} >= {"metadata.version", "kraft.version"}
         asked = RequestTopicData(topic_name="__cluster_metadata", partitions=[RequestPartitionData(partition_index=0)])
         quorum = await channel.request(DescribeQuorumRequest(topics=[asked]), 2)

@@ -28,10 +28,17 @@ _PRODUCE = b"\0\0\0"
 class BrokerDispatch(Dispatch[Broker]):
     def __init__(self, broker: Broker, handlers: Iterable[Handler[Broker]]) -> None:
         super().__init__(broker, handlers, broker.replicas.disk_failed)
+        # For tests that compare them with the general way.
+        self.uses_shortcuts = True
         self._produce = ProduceShortcut(broker)
         self._heartbeats = HeartbeatShortcut(broker)
         # For tests that compare them with the general way.
         self.uses_shortcuts = True
+
+    def measure(self, measures: Measures) -> None:
+        super().measure(measures)
+        self._produce.measure(measures)
+        self._heartbeats.measure(measures)
 
     def measure(self, measures: Measures) -> None:
         super().measure(measures)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from cordwood.config.broker import BrokerConfig
-from cordwood.config.serving import Listening, limits_of
+from cordwood.config.serving import Listening
 from cordwood.config.topic import TopicConfigs
 from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import LogDirectory
@@ -15,12 +14,10 @@ from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.net.api import served_versions, with_unstable_versions
-from cordwood.net.server import Server
 from cordwood.replica.replicas import Replicas
 from cordwood.replica.strays import put_aside, unknown_partitions
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
-from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import Random
 
 from .background import Background
@@ -42,16 +39,13 @@ class BrokerRole:
         self,
         broker: Broker,
         dispatch: BrokerDispatch,
-        server: Server,
-        addresses: Mapping[str, Address],
+        listening: Listening,
         background: Background,
         directory_events: DirectoryEvents,
     ) -> None:
         self.broker = broker
         self.dispatch = dispatch
-        self.server = server
-        # Where each of its listeners is reached, by its name.
-        self.addresses = addresses
+        self.listening = listening
         self.background = background
         self._directory_events = directory_events
 
@@ -64,14 +58,15 @@ class BrokerRole:
         log: MetadataLog,
         loader: Loader,
         failed: Callable[[DiskError], None],
-        listening: Listening,
         consent: StartConsent,
+        listening: Listening,
         *,
         clock: Clock,
         random: Random,
     ) -> BrokerRole:
-        """Opens the logs and joins the cluster. Connections are accepted when the node says so. Raises `CannotStart`
-        and `DiskError`. `failed` is told of a directory that the node cannot go on without."""
+        """Opens the logs and joins the cluster, by where `listening` is reached; connections are accepted with
+        `accept`. Raises `CannotStart` and `DiskError`. `failed` is told of a directory that the node cannot go on
+        without."""
         config = node_config.current
         topic_configs = TopicConfigs(config)
         directories = LogDirectories(
@@ -116,31 +111,28 @@ class BrokerRole:
         # Without a pause in between: nothing is committed meanwhile that the broker would miss.
         image = loader.image
         broker.load(image)
-        _set_strays_aside(directories, image, config.node_id, log, consent)
+        _put_strays_aside(directories, image, log, config.node_id, consent)
         directories.open()
         replicas.load(image)
         loader.subscribe(broker)
 
         dispatch = BrokerDispatch(broker, handlers)
-        server, addresses = listening
-        server.serve(dispatch)
-        await lifecycle.join(addresses)
+        await lifecycle.join(listening.addresses)
         await events.joined()
-        role = cls(broker, dispatch, server, addresses, Background(broker), events)
-        node_config.subscribe(role._set_limits)
+        role = cls(broker, dispatch, listening, Background(broker), events)
         role.background.start()
         broker.coordinators.start()
         broker.moves.resume()
         return role
 
-    def _set_limits(self, config: BrokerConfig) -> None:
-        self.server.limits = limits_of(config)
+    def accept(self) -> None:
+        self.listening.server.accept(self.dispatch)
 
     # Stopping, in this order
 
     async def stop_serving(self) -> None:
         """Finishes the requests in work."""
-        stopping = asyncio.get_running_loop().create_task(self.server.stop(STOP_GRACE_S))
+        stopping = asyncio.get_running_loop().create_task(self.listening.server.stop(STOP_GRACE_S))
         # Once nothing new is begun, readers that wait for more need wait no longer.
         await asyncio.sleep(0)
         for partition in self.broker.replicas:
@@ -160,11 +152,10 @@ class BrokerRole:
         self.broker.replicas.directories.close(self.broker.epoch)
 
 
-def _set_strays_aside(
-    directories: LogDirectories, image: MetadataImage, broker_id: int, log: MetadataLog, consent: StartConsent
+def _put_strays_aside(
+    directories: LogDirectories, image: MetadataImage, log: MetadataLog, broker_id: int, consent: StartConsent
 ) -> None:
-    """Before anything is opened: partitions that the metadata does not know. Raises `CannotStart` where they speak
-    against the metadata."""
+    """Puts aside what the metadata does not know, before anything is opened."""
     directories.find()
     unknown = unknown_partitions(directories, image, broker_id)
     if unknown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cordwood.net.server import Server
@@ -15,20 +15,19 @@ from .definitions.broker import BROKER
 from .listener_tls import ListenerTls
 from .listeners import Endpoint
 
+
+class Listening(NamedTuple):
+    server: Server
+    # Where each of its listeners is reached, by its name.
+    addresses: Mapping[str, Address]
+
+
 # Two requests of the largest batches that topics take by default.
 _BULK_RECEIVE_BYTES = 1 << 21
 
 
-class Listening(NamedTuple):
-    """A server that holds its ports. It has no handler yet, and its peers wait until `Server.accept`."""
-
-    server: Server
-    # Where each listener is reached, by its name.
-    addresses: dict[str, Address]
-
-
 async def listen(network: Network, config: BrokerConfig, endpoints: Sequence[Endpoint], tls: ListenerTls) -> Listening:
-    """Raises `CannotListen`."""
+    """Opens the listeners; peers wait until the server is told to `accept`. Raises `CannotListen`."""
     server = Server(network, limits=limits_of(config))
     server.hold()
     options = _socket_options(config)

@@ -31,7 +31,7 @@ class MetricsServer:
     """It listens before the node starts, so that monitors can tell a node that starts from one that is gone:
 
     server = await MetricsServer.listen(network, clock, "127.0.0.1", 9644)
-    await node.start()
+    node = await Node.start(...)
     server.measure(node)
     """
 

@@ -80,6 +80,11 @@ class Controller:
         return self.log.quorum.kraft_version
 
     @property
+    def finalized(self) -> Mapping[str, int]:
+        """The features' levels as they were decided: those of a new cluster may not be committed yet."""
+        return (self.image if self._active is None else self._active.state.image).features
+
+    @property
     def defaults(self) -> ControllerDefaults:
         config = self.config
         return ControllerDefaults(

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from cordwood.log.steps import Steps
+from cordwood.log.steps import Job, Steps
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.log import SingleNodeLog, SnapshotJob
@@ -129,7 +129,10 @@ class QuorumOfOne:
         self._leader_listeners.append(listener)
         listener(self.leader)
 
-    # Snapshots
+    # Upkeep
+
+    def recording(self) -> Job | None:
+        return self._log.recording()
 
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool:
         return self._log.snapshot_due(image, now_ms)

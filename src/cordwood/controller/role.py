@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
-from cordwood.config.broker import BrokerConfig
-from cordwood.config.serving import Listening, limits_of
+from cordwood.config.serving import Listening
 from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.net.api import served_versions, with_unstable_versions
 from cordwood.net.dispatch import Dispatch
-from cordwood.net.server import Server
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
-from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import Random
 from cordwood.wire.schema import MetadataRecord
 
@@ -24,8 +20,6 @@ from .controller import Controller
 from .handlers import HANDLERS
 from .local_channel import LocalChannel, answering
 from .registration import controller_registration
-
-T = TypeVar("T")
 
 
 class ControllerRole:
@@ -36,15 +30,12 @@ class ControllerRole:
         controller: Controller,
         channel: LocalChannel,
         dispatch: Dispatch[Controller],
-        server: Server,
-        addresses: Mapping[str, Address],
+        listening: Listening,
     ) -> None:
         self.controller = controller
         self.channel = channel
         self.dispatch = dispatch
-        self.server = server
-        # Where each of its listeners is reached, by its name.
-        self.addresses = addresses
+        self.listening = listening
 
     @classmethod
     async def start(
@@ -59,8 +50,8 @@ class ControllerRole:
         clock: Clock,
         random: Random,
     ) -> ControllerRole:
-        """Registers the controller. Connections are accepted when the node says so. Raises `Refusal` where the log
-        cannot be written."""
+        """Registers the controller, by where `listening` is reached; connections are accepted with `accept`. Raises
+        Refusal where the log cannot be written."""
         config = node_config.current
         handlers = with_unstable_versions(
             [handler for handler in HANDLERS if "controller" in handler.listeners], config.flag
@@ -69,16 +60,13 @@ class ControllerRole:
             cluster_id, node_config, log, loader, clock, random, served_versions(handlers), bootstrap
         )
         dispatch = Dispatch(controller, answering(handlers), _no_disk)
-        server, addresses = listening
-        server.serve(dispatch)
         channel = LocalChannel(controller)
-        await channel.ask(controller_registration(config, addresses, new_uuid(random), controller.image.features))
-        role = cls(controller, channel, dispatch, server, addresses)
-        node_config.subscribe(role._set_limits)
-        return role
+        registration = controller_registration(config, listening.addresses, new_uuid(random), controller.finalized)
+        await channel.ask(registration)
+        return cls(controller, channel, dispatch, listening)
 
-    def _set_limits(self, config: BrokerConfig) -> None:
-        self.server.limits = limits_of(config)
+    def accept(self) -> None:
+        self.listening.server.accept(self.dispatch)
 
 
 def _no_disk(error: DiskError) -> None:

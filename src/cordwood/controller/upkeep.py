@@ -1,5 +1,5 @@
-"""Snapshots of the metadata, and what they let go: old snapshots and the log that they cover. And a record of how far
-the log is committed, by which a start tells damage from a torn end."""
+"""The metadata log's upkeep: how far it is committed is recorded; snapshots, and what they let go (old snapshots and
+the log that they cover)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ class Upkeep:
 
     async def _attempt(self) -> None:
         try:
-            await self._record_high_watermark()
+            if (job := self._metadata_log.recording()) is not None:
+                await asyncio.get_running_loop().run_in_executor(None, job)
             await self._snapshot()
             await self._slices.do(self._metadata_log.purging(self._clock.now_ms()), to_its_end=True)
             self._metadata_log.clean(self._clock.now_ms())
         except DiskError as error:
             self._failed(error)
         except Exception:  # noqa: BLE001 - our bug; it costs this round only
-            _log.exception("Metadata snapshot failed, retrying in %g s", _INTERVAL_S)
+            _log.exception("Upkeep of the metadata log failed, retrying in %g s", _INTERVAL_S)
 
     async def _record_high_watermark(self) -> None:
         if (job := self._metadata_log.recording()) is not None:

@@ -8,7 +8,7 @@ that a new leader decides on all that was written before it.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from cordwood.log.steps import Steps
+from cordwood.log.steps import Job, Steps
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
@@ -40,12 +40,14 @@ class MetadataLog(Protocol):
     def end_offset(self) -> int:
         """The offset of the next record."""
 
+    # What was lost or deleted
+
     @property
     def was_cut(self) -> bool:
-        """Whether a damaged part of it was ever cut off on this node."""
+        """Whether a damaged part was ever cut off."""
 
     def deleted_topics(self) -> set[Uuid]:
-        """The ids of all topics whose deletion is in the log, as far back as it goes."""
+        """The ids of all topics whose deletion is in the log."""
 
     # Writing
 
@@ -64,7 +66,10 @@ class MetadataLog(Protocol):
         """Calls the listener at once with the present leader, and then with each new one. A log that fails tells of an
         epoch without a leader."""
 
-    # Snapshots
+    # Upkeep
+
+    def recording(self) -> Job | None:
+        """A job that records, in any thread, how far the log is committed; None if it was recorded."""
 
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool: ...
 

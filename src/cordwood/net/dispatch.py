@@ -24,14 +24,14 @@ class Dispatch(Generic[C]):
 
     def __init__(self, role: C, handlers: Iterable[Handler[C]], disk_failed: Callable[[DiskError], None]) -> None:
         # Makes the call of a request: one that measures itself, with metrics.
-        self._new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
+        self.new_call: Callable[[RequestHeader, ConnectionInfo, int], Call] = Call
         self._role = role
         self._handlers = {handler.api_key: handler for handler in handlers}
         self._on_disk_failure = disk_failed
 
     def measure(self, measures: Measures) -> None:
         """All requests from here on."""
-        self._new_call = measures.new_call
+        self.new_call = measures.new_call
 
     def __call__(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
         try:

@@ -29,6 +29,7 @@ class Server:
     def __init__(self, network: Network, handler: Handler | None = None, limits: Limits | None = None) -> None:
         self.counts = Counts()
         self._network = network
+        # None until `accept`, for a server that listens before there is anything to serve.
         self.handler = handler
         self._limits = limits if limits is not None else Limits()
         self._loop = asyncio.get_running_loop()
@@ -65,11 +66,9 @@ class Server:
         """Listens, but lets peers wait in the listeners' queues until `accept`: for a start that is not over."""
         self._accepting = False
 
-    def serve(self, handler: Handler) -> None:
-        """Sets the handler of a server that was made without one, before it accepts peers."""
-        self.handler = handler
-
-    def accept(self) -> None:
+    def accept(self, handler: Handler | None = None) -> None:
+        """Ends `hold`. A handler that the server was not made with is given here."""
+        self.handler = self.handler if handler is None else handler
         self._accepting = True
         for _, listener in self._listeners:
             if listener not in self._full:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from cordwood.config.alter import REPEATED, repeated, replace_settings
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.changes import Altered, Resource
+from cordwood.config.changes import Resource
 from cordwood.config.listener_tls import check_listener_tls
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource, MetadataImage
@@ -67,4 +67,4 @@ def _refusal(config: BrokerConfig, image: MetadataImage, asked: AlterConfigsReso
         [(setting.name, setting.value) for setting in asked.configs],
         elr_enabled=is_elr_enabled(image),
     )
-    return check_listener_tls(config, _resource(asked), outcome) if isinstance(outcome, Altered) else outcome
+    return outcome if isinstance(outcome, Refusal) else check_listener_tls(config, _resource(asked), outcome)

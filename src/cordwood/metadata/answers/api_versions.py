@@ -57,6 +57,6 @@ def api_versions(role: Role, request: ApiVersionsRequest, context: RequestContex
 
 def _finalized(role: Role) -> dict[str, int]:
     """The quorum keeps its own level in its own records."""
-    quorum_level = role.kraft_version
-    served = {name: level for name, level in role.image.features.items() if name in SUPPORTED}
-    return {**served, **({KRAFT_VERSION: quorum_level} if quorum_level else {})}
+    level = role.kraft_version
+    served = {name: finalized for name, finalized in role.image.features.items() if name in SUPPORTED}
+    return {**served, **({KRAFT_VERSION: level} if level else {})}

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from cordwood.config.alter import REPEATED, alter_incrementally, repeated
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.changes import Altered, Change, Resource
+from cordwood.config.changes import Change, Resource
 from cordwood.config.listener_tls import check_listener_tls
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType
@@ -79,4 +79,4 @@ def _settle_here(
         changes,
         elr_enabled=is_elr_enabled(image),
     )
-    return check_listener_tls(config, _resource(asked), outcome) if isinstance(outcome, Altered) else outcome
+    return outcome if isinstance(outcome, Refusal) else check_listener_tls(config, resource, outcome)
