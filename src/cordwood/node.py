@@ -22,7 +22,7 @@ from cordwood.broker.background import Background
 from cordwood.broker.broker import Broker
 from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.broker.log_dirs import CannotStart as CannotStart
-from cordwood.broker.log_dirs import LogDirs, take_directories
+from cordwood.broker.log_dirs import take_directories
 from cordwood.broker.role import STOP_GRACE_S, BrokerRole
 from cordwood.broker.start_consent import StartConsent
 from cordwood.config.broker import BrokerConfig
@@ -105,7 +105,6 @@ class Node:
         open_disk: Callable[[str], Disk],
         consent: StartConsent | None = None,
         stopped: asyncio.Event | None = None,
-        consent: StartConsent | None = None,
     ) -> Node:
         """Returns a node that takes requests. Raises `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. `stopped`
         is set when the node cannot go on."""
@@ -138,7 +137,6 @@ class Node:
         clock: Clock,
         random: Random,
         open_disk: Callable[[str], Disk],
-        consent: StartConsent,
     ) -> Node:
         roles = config.items("process.roles")
         if "controller" not in roles:
@@ -177,10 +175,10 @@ class Node:
             broker_role = None
             if "broker" in roles:
 
-            def failed(error: DiskError) -> None:
-                if error.root == dirs.metadata.root:
-                    quorum.fail(error)
-                halt.fail(error)
+                def failed(error: DiskError) -> None:
+                    if error.root == dirs.metadata.root:
+                        quorum.fail(error)
+                    halt.fail(error)
 
                 broker_role = await BrokerRole.start(
                     node_config,
@@ -302,17 +300,3 @@ def _metadata_log_config(config: BrokerConfig) -> MetadataLogConfig:
         max_retention_bytes=config.integer("metadata.max.retention.bytes"),
         max_retention_ms=config.integer("metadata.max.retention.ms"),
     )
-
-
-def _check_features(image: MetadataImage) -> None:
-    """Of features that a newer release has finalized nothing is known, as little as to Kafka, which stops as well."""
-    problem = unsupported_feature(image.features)
-    if problem is not None:
-        raise CannotStart(
-            f"the metadata in this directory is of a newer release: {problem}. Use a release that supports it, or "
-            "downgrade the feature there first (kafka-features downgrade)"
-        )
-    unserved = sorted(f"{name} {level}" for name, level in image.features.items() if name in TOLERATED)
-    if unserved:
-        level = logging.WARNING if SHARE_STATE_TOPIC in image.topics else logging.INFO
-        _log.log(level, "The cluster has features that are not served here: %s", ", ".join(unserved))

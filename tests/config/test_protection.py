@@ -199,7 +199,24 @@ def test_client_certificates_need_a_tls_listener_while_a_node_runs() -> None:
     wanted = [Change("listener.name.plaintext.ssl.client.auth", Operation.SET, "required")]
     answer = alter_incrementally(told(WITH_TLS), THIS_BROKER, {}, wanted)
     assert isinstance(answer, Refusal)
-    assert "no TLS listener PLAINTEXT" in str(answer)
+    assert "PLAINTEXT does not use TLS" in str(answer)
+
+
+def test_what_was_stored_does_not_stand_in_the_way_of_another_change() -> None:
+    stored = {"listener.name.gone.max.connections": "5"}
+    config = broker().with_dynamic({}, stored)
+    answer = alter_incrementally(config, THIS_BROKER, stored, [Change("log.retention.ms", Operation.SET, "5")])
+    assert isinstance(answer, Altered)
+
+
+@pytest.mark.parametrize("key", ["ssl.client.auth", "ssl.cipher.suites", "ssl.enabled.protocols", "max.connections"])
+def test_a_restriction_of_a_listener_that_is_not_there_is_refused(key: str) -> None:
+    value = {"ssl.client.auth": "required", "ssl.enabled.protocols": "TLSv1.3"}.get(key, "5")
+    with pytest.raises(ConfigError, match=rf"listener\.name\.sls\.{key}: there is no listener SLS"):
+        told(WITH_TLS | {f"listener.name.sls.{key}": value})
+    with pytest.raises(ConfigError, match=rf"name\.SSL\.{key} would have no effect.* listener\.name\.ssl\.{key}"):
+        told(WITH_TLS | {f"listener.name.SSL.{key}": value})
+    told(WITH_TLS | {f"listener.name.ssl.{key}": value})
 
 
 def test_limits_of_connections_are_for_addresses() -> None:
@@ -215,3 +232,18 @@ def test_listeners_stay_what_they_were_at_the_start(name: str) -> None:
     assert isinstance(answer, Refusal)
     assert answer.error is ErrorCode.INVALID_REQUEST
     assert str(answer) == f"Cannot update these configs dynamically: [{name}]"
+
+
+def test_the_page_on_security_names_every_key_that_is_refused() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "security.md").read_text()
+    named = re.findall(r"`([a-z.*]+)`", page)
+    assert [name for name in REFUSED if not any(fnmatchcase(name, pattern) for pattern in named)] == []
+
+
+def test_every_security_key_is_classified_in_the_page_on_security() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "security.md").read_text()
+    told = [*re.findall(r"`([a-z.*]+)`", page), "ssl.keystore.*", "ssl.truststore.*", "sasl.*", "delegation.token.*"]
+    about = re.compile(r"ssl\.|sasl\.|.*(security|authorizer|principal|quota|delegation|policy\.class|reauth)")
+    keys = [name for name in BROKER if about.match(name) and not name.startswith("remote.")]
+    assert len(keys) > 80
+    assert [name for name in keys if not any(fnmatchcase(name, pattern) for pattern in told)] == []

@@ -199,7 +199,7 @@ def test_the_process_is_measured(run: Run) -> None:
 def test_a_node_without_metrics_makes_plain_calls(tmp_path: Path) -> None:
     async def main() -> None:
         node = await start_node({}, str(tmp_path), 0)
-        assert node.dispatch._new_call is Call
+        assert node.dispatch.new_call is Call
         assert node.dispatch._produce._measures is None
         await node.stop()
 

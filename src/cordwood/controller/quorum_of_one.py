@@ -143,9 +143,6 @@ class QuorumOfOne:
     def end_snapshot(self, job: SnapshotJob, now_ms: int) -> None:
         self._log.end_snapshot(job, now_ms)
 
-    def recording(self) -> Callable[[], None] | None:
-        return self._log.recording()
-
     def clean(self, now_ms: int) -> None:
         self._log.clean(now_ms)
 

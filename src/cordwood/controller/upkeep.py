@@ -56,10 +56,6 @@ class Upkeep:
         except Exception:  # noqa: BLE001 - our bug; it costs this round only
             _log.exception("Upkeep of the metadata log failed, retrying in %g s", _INTERVAL_S)
 
-    async def _record_high_watermark(self) -> None:
-        if (job := self._metadata_log.recording()) is not None:
-            await asyncio.get_running_loop().run_in_executor(None, job)
-
     async def _snapshot(self) -> None:
         log, image = self._metadata_log, self._loader.image
         if self._loader.in_transaction or not log.snapshot_due(image, self._clock.now_ms()):

@@ -79,9 +79,6 @@ class MetadataLog(Protocol):
 
     def end_snapshot(self, job: SnapshotJob, now_ms: int) -> None: ...
 
-    def recording(self) -> Callable[[], None] | None:
-        """A job that writes down how far the log is committed, in any thread; None if nothing is new."""
-
     def clean(self, now_ms: int) -> None:
         """Deletes snapshots by size and age, and the log that they cover."""
 

@@ -49,7 +49,7 @@ class Dispatch(Generic[C]):
                 f"{type(request).__name__} version {header.request_api_version} is not served on {connection.listener}"
             )
         self._decoded(frame, header, request)
-        call = self._new_call(header, connection, len(frame))
+        call = self.new_call(header, connection, len(frame))
         try:
             result = handler.handle(self._role, request, call)
         except DiskError as error:
