@@ -33,6 +33,7 @@ from cordwood.log.checkpoint import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
+    CorruptCheckpoint,
     MetaProperties,
     encode_clean_shutdown,
     encode_partition_metadata,
@@ -153,6 +154,26 @@ def test_checkpoints_are_written_as_kafka_writes_them(kafkas: Path, tmp_path: Pa
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_START_OFFSETS, CLEANER_OFFSETS):
         write_offsets(ours, name, read_offsets(theirs, name))
         assert (tmp_path / name).read_bytes() == (kafkas / name).read_bytes()
+
+
+def test_a_sealed_checkpoint_has_one_row_more(tmp_path: Path) -> None:
+    disk = LocalDisk(str(tmp_path))
+    write_offsets(disk, LOG_START_OFFSETS, {("t", 0): 15}, is_sealed=True)
+    version, count, first, seal = (tmp_path / LOG_START_OFFSETS).read_text().splitlines()
+    assert (version, count, first) == ("0", "2", "t 0 15")
+    assert seal.startswith("__cordwood_checksum 0 ")
+
+
+def test_a_damaged_digit_in_a_sealed_checkpoint_is_noticed(tmp_path: Path) -> None:
+    disk = LocalDisk(str(tmp_path))
+    offsets = {("t", 0): 15, ("a b", 7): 200}
+    write_offsets(disk, LOG_START_OFFSETS, offsets, is_sealed=True)
+    assert read_offsets(disk, LOG_START_OFFSETS) == offsets
+    data = (tmp_path / LOG_START_OFFSETS).read_bytes()
+    for old, new in ((b"t 0 15", b"t 0 95"), (b"t 0 15", b"t 1 15"), (b"a b 7", b"a b 3"), (b"t 0 15\n", b"")):
+        (tmp_path / LOG_START_OFFSETS).write_bytes(data.replace(old, new))
+        with pytest.raises(CorruptCheckpoint):
+            read_offsets(disk, LOG_START_OFFSETS)
 
 
 def test_meta_properties_are_written_as_kafka_writes_them(kafkas: Path) -> None:
@@ -366,7 +387,9 @@ def test_a_clean_stop_leaves_checkpoints_and_a_marker(written: Written) -> None:
 
     assert rows(RECOVERY_POINTS) == [["orders", "3", str(written.end_offset)], ["silent", "0", "0"]]
     assert rows(HIGH_WATERMARKS) == [["orders", "3", str(written.high_watermark)], ["silent", "0", "0"]]
-    assert rows(LOG_START_OFFSETS) == [["orders", "3", str(START_OFFSET)]]
+    checksum, *starts = rows(LOG_START_OFFSETS)
+    assert checksum[:2] == ["__cordwood_checksum", "0"]
+    assert starts == [["orders", "3", str(START_OFFSET)], ["silent", "0", "0"]]
     assert rows(CLEANER_OFFSETS) == []
     assert read_clean_shutdown((written.root / ".kafka_cleanshutdown").read_text()) == BROKER_EPOCH
 

@@ -124,6 +124,22 @@ def test_deleting_and_making_partitions_does_not_write_checkpoints_that_do_not_n
     assert {path: disk.files()[path] for path in before} == before
 
 
+def test_a_draft_that_was_begun_before_a_deletion_does_not_bring_the_offsets_of_the_old_partition_back() -> None:
+    disk = SimDisk(random.Random(1))
+    directory = directory_on(disk)
+    flushed_log(directory, "new")
+    old = directory.checkpointing(directory.recovery_points)
+    write = next(old)
+    directory.delete("new", 0, NOW)
+    # It finds nothing to write.
+    do_all(directory.checkpointing(directory.recovery_points))
+    assert not isinstance(write, int)
+    write()
+    do_all(old)
+    directory.create("new", 0, TOPIC_ID, NOW)
+    assert read_offsets(disk, RECOVERY_POINTS) == {}
+
+
 class World:
     """One partition that is written, flushed, truncated, deleted and made again while checkpoints are under way. After
     a crash the checkpoint must not say more of it than is there, since what lies below is not checked."""

@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cordwood.runtime.disk import Disk
+from cordwood.wire.checksum import crc32c
 from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+# In the same format, and ours alone.
+LOG_SIZES = "log-size-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
+
+# The last row of a sealed checkpoint. Kafka, whose format has no checksum, takes it for a partition that it does not
+# have; a file without it is taken as it is.
+CHECKSUM_ROW = ("__cordwood_checksum", 0)
 
 _VERSION = "0"
 
@@ -52,15 +59,29 @@ def read_offsets(disk: Disk, name: str) -> dict[tuple[str, int], int]:
     data = disk.read_file(name)
     if data is None:
         return {}
-    return {(topic, int(partition)): int(offset) for topic, partition, offset in decode_table(name, data, 3)}
+    rows = decode_table(name, data, 3)
+    offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+    checksum = offsets.pop(CHECKSUM_ROW, None)
+    if checksum is not None and checksum != _checksum(" ".join(row) for row in rows[:-1]):
+        raise CorruptCheckpoint(f"{name}: its offsets do not have the checksum {checksum}")
+    return offsets
 
 
-def write_offsets(disk: Disk, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    disk.write_file(name, encode_offsets(offsets))
+def write_offsets(disk: Disk, name: str, offsets: Mapping[tuple[str, int], int], *, is_sealed: bool = False) -> None:
+    disk.write_file(name, encode_offsets(offsets, is_sealed=is_sealed))
 
 
-def encode_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
-    return encode_table(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+def encode_offsets(offsets: Mapping[tuple[str, int], int], *, is_sealed: bool = False) -> bytes:
+    """`is_sealed`: with a checksum, where a damaged digit would do harm."""
+    rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    if rows and is_sealed:
+        topic, partition = CHECKSUM_ROW
+        rows.append(f"{topic} {partition} {_checksum(rows)}")
+    return encode_table(rows)
+
+
+def _checksum(rows: Iterable[str]) -> int:
+    return crc32c("\n".join(rows).encode())
 
 
 def encode_partition_metadata(topic_id: Uuid) -> bytes:

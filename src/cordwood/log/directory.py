@@ -12,6 +12,7 @@ from .checkpoint import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
+    LOG_SIZES,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     CorruptCheckpoint,
@@ -93,9 +94,12 @@ class LogDirectory:
         self._cache = cache or IndexCache()
         self.removals = Removals(disk)
         self.recovery_points = OffsetCheckpoint(disk, RECOVERY_POINTS)
-        self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS)
+        # Damage to it would delete data.
+        self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS, is_sealed=True)
         self.high_watermarks = OffsetCheckpoint(disk, HIGH_WATERMARKS)
         self.cleaner_checkpoint = OffsetCheckpoint(disk, CLEANER_OFFSETS)
+        # Of a clean stop: how many bytes each log has, so that missing segments are noticed.
+        self.log_sizes = OffsetCheckpoint(disk, LOG_SIZES, is_sealed=True)
 
     @property
     def is_offline(self) -> bool:
@@ -150,6 +154,12 @@ class LogDirectory:
                 # A partition that was just created when the node crashed; the cluster's metadata knows its id.
                 logger.error("a partition of %s has lost its topic id: %s", self.disk.root, error)
 
+    def noted_end(self, topic: str, partition: int) -> int:
+        """How far the checkpoints say that a partition was written and flushed; 0 if they do not know it."""
+        return max(
+            checkpoint.offset_of((topic, partition)) for checkpoint in (self.recovery_points, self.high_watermarks)
+        )
+
     def set_aside(self, topic: str, partition: int) -> str:
         """Renames a partition that was found to `…-stray`, as Kafka does. It stays there until somebody removes it; the
         new name."""
@@ -184,6 +194,8 @@ class LogDirectory:
         recovery_points = self._read_offsets(self.recovery_points)
         starts = self._read_offsets(self.log_starts)
         high_watermarks = self._read_offsets(self.high_watermarks)
+        sizes = self._read_offsets(self.log_sizes) if clean else {}
+        self.disk.remove(LOG_SIZES)
         cleaner_offsets = self._read_cleaner_offsets()
         self.cleaner_offsets = cleaner_offsets or {}
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else [path for _, path in found])
@@ -193,6 +205,8 @@ class LogDirectory:
                 clean=clean,
                 recovery_point=recovery_points.get(partition, 0),
                 start_offset=starts.get(partition, 0),
+                is_start_noted=partition in starts,
+                log_bytes=sizes.get(partition),
                 high_watermark=high_watermarks.get(partition, 0),
                 # Without the checkpoint a gap may be compaction's anywhere.
                 cleaned_to=MAX_INT64 if cleaner_offsets is None else cleaner_offsets.get(partition, 0),
@@ -346,9 +360,11 @@ class LogDirectory:
         """It stays as it is, and what is noted of it: it may be the only one, or not."""
         key = (topic, partition)
         log = self.logs.pop(key)
-        noted = {self.recovery_points: log.durability.recovery_point, self.high_watermarks: log.high_watermark}
-        if (start_offset := _start_to_note(log)) is not None:
-            noted[self.log_starts] = start_offset
+        noted = {
+            self.recovery_points: log.durability.recovery_point,
+            self.high_watermarks: log.high_watermark,
+            self.log_starts: log.start_offset,
+        }
         if (cleaned_to := self.cleaner_offsets.pop(key, None)) is not None:
             noted[self.cleaner_checkpoint] = cleaned_to
         self._undecided[key] = noted
@@ -447,16 +463,15 @@ class LogDirectory:
         if checkpoint is self.cleaner_checkpoint:
             return kept | self.cleaner_offsets
         offset_of = self._offset_of(checkpoint)
-        offsets = ((partition, offset_of(log)) for partition, log in self.logs.items() if log.has_files)
-        return kept | {partition: offset for partition, offset in offsets if offset is not None}
+        return kept | {partition: offset_of(log) for partition, log in self.logs.items() if log.has_files}
 
     def _undecided_offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
         return {partition: noted[checkpoint] for partition, noted in self._undecided.items() if checkpoint in noted}
 
-    def _offset_of(self, checkpoint: OffsetCheckpoint) -> Callable[[Log], int | None]:
+    def _offset_of(self, checkpoint: OffsetCheckpoint) -> Callable[[Log], int]:
         if checkpoint is self.recovery_points:
             return _recovery_point
-        return _start_to_note if checkpoint is self.log_starts else _high_watermark
+        return _start_offset if checkpoint is self.log_starts else _high_watermark
 
     def checkpointing(self, *checkpoints: OffsetCheckpoint) -> Steps[None]:
         """Writes those of them that have anything new to say.
@@ -477,9 +492,7 @@ class LogDirectory:
             for number, (partition, log) in enumerate(list(self.logs.items()), start=1):
                 if log.has_files and self.logs.get(partition) is log:
                     for offsets, offset_of in walked:
-                        offset = offset_of(log)
-                        if offset is not None:
-                            offsets[partition] = offset
+                        offsets[partition] = offset_of(log)
                 if number % _LOOKS_PER_STEP == 0:
                     yield 1
         for checkpoint, draft in zip(checkpoints, drafts, strict=True):
@@ -497,6 +510,7 @@ class LogDirectory:
         for log in self.futures.values():
             log.release()
         self.checkpoint()
+        self.log_sizes.write({partition: log.size for partition, log in self.logs.items() if log.has_files})
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()
 
@@ -509,6 +523,6 @@ def _high_watermark(log: Log) -> int:
     return log.high_watermark
 
 
-def _start_to_note(log: Log) -> int | None:
-    """Only where the start is not the first segment's, as Kafka does."""
-    return log.start_offset if log.start_offset > log.segments.first.base_offset else None
+def _start_offset(log: Log) -> int:
+    """Also where it is the first segment's, for which Kafka notes nothing: if that is missing it shows."""
+    return log.start_offset

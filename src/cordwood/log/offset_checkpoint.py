@@ -32,8 +32,9 @@ class CheckpointDraft:
 
 
 class OffsetCheckpoint:
-    def __init__(self, disk: Disk, name: str) -> None:
+    def __init__(self, disk: Disk, name: str, *, is_sealed: bool = False) -> None:
         self.name = name
+        self._is_sealed = is_sealed
         self._disk = disk
         # What the file says, durably; None when it is not there or cannot be read.
         self._said: dict[TopicPartition, int] | None = None
@@ -72,7 +73,7 @@ class OffsetCheckpoint:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._writes += 1
-        write_offsets(self._disk, self.name, offsets)
+        write_offsets(self._disk, self.name, offsets, is_sealed=self._is_sealed)
         self._said = dict(offsets)
         self._gone.clear()
 
@@ -86,7 +87,7 @@ class OffsetCheckpoint:
         """Writes what was gathered, if it says anything new; whether it is in the file now. To be run to its end."""
         try:
             if draft.writes == self._writes and draft.offsets != self._said:
-                yield partial(_write_draft, self._disk.another(), draft.path, draft.offsets)
+                yield partial(_write_draft, self._disk.another(), draft.path, draft.offsets, self._is_sealed)
                 if draft.writes == self._writes:
                     self._disk.rename(draft.path, self.name)
                     self._writes += 1
@@ -97,16 +98,17 @@ class OffsetCheckpoint:
                 else:
                     self._disk.remove(draft.path)
             is_written = draft.offsets == self._said
-            if is_written:
+            # Another draft that was begun before may still name what is gone, and be written.
+            if is_written and self._drafts == {draft.path}:
                 self._gone -= draft.gone
             return is_written
         finally:
             self._drafts.discard(draft.path)
 
 
-def _write_draft(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+def _write_draft(disk: Disk, path: str, offsets: Mapping[TopicPartition, int], is_sealed: bool) -> None:
     file = disk.create(path)
-    file.append(encode_offsets(offsets))
+    file.append(encode_offsets(offsets, is_sealed=is_sealed))
     file.sync()
     file.close()
     disk.close()

@@ -4,6 +4,7 @@ only as far as its checkpoints leave open."""
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cordwood.runtime.disk import Disk
 from cordwood.runtime.randomness import Random
@@ -12,7 +13,7 @@ from cordwood.wire.record import CorruptBatch
 
 from . import batches
 from .checkpoint import CorruptCheckpoint
-from .config import LogConfig
+from .config import MAX_INT64, LogConfig
 from .epochs import LeaderEpochs, decode_epochs
 from .files import (
     CLEANED,
@@ -50,6 +51,10 @@ class OpenOptions:
     clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
+    # Whether a checkpoint says where the log starts.
+    is_start_noted: bool = False
+    # What all its segments had together when the node was stopped cleanly; None if that was not noted.
+    log_bytes: int | None = None
     high_watermark: int = 0
     # Up to here compaction has left gaps; beyond it a gap between segments is a loss.
     cleaned_to: int = 0
@@ -96,9 +101,14 @@ class _Opening:
         self.segments = Segments()
         # Whether the segment that was walked last has all offsets from its first to its last.
         self._is_dense = True
+        # Whether it was said what is lost at the end of the log.
+        self._is_loss_told = False
+        # A clean stop of ours notes where the log ends.
+        is_exact = options.clean and options.log_bytes is not None
+        self._end_limit = options.recovery_point if is_exact else MAX_INT64
 
     def run(self, random: Random, removals: Removals | None) -> Log:
-        files = self._list_files()
+        files = found = self._list_files()
         if any(file.stage for file in files):
             self._finish_interrupted(files)
             files = self._list_files()
@@ -108,8 +118,11 @@ class _Opening:
         self.snapshots = self._load_snapshots(offsets)
 
         producers = self._recover(incomplete)
+        self._look_for_losses(found)
         try:
             end_offset = self.segments.active.next_offset() if len(self.segments) else 0
+            if end_offset > self._end_limit:
+                raise CorruptBatch(f"it ends at offset {end_offset}, and ended at {self._end_limit}")
         except CorruptBatch as error:
             damaged = self.segments.active
             logger.error("%s has been damaged after a clean shutdown: %s", damaged, error)
@@ -117,6 +130,8 @@ class _Opening:
             producers = self._producers_before(damaged)
             self._recover_segment(damaged, producers, None)
             end_offset = damaged.next_offset()
+        if end_offset < self.options.recovery_point and not self._is_loss_told:
+            self._tell_loss(end_offset, self.options.recovery_point)
         if not len(self.segments) or end_offset < self.options.start_offset:
             end_offset, producers = self._start_empty(end_offset), None
         start_offset = max(self.options.start_offset, self.segments.first.base_offset)
@@ -198,6 +213,42 @@ class _Opening:
 
     def _remove(self, file: SegmentFile) -> None:
         self.disk.remove(f"{self.directory}/{file_name(*file)}")
+
+    # Losses
+
+    def _look_for_losses(self, found: dict[SegmentFile, int]) -> None:
+        """Says which flushed segments are missing or cut short. What is left is served."""
+        if self.options.clean and self.options.log_bytes in (None, self.segments.size):
+            return
+        if self.options.clean:
+            logger.error(
+                "%s has %d bytes, and had %s when the node was stopped: segments are missing or damaged",
+                self.directory,
+                self.segments.size,
+                self.options.log_bytes,
+            )
+        if not len(self.segments):
+            return
+        first = self.segments.first.base_offset
+        # Retention notes the new start some time after it has deleted segments, of which files are left until then.
+        is_retention = any(file.stage == DELETED and file.base_offset < first for file in found)
+        if self.options.start_offset < first and self.options.is_start_noted and not is_retention:
+            self._tell_loss(self.options.start_offset, first)
+        for before, segment in pairwise(self.segments):
+            if segment.base_offset > self.options.recovery_point or segment.base_offset <= self.options.cleaned_to:
+                continue
+            try:
+                end = before.next_offset()
+            except CorruptBatch as error:
+                logger.error("%s is damaged: %s", before.file.path, error)
+                continue
+            if end < segment.base_offset and before.base_offset >= self.options.cleaned_to:
+                self._tell_loss(end, segment.base_offset)
+
+    def _tell_loss(self, start: int, end: int) -> None:
+        logger.error(
+            "%s: offsets %d to %d are lost: their segment is missing or cut short", self.directory, start, end - 1
+        )
 
     # Loading
 
@@ -281,13 +332,13 @@ class _Opening:
         producers = None
         for number, segment in enumerate(suspects):
             if number and self._follows_a_loss(suspects[number - 1], segment):
-                self._drop(suspects[number:], "offsets before them are missing", keep=True)
+                self._drop(suspects[number:], "offsets before it are missing", flushed=True)
                 break
             producers = producers or self._producers_before(segment)
             following = suspects[number + 1].base_offset if number + 1 < len(suspects) else None
             cut = self._recover_segment(segment, producers, following)
             if cut is not None:
-                self._drop(suspects[number + 1 :], "the log is cut before them", keep=cut)
+                self._drop(suspects[number + 1 :], "the log is cut before it", flushed=cut)
                 break
         return producers
 
@@ -342,7 +393,7 @@ class _Opening:
         self._is_dense = True
         try:
             for position, header, data in batches.whole_batches(segment.file, 0, segment.size):
-                _check_recovered(segment, header, data, next_offset)
+                _check_recovered(segment, header, data, next_offset, self._end_limit)
                 if following is not None and header.last_offset >= following:
                     self._undo_lost_truncation(segment, position, following)
                     break
@@ -368,11 +419,13 @@ class _Opening:
     def _undo_lost_truncation(self, segment: Segment, position: int, following: int) -> None:
         """The next segment begins within this one: the truncation that came before it was lost in the crash."""
         logger.warning(
-            "cutting %d bytes off %s at position %d: they had been truncated, and the next segment begins at offset %d",
+            "cutting %d bytes off %s at position %d: they had been truncated, and the next segment begins at offset "
+            "%d; they are kept as %s",
             segment.size - position,
             segment.file.path,
             position,
             following,
+            segment.keep_as_corrupt(position),
         )
         segment.file.truncate(position)
 
@@ -385,17 +438,20 @@ class _Opening:
         size = segment.size - position
         self.metrics.torn_bytes += size
         logger.warning(
-            "cutting %d bytes that were not completely written off %s at position %d, offset %d: %s",
+            "cutting %d bytes that were not completely written off %s at position %d, offset %d: %s; kept as %s",
             size,
             segment.file.path,
             position,
             next_offset,
             reason,
+            # Not synced: there may be thousands of partitions, and all this was not either.
+            segment.keep_as_corrupt(position, sync=False),
         )
         segment.file.truncate(position)
         return False
 
     def _cut_damage(self, segment: Segment, position: int, lost: str, reason: str) -> None:
+        self._is_loss_told = True
         kept = segment.keep_as_corrupt(position)
         size = segment.size - position
         self.metrics.corrupt_bytes += size
@@ -411,27 +467,26 @@ class _Opening:
         )
         segment.file.truncate(position)
 
-    def _drop(self, segments: list[Segment], reason: str, *, keep: bool) -> None:
+    def _drop(self, segments: list[Segment], reason: str, *, flushed: bool) -> None:
+        """The log ends before these segments. Their records stay beside it."""
         for segment in reversed(segments):
             size = segment.size
             logger.log(
-                logging.ERROR if keep else logging.WARNING,
-                "removing %s with %d bytes from offset %d on: %s%s",
+                logging.ERROR if flushed else logging.WARNING,
+                "taking %s with %d bytes from offset %d on out of the log: %s; it is kept as %s",
                 segment.file.path,
                 size,
                 segment.base_offset,
                 reason,
-                f"; its log is kept as {CORRUPT}" if keep and size else "",
+                CORRUPT,
             )
-            if keep:
+            if flushed:
                 self.metrics.corrupt_bytes += size
-                if size:
-                    segment.keep_as_corrupt(0)
             else:
                 self.metrics.torn_bytes += size
             self.segments.remove(segment)
             segment.forget()
-            segment.remove()
+            segment.become_corrupt()
             if segment.base_offset in self.snapshots.offsets:
                 self.snapshots.remove(segment.base_offset)
         self.disk.sync_directory(self.directory)
@@ -457,8 +512,10 @@ class _Opening:
         return start_offset
 
 
-def _check_recovered(segment: Segment, header: BatchHeader, data: memoryview, next_offset: int) -> None:
+def _check_recovered(segment: Segment, header: BatchHeader, data: memoryview, next_offset: int, end_limit: int) -> None:
     check_crc(data, header)
+    if header.next_offset > end_limit:
+        raise CorruptBatch(f"offset {header.last_offset} lies behind the end of the log, {end_limit}")
     if header.last_offset < next_offset or (header.magic >= 2 and header.base_offset < next_offset):
         raise CorruptBatch(f"offset {header.base_offset} does not follow {next_offset - 1}")
     if not segment.accepts_offset(header.last_offset):

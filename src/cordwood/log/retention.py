@@ -52,7 +52,8 @@ def _deleting_by_age(log: Log, now_ms: int) -> Steps[int]:
         return 0
 
     def is_old(segment: Segment, _end_offset: int) -> bool:
-        return now_ms - segment.largest_timestamp > limit
+        # The time index alone is not enough to delete for: one damaged entry would do.
+        return now_ms - segment.largest_timestamp > limit and now_ms - segment.last_timestamp() > limit
 
     return (yield from _deleting(log, now_ms, f"retention.ms={limit}", is_old))
 

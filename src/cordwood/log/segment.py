@@ -113,6 +113,14 @@ class Segment:
         """The last offset of the batch that holds the youngest record."""
         return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
 
+    def last_timestamp(self) -> int:
+        """Of the youngest record of the last batch, as the log itself says; -1 if it has none or is damaged."""
+        try:
+            last = _last_header(self._headers_from(*self.offset_index.last))
+        except (CorruptIndex, CorruptBatch):
+            return -1
+        return -1 if last is None else last.max_timestamp
+
     @property
     def largest_timestamp(self) -> int:
         """What retention goes by: the youngest record, or the file's age when no record has a timestamp."""
@@ -245,19 +253,32 @@ class Segment:
         for kind in SEGMENT_FILES:
             self._disk.remove(self.path(kind))
 
-    def keep_as_corrupt(self, position: int) -> str:
+    def keep_as_corrupt(self, position: int, *, sync: bool = True) -> str:
         """Copies what stands from `position` on beside the segment, so that nothing is lost when it is cut off."""
-        number, path = 0, self.path(LOG) + CORRUPT
-        while self._disk.exists(path):
-            number += 1
-            path = f"{self.path(LOG)}{CORRUPT}.{number}"
+        path = self._corrupt_path()
         copy = self._disk.create(path)
         while position < self.file.size:
             data = self.file.read(position, 1 << 20)
             copy.append(data)
             position += len(data)
-        copy.sync()
+        if sync:
+            copy.sync()
         copy.close()
+        return path
+
+    def become_corrupt(self) -> None:
+        """The segment is no part of the log any more; its records stay beside it."""
+        if self.size:
+            self.file.rename(self._corrupt_path())
+        self.discard()
+        for kind in SEGMENT_FILES:
+            self._disk.remove(self.path(kind))
+
+    def _corrupt_path(self) -> str:
+        number, path = 0, self.path(LOG) + CORRUPT
+        while self._disk.exists(path):
+            number += 1
+            path = f"{self.path(LOG)}{CORRUPT}.{number}"
         return path
 
     # Reading

@@ -369,7 +369,7 @@ class SingleNodeLog:
         disk = self._disk.another()
 
         def run() -> None:
-            write_offsets(disk, COMMITTED_OFFSET, {METADATA_PARTITION: offset})
+            write_offsets(disk, COMMITTED_OFFSET, {METADATA_PARTITION: offset}, is_sealed=True)
             disk.close()
             self._recorded = offset
 

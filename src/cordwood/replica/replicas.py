@@ -122,6 +122,9 @@ class Replicas:
         directory = self._directory_for(state, is_new=is_new)
         if directory is None:
             return None
+        lost_to = 0 if is_new else max(each.noted_end(topic, index) for each in self.directories.online)
+        if lost_to:
+            _log.error("%s-%d is missing, with offsets up to %d: it begins anew, empty", topic, index, lost_to - 1)
         try:
             return directory.create(topic, index, topic_id, self._clock.now_ms())
         except DiskError as error:
