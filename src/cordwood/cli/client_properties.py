@@ -5,7 +5,7 @@ so on, in the syntax of java.util.Properties.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,11 +36,16 @@ def read_property_file(path: str, origin: str | None = None) -> PropertyLayer:
         raise BadSetting(f"{origin or path} is not a file of properties: {error}") from error
 
 
-def settings_from(kind: type[S], layers: Sequence[PropertyLayer], defaults: Mapping[str, Any]) -> S:
+def settings_from(
+    kind: type[S],
+    layers: Sequence[PropertyLayer],
+    defaults: Mapping[str, Any],
+    tell: Callable[[str], None] = warn,
+) -> S:
     """What the layers say, the first before all others; `defaults` stand for settings that none of them names.
 
     A property of another kind of client (`acks`, for one that only reads) is passed over. What no client knows is an
-    error; what has no effect is told on the error stream. Raises `BadSetting`.
+    error; `tell` hears of what has no effect. Raises `BadSetting`.
     """
     merged = {name: value for layer in reversed(layers) for name, value in layer.properties.items()}
     origins = {name: layer.origin for layer in reversed(layers) for name in layer.properties}
@@ -53,7 +58,7 @@ def settings_from(kind: type[S], layers: Sequence[PropertyLayer], defaults: Mapp
         except BadSetting as error:
             raise BadSetting(_placed(str(error), origins)) from error
     for warning in caught:
-        warn(_placed(str(warning.message), origins))
+        tell(_placed(str(warning.message), origins))
     told = {name.replace(".", "_") for name in given}
     return replace(settings, **{name: value for name, value in defaults.items() if name not in told})
 

@@ -1,16 +1,16 @@
 """What a shell offers for the name of a topic, group or transaction: those of the cluster, if it answers at once."""
 
-import os
 from collections.abc import Awaitable, Callable
+from dataclasses import fields, replace
 
 import typer
 
-from cordwood.client.addresses import DEFAULT_BOOTSTRAP, parse_bootstrap
+from cordwood.cli.access import Access
 from cordwood.client.admin.admin import Admin
 from cordwood.client.errors import ClientError
-from cordwood.client.settings import AdminSettings
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import TlsError
 
 # Whoever pressed the key waits.
 _PATIENCE_S = 1.0
@@ -39,21 +39,15 @@ def complete_transaction(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Admin], Awaitable[list[str]]]) -> list[str]:
     """Nothing at all when the cluster cannot be reached: a shell is no place for errors."""
-    timeout_ms = round(_PATIENCE_S * 1000)
-    bootstrap = ctx.params.get("bootstrap") or os.environ.get("CORDWOOD_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    given = {field.name: ctx.params.get(field.name) for field in fields(Access)}
+    access = Access(**{name: value for name, value in given.items() if value is not None})
 
     async def work() -> list[str]:
-        settings = AdminSettings(
-            bootstrap_servers=tuple(parse_bootstrap(bootstrap)),
-            client_id="cordwood-completion",
-            request_timeout_ms=timeout_ms,
-            default_api_timeout_ms=timeout_ms,
-            socket_connection_setup_timeout_ms=timeout_ms,
-        )
-        async with Admin(settings, network=SocketNetwork()) as admin:
+        settings = replace(access, timeout_s=_PATIENCE_S).settings()
+        async with Admin(replace(settings, client_id="cordwood-completion"), network=SocketNetwork()) as admin:
             return await names(admin)
 
     try:
         return [name for name in event_loop.run(work()) if name.startswith(incomplete)]
-    except ClientError:
+    except (ClientError, TlsError):
         return []

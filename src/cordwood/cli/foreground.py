@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # Variables that are the command line's and no broker's.
-_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP",)
+_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE")
 _PORTS = range(1 << 16)
 _FIRST_UNPRIVILEGED_PORT = 1024
 _EVERY_ADDRESS = ("0.0.0.0", "::")

@@ -174,6 +174,44 @@ def delete(
     end_with(run(access, partial(_delete, names=names)))
 
 
+@app.command(
+    "remove-members",
+    epilog="Examples:\n\n"
+    "cordwood group remove-members billing --all\n\n"
+    "cordwood group remove-members billing --instance worker-3 --yes",
+)
+@reaching_cluster
+def remove_members(
+    access: Access,
+    group: Annotated[
+        str,
+        typer.Argument(metavar="GROUP", help="The group.", show_default=False, autocompletion=complete_group),
+    ],
+    instances: Annotated[
+        list[str] | None, typer.Option("--instance", metavar="ID", help="A static member; may be repeated.")
+    ] = None,
+    members: Annotated[
+        list[str] | None, typer.Option("--member", metavar="ID", help="Another member, by its id; may be repeated.")
+    ] = None,
+    everyone: Annotated[bool, typer.Option("--all", "-a", help="All members.")] = False,
+    reason: Annotated[str | None, typer.Option(help="What brokers are told, for their logs.")] = None,
+    yes: YesDelete = False,
+) -> None:
+    """Take members out of a group, such as static ones that are gone. One that lives joins again."""
+    named = [*(instances or []), *(members or [])]
+    if bool(named) == everyone:
+        raise typer.BadParameter("name members, or give --all", param_hint="--member")
+    confirm_deletion(f"{shortened(named) or 'all members'} from group {group}", yes)
+
+    async def work(admin: Admin) -> list[BrokerError]:
+        call = admin.remove_members_from_consumer_group(
+            group, instance_ids=instances or [], member_ids=members or [], reason=reason
+        )
+        return list((await failures_of(call)).values())
+
+    end_with(run(access, work))
+
+
 async def _delete(admin: Admin, names: Sequence[str]) -> list[ClientError]:
     failures: list[ClientError] = []
     failed = await failures_of(admin.delete_consumer_groups(names))

@@ -50,6 +50,8 @@ class Profiles:
                 return file.read().strip() or None
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise BadSetting(f"{self._current}: {error.strerror}") from error
 
     def path(self, name: str) -> str:
         """Raises `NoSuchProfile`."""

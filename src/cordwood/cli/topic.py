@@ -1,4 +1,4 @@
-"""`cordwood topic`: create, list, describe, alter, delete."""
+"""`cordwood topic`: create, list, describe, alter, offsets, trim, delete."""
 
 import sys
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from cordwood.cli.output import note, print_json, print_table
 from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible
 from cordwood.cli.topic_description import describe_topics, print_descriptions
+from cordwood.cli.topic_records import offsets, trim
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import AlterOperation, ConfigChange, ConfigResource, ConfigResourceType
 from cordwood.client.admin.results import failures_of, settled
@@ -24,7 +25,9 @@ from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import uuid_text
 
-app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Create, list, describe, alter, trim and delete topics.", no_args_is_help=True, add_completion=False
+)
 
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
 Patterns = Annotated[
@@ -164,6 +167,19 @@ def alter(
     if partitions is None and not changes:
         raise typer.BadParameter("nothing to alter: give --partitions, --set or --unset", param_hint="TOPIC")
     run(access, partial(_alter, patterns=patterns, partitions=partitions, changes=changes, dry_run=dry_run))
+
+
+app.command(
+    "offsets",
+    epilog="Examples:\n\ncordwood topic offsets orders\n\ncordwood topic offsets orders:0 --at max-timestamp --at @-1h",
+)(offsets)
+app.command(
+    "trim",
+    epilog="Examples:\n\n"
+    "cordwood topic trim orders --to @-7d --dry-run\n\n"
+    "cordwood topic trim orders:0 --to 1200\n\n"
+    "cordwood topic trim test --to latest --yes",
+)(trim)
 
 
 @app.command(epilog="Examples:\n\ncordwood topic delete orders\n\ncordwood topic delete 'test-*' --yes")
