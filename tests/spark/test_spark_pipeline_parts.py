@@ -17,6 +17,7 @@ from cordwood.spark.masters import BadMaster, check_master
 from cordwood.spark.pipelines.display import Lines, LiveTable
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.outages import Outages
 from cordwood.spark.pipelines.pipeline_file import BadPipeline, arguments_of, load_pipeline, show_to_workers
 from cordwood.spark.sessions import driver_memory_mb, session_settings
 
@@ -80,8 +81,8 @@ def test_a_line_is_printed_when_something_has_changed(capsys: pytest.CaptureFixt
     figures, lines = QueryFigures("totals"), Lines()
     figures.status = "running"
     figures.add(progress(1, rows=20_000, out=7, end={"t": {"0": 5}}, latest={"t": {"0": 9}}))
-    lines.show([figures])
-    lines.show([figures])
+    lines.show([figures], Outages())
+    lines.show([figures], Outages())
     assert capsys.readouterr().err == "totals: running, 1 batches, 20,000 rows in, 7 out, lag 4, last took 1.5 s\n"
 
 
@@ -90,7 +91,7 @@ def test_on_a_terminal_a_table_has_a_row_for_each_query() -> None:
     figures.add(progress(1, rows=20_000))
     screen = io.StringIO()
     with Live(console=Console(file=screen, force_terminal=True, width=100), auto_refresh=False) as live:
-        LiveTable(live).show([figures, QueryFigures("other")])
+        LiveTable(live).show([figures, QueryFigures("other")], Outages())
     rows = [line.split() for line in screen.getvalue().splitlines()]
     assert ["[totals]", "1", "20,000", "-", "-", "1.5", "s", "starting"] in rows
     assert ["other", "0", "0", "-", "-", "-", "starting"] in rows

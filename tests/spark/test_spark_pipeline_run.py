@@ -15,7 +15,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from topic_records import Sent, consumed, produce, topics
 
 from cordwood.spark.pipelines.figures import QueryFigures
-from cordwood.spark.pipelines.running import PipelineFailed, run_pipeline
+from cordwood.spark.pipelines.outages import Outages
+from cordwood.spark.pipelines.running import PipelineFailed, Watched, run_pipeline
+from cordwood.spark.reports import Reports
+
+UNHEARD = Watched(Reports(None))
+"""Spark's processes were started before, and report nothing."""
 
 
 class Watcher:
@@ -25,7 +30,7 @@ class Watcher:
         self.last: Sequence[QueryFigures] = ()
         self._then = then
 
-    def show(self, queries: Sequence[QueryFigures]) -> None:
+    def show(self, queries: Sequence[QueryFigures], outages: Outages) -> None:
         self.last = list(queries)
         self._then(queries)
 
@@ -57,7 +62,7 @@ def test_a_pipeline_ends_when_its_queries_have(
         return query
 
     watcher = Watcher()
-    run_pipeline(pipeline, spark, {}, watcher)
+    run_pipeline(pipeline, spark, {}, watcher, UNHEARD)
     (figures,) = watcher.last
     assert (figures.name, figures.status, figures.rows_in, figures.rows_out, figures.lag) == ("copy", "ended", 3, 3, 0)
     assert [record.value for record in consumed(node, target)] == [b"1", b"2", b"3"]
@@ -79,7 +84,7 @@ def test_ctrl_c_stops_the_queries_and_is_no_failure(
             os.kill(os.getpid(), signal.SIGINT)
 
     handler = signal.getsignal(signal.SIGINT)
-    run_pipeline(pipeline, spark, {}, Watcher(interrupt))
+    run_pipeline(pipeline, spark, {}, Watcher(interrupt), UNHEARD)
     assert not started[0].isActive
     assert signal.getsignal(signal.SIGINT) is handler
 
@@ -101,7 +106,7 @@ def test_what_fails_once_somebody_asked_to_stop_is_no_failure(
             eventually(lambda: not started[0].isActive)
 
     watcher = Watcher(interrupt)
-    run_pipeline(pipeline, spark, {}, watcher)
+    run_pipeline(pipeline, spark, {}, watcher, UNHEARD)
     assert started[0].exception() is not None
     assert [figures.status for figures in watcher.last] == ["ended"]
 
@@ -119,7 +124,7 @@ def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(
         return started
 
     with pytest.raises(PipelineFailed) as failure:
-        run_pipeline(pipeline, spark, {}, Watcher())
+        run_pipeline(pipeline, spark, {}, Watcher(), UNHEARD)
     assert str(failure.value).startswith("bad: topic nowhere is not there to be read")
     assert not any(query.isActive for query in started)
 
@@ -129,7 +134,7 @@ def test_a_pipeline_that_cannot_be_planned_is_told_in_a_sentence(spark: SparkSes
         spark.range(1).select("nothing").collect()
 
     with pytest.raises(PipelineFailed) as failure:
-        run_pipeline(pipeline, spark, {}, Watcher())
+        run_pipeline(pipeline, spark, {}, Watcher(), UNHEARD)
     assert "`nothing` cannot be resolved" in str(failure.value)
     assert "\n" not in str(failure.value)
 

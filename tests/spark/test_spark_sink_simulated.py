@@ -5,6 +5,7 @@ once."""
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -27,8 +28,8 @@ from cordwood.spark.sink.ledger import Ledger
 from cordwood.spark.sink.options import SinkOptions, read_options
 from cordwood.spark.sink.outlet import Outlet
 from cordwood.spark.sink.points import Point
-from cordwood.spark.sink.protocol import SweptAway, abort_batch, commit_batch
-from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone, sweeps_seen
+from cordwood.spark.sink.protocol import SweptAway, abort_batch, commit_batch, sweep_job, sweep_run
+from cordwood.spark.sink.transactions import NamePool, Scope, TaskDone, batch_job, sweeps_seen
 
 TOPIC = "t"
 PARTITIONS = 2
@@ -177,6 +178,10 @@ def test_every_row_is_visible_once_whoever_is_killed_at_whichever_moment(seed: i
             await asyncio.wait([life], timeout=stage.chance.uniform(0, longest_s) if stage.lives < 20 else None)
             if not life.done():
                 process.kill()
+                if stage.chance.random() < 0.5:
+                    # Whoever has stopped it ends what it has left, as far as that can be done.
+                    with suppress(ClientError):
+                        await perform(stage.outlet(), sweep_run(Scope("query", f"run-{stage.lives}")), nothing)
             elif isinstance(error := life.exception(), BaseException):
                 assert isinstance(error, ClientError | SparkError), error
                 assert not isinstance(error, TransactionLost), error
@@ -318,6 +323,47 @@ class _Gate(Outlet):
         for task in self._awaited:
             await task
         return await super().ledger()
+
+
+def test_a_stopped_run_is_swept_of_what_it_wrote_and_keeps_what_it_decided() -> None:
+    async def scene(stage: Stage) -> None:
+        scope = Scope("query", "run")
+        names = NamePool(scope.prefix, "process")
+        writing, deciding = stage.outlet(), stage.outlet()
+        done = [await write(writing, names, scope, 0, task) for task in range(TASKS)]
+        ours = [task.transaction for task in done if task.transaction is not None]
+
+        def stopped(point: Point) -> None:
+            if point is Point.BETWEEN_ENDS:
+                raise SparkError("stopped")
+
+        with pytest.raises(SparkError, match="stopped"):
+            await perform(deciding, commit_batch(scope, 0, ours, at_once=1), stopped)
+        await write(writing, names, scope, 1, 0)
+        assert len(await stage.open()) == 2, "one of two decided ones, and one of the next batch"
+        assert await perform(stage.outlet(), sweep_run(scope), nothing) == 1
+        assert await stage.open() == set()
+        assert await stage.visible() == Counter(row for row in ALL if row.startswith("0/"))
+        # The next life goes on from there.
+        stage.committed_batches = 1
+        await stage.life()
+        assert await stage.visible() == ALL
+
+    play(scene)
+
+
+def test_a_stopped_job_is_swept() -> None:
+    async def scene(stage: Stage) -> None:
+        job, other = batch_job(), batch_job()
+        for scope in (job, other):
+            producer = await stage.outlet().writing_as(f"{scope.prefix}process/0")
+            await producer.begin_transaction()
+            await producer.send(TOPIC, "row", partition=0)
+            await producer.leave_transaction()
+        await perform(stage.outlet(), sweep_job(job), nothing)
+        assert await stage.open() == {f"{other.prefix}process/0"}
+
+    play(scene)
 
 
 def test_what_lost_attempts_have_open_is_aborted_with_the_next_decision() -> None:

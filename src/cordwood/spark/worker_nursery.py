@@ -87,7 +87,9 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
     os.environ.pop(NURSERY_VARIABLE, None)
     assert process.stdin is not None
     process.stdin.close()
-    process.wait()
+    # It ends by itself, whoever is impatient.
+    with suppress(KeyboardInterrupt):
+        process.wait()
 
 
 def main(listening_fd: int) -> None:

@@ -1,22 +1,25 @@
-"""Progress on the error stream: a table that changes in place, or lines where that is no terminal."""
+"""Progress on the error stream: a table that changes in place, or lines where that is no terminal. Brokers that cannot
+be reached stand below the table, for as long as they cannot."""
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.outages import Outages
 
+_REPEATED_AFTER_S = 15.0
 _HEAD = ("query", "batches", "rows in", "rows out", "lag", "last batch", "")
 
 
 class Display(Protocol):
-    def show(self, queries: Sequence[QueryFigures]) -> None: ...
+    def show(self, queries: Sequence[QueryFigures], outages: Outages) -> None: ...
 
 
 @contextmanager
@@ -33,23 +36,39 @@ class LiveTable:
     def __init__(self, live: Live) -> None:
         self._live = live
 
-    def show(self, queries: Sequence[QueryFigures]) -> None:
+    def show(self, queries: Sequence[QueryFigures], outages: Outages) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in _HEAD:
             table.add_column(column, justify="left" if column in ("query", "") else "right", no_wrap=True)
         for query in queries:
             # Text, not markup: a name may hold brackets.
             table.add_row(*(Text(cell) for cell in _cells(query)))
-        self._live.update(table, refresh=True)
+        now_s = outages.now_s()
+        told = [Text(outage.told(now_s), style="yellow") for outage in outages.current()]
+        self._live.update(Group(table, *told), refresh=True)
+        for line in outages.over():
+            # It stays, above the table.
+            self._live.console.print(Text(line))
 
 
 class Lines:
-    """A line for each query whenever it has done another batch, or has ended."""
+    """A line for each query whenever it has done another batch, or has ended; and for brokers that cannot be reached,
+    again whenever twice as much time has passed."""
 
     def __init__(self) -> None:
         self._shown: dict[str, str] = {}
+        # When an outage that has begun at a time is told next.
+        self._due_s: dict[tuple[str, float], float] = {}
 
-    def show(self, queries: Sequence[QueryFigures]) -> None:
+    def show(self, queries: Sequence[QueryFigures], outages: Outages) -> None:
+        now_s = outages.now_s()
+        for outage in outages.current():
+            outage_id = outage.address, outage.since_s
+            if now_s >= self._due_s.get(outage_id, 0.0):
+                self._due_s[outage_id] = now_s + max(now_s - outage.since_s, _REPEATED_AFTER_S)
+                print(outage.told(now_s), file=sys.stderr, flush=True)
+        for line in outages.over():
+            print(line, file=sys.stderr, flush=True)
         for query in queries:
             name, batches, rows_in, rows_out, lag, took, status = _cells(query)
             line = (

@@ -17,6 +17,8 @@ class QueryFigures:
         self.batch_ms = 0
         """How long the last batch took."""
         self.status = "starting"
+        self.progressed_s = 0.0
+        """When Spark last told of a batch; seconds since 1970."""
         # When the last batch that is counted began; in ISO 8601, which sorts as time does.
         self._counted_until = ""
 

@@ -1,7 +1,9 @@
 """**run_pipeline**: starts a pipeline's queries, shows what they do, and stops them."""
 
 import json
+import logging
 import signal
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +21,10 @@ from cordwood.spark.masters import LOCAL
 from cordwood.spark.pipelines.display import Display, display
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.leftovers import Leftovers
+from cordwood.spark.pipelines.outages import Outages
 from cordwood.spark.pipelines.pipeline_file import Pipeline
+from cordwood.spark.reports import Reports, listening
 from cordwood.spark.sessions import session
 
 LOOK_EVERY_S = 0.5
@@ -39,19 +44,51 @@ def run_in_session(
     ui: bool = False,
     log_level: str = "OFF",
 ) -> None:
-    """`run_pipeline` in a session that is opened for it, with its progress in sight. Raises `NoJava`, too."""
-    try:
-        spark = session(name, master=master, settings=settings, ui=ui, log_level=log_level)
-    except (PySparkException, Py4JError) as error:
-        raise PipelineFailed(f"Spark did not start on {master}: {sentence(error)}") from error
-    try:
-        with display() as shown:
-            run_pipeline(pipeline, spark, arguments, shown)
-    finally:
-        spark.stop()
+    """`run_pipeline` in a session that is opened for it, with its progress in sight. What it has left open in topics is
+    ended on the way out. Raises `NoJava`, too."""
+    with listening() as reports, _quiet_interrupts():
+        interrupt = signal.getsignal(signal.SIGINT)
+        try:
+            spark = session(name, master=master, settings=settings, ui=ui, log_level=log_level)
+        except (PySparkException, Py4JError) as error:
+            raise PipelineFailed(f"Spark did not start on {master}: {sentence(error)}") from error
+        # PySpark's own handler speaks to Java in the middle of whatever is said to Java.
+        signal.signal(signal.SIGINT, interrupt)
+        watched = Watched(reports)
+        try:
+            with display() as shown:
+                run_pipeline(pipeline, spark, arguments, shown, watched)
+        finally:
+            spark.stop()
+            for line in watched.leftovers().end():
+                print(line, file=sys.stderr, flush=True)
 
 
-def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], shown: Display) -> None:
+class Watched:
+    """What the processes of a pipeline report."""
+
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
+        self._outages = Outages()
+        self._leftovers = Leftovers()
+
+    def outages(self) -> Outages:
+        self._take()
+        return self._outages
+
+    def leftovers(self) -> Leftovers:
+        self._take()
+        return self._leftovers
+
+    def _take(self) -> None:
+        for report in self._reports.received():
+            self._outages.take(report)
+            self._leftovers.take(report)
+
+
+def run_pipeline(
+    pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str, Any], shown: Display, watched: Watched
+) -> None:
     """Until all queries have ended, or somebody stops it with Ctrl-C or SIGTERM; then none is left running.
 
     Raises `PipelineFailed`; what is wrong in the pipeline's own code comes as it is. A second Ctrl-C, and one before
@@ -68,7 +105,7 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
     with _stop_asked() as stop:
         try:
             while any(query.isActive for query in queries) and not stop.is_set():
-                _look(queries, figures, shown)
+                _look(queries, figures, shown, watched.outages())
                 if not stop.is_set():
                     _raise_failure(queries)
                 stop.wait(LOOK_EVERY_S)
@@ -76,7 +113,7 @@ def run_pipeline(pipeline: Pipeline, spark: SparkSession, arguments: Mapping[str
             for query in queries:
                 query.stop()
             # Ctrl-C interrupts processes of Spark, too: what they say on their way out is no failure.
-            _look(queries, figures, shown, is_stopped=stop.is_set())
+            _look(queries, figures, shown, watched.outages(), is_stopped=stop.is_set())
         if not stop.is_set():
             _raise_failure(queries)
 
@@ -90,16 +127,27 @@ def _queries(started: StreamingQuery | Iterable[StreamingQuery] | None, spark: S
 
 
 def _look(
-    queries: Sequence[StreamingQuery], figures: Sequence[QueryFigures], shown: Display, *, is_stopped: bool = False
+    queries: Sequence[StreamingQuery],
+    figures: Sequence[QueryFigures],
+    shown: Display,
+    outages: Outages,
+    *,
+    is_stopped: bool = False,
 ) -> None:
     for query, figure in zip(queries, figures, strict=True):
         last = query.lastProgress
         if last is not None and figure.is_new(last.timestamp):
             for progress in query.recentProgress:
                 figure.add(json.loads(progress.json))
-        has_failed = not is_stopped and query.exception() is not None
-        figure.status = "running" if query.isActive else "failed" if has_failed else "ended"
-    shown.show(figures)
+            figure.progressed_s = outages.now_s()
+        figure.status = _status(query, outages.hold_up(figure.progressed_s), is_stopped)
+    shown.show(figures, outages)
+
+
+def _status(query: StreamingQuery, is_held_up: bool, is_stopped: bool) -> str:
+    if query.isActive:
+        return "waiting for brokers" if is_held_up else "running"
+    return "failed" if not is_stopped and query.exception() is not None else "ended"
 
 
 def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
@@ -107,6 +155,20 @@ def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
         error = query.exception()
         if error is not None:
             raise PipelineFailed(f"{query.name}: {sentence(error)}" if query.name else sentence(error))
+
+
+@contextmanager
+def _quiet_interrupts() -> Iterator[None]:
+    """Py4J logs a traceback where Ctrl-C comes in the middle of a call to Java, and then raises it, too."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
+
+    logging.getLogger().addFilter(is_news)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeFilter(is_news)
 
 
 @contextmanager

@@ -131,6 +131,12 @@ def abort_job(scope: Scope, ours: Sequence[LeftTransaction], *, at_once: int = E
         left = frozenset()
 
 
+def sweep_job(scope: Scope, *, at_once: int = ENDS_AT_ONCE) -> Steps[None]:
+    """Of a job that was stopped before its commit began, once its tasks have ended."""
+    left: Sequence[LeftTransaction] = yield ListOpen(scope.prefix)
+    yield from _end(left, commit=False, at_once=at_once)
+
+
 def _accept(scope: Scope, last: LedgerEntry, batch: int, ours: Sequence[LeftTransaction], at_once: int) -> Steps[None]:
     """A former life, or another driver, has decided this batch; it may not have come to its end."""
     if last.batch > batch:

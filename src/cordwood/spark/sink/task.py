@@ -94,6 +94,7 @@ class _Attempt:
         return TaskDone(self._scope, left, self._rows, self._bytes, sweeps=self._sweeps)
 
     async def _begin(self) -> Producer:
+        self._process.report_writing(self._scope, self._outlet.options)
         name = self._process.names(self._scope).take(self._batch)
         producer = await self._outlet.writing_as(name)
         await producer.begin_transaction()

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 
 PREFIX = "cordwood-spark/"
+_JOB = "batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,14 @@ class Scope:
     def prefix(self) -> str:
         return f"{self.of_query}{self.run}/"
 
+    @property
+    def is_job(self) -> bool:
+        """Of a batch: nothing is remembered of it."""
+        return self.query == _JOB
+
 
 def batch_job() -> Scope:
-    return Scope("batch", uuid.uuid4().hex)
+    return Scope(_JOB, uuid.uuid4().hex)
 
 
 def ledger_id(query: str) -> str:

@@ -13,9 +13,9 @@ from cordwood.client.client import Client
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import CannotReachCluster
-from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Lock
 from cordwood.spark.source.fetch_sizes import FetchSizes
+from cordwood.spark.watched_network import network_for
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ async def _connect(settings: ConsumerSettings, patient: bool) -> Client:
     deadline_s = loop.time() + settings.default_api_timeout_ms / 1000
     while True:
         try:
-            return await Client.connect(settings.bootstrap_servers, settings, network=SocketNetwork())
+            return await Client.connect(settings.bootstrap_servers, settings, network=network_for("reading"))
         except CannotReachCluster:
             if not patient or loop.time() >= deadline_s:
                 raise

@@ -1,0 +1,79 @@
+"""**Outages**: brokers that the processes of a pipeline cannot reach, since when, and what is retried."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cordwood.spark.watched_network import REACHED, UNREACHABLE
+
+# Clients try again after some seconds at most. What nobody tries any more is in nobody's way.
+_FORGOTTEN_AFTER_S = 60.0
+# A broker of several that is gone for a moment, or one of the bootstrap addresses, holds nothing up.
+_HELD_UP_AFTER_S = 5.0
+
+
+@dataclass
+class Outage:
+    address: str
+    since_s: float
+    """Seconds since 1970."""
+    reason: str
+    doing: set[str] = field(default_factory=set)
+    last_s: float = 0.0
+
+    def told(self, now_s: float) -> str:
+        return (
+            f"{self.reason}, since {_clock(self.since_s)} ({duration(now_s - self.since_s)}); "
+            f"retrying: {', '.join(sorted(self.doing))}"
+        )
+
+    def told_over(self, now_s: float) -> str:
+        return (
+            f"{self.address} can be reached again, after {duration(now_s - self.since_s)} "
+            f"({_clock(self.since_s)} to {_clock(now_s)})"
+        )
+
+
+class Outages:
+    def __init__(self, clock_s: Callable[[], float] = time.time) -> None:
+        self._clock_s = clock_s
+        self._current: dict[str, Outage] = {}
+        self._over: list[str] = []
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        now_s = self._clock_s()
+        if report["kind"] == UNREACHABLE:
+            address = report["address"]
+            outage = self._current.setdefault(address, Outage(address, now_s, report["reason"]))
+            outage.reason, outage.last_s = report["reason"], now_s
+            outage.doing.add(report["doing"])
+        elif report["kind"] == REACHED and (ended := self._current.pop(report["address"], None)) is not None:
+            self._over.append(ended.told_over(now_s))
+
+    def now_s(self) -> float:
+        return self._clock_s()
+
+    def hold_up(self, progressed_s: float) -> bool:
+        """Whether a query that has done its last batch at that time seems to wait for brokers."""
+        now_s = self._clock_s()
+        return any(progressed_s < outage.since_s <= now_s - _HELD_UP_AFTER_S for outage in self.current())
+
+    def current(self) -> list[Outage]:
+        forgotten_s = self._clock_s() - _FORGOTTEN_AFTER_S
+        self._current = {name: outage for name, outage in self._current.items() if outage.last_s > forgotten_s}
+        return list(self._current.values())
+
+    def over(self) -> list[str]:
+        """What to say of those that have ended since the last call."""
+        over, self._over = self._over, []
+        return over
+
+
+def duration(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole} s" if whole < 120 else f"{whole // 60} min"
+
+
+def _clock(time_s: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(time_s))

@@ -1,0 +1,156 @@
+"""Brokers that cannot be reached: what Spark's processes report, and what is shown of it."""
+
+import asyncio
+import io
+import time
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from cordwood.runtime.network import CannotConnect
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.sim.world import World
+from cordwood.spark.pipelines.display import Lines, LiveTable
+from cordwood.spark.pipelines.figures import QueryFigures
+from cordwood.spark.pipelines.outages import Outages
+from cordwood.spark.reports import Reports, listening, report
+from cordwood.spark.watched_network import WatchedNetwork, network_for
+
+REFUSED = {"address": "a:1", "reason": "cannot connect to a:1: Connection refused"}
+NOON_S = time.mktime((2026, 1, 2, 12, 0, 0, 0, 0, -1))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = NOON_S
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def unreachable(outages: Outages, doing: str = "reading", address: str = "a:1") -> None:
+    outages.take({**REFUSED, "kind": "unreachable", "doing": doing, "address": address})
+
+
+def test_an_outage_is_told_with_its_reason_its_begin_and_what_is_retried() -> None:
+    clock = Clock()
+    outages = Outages(clock)
+    unreachable(outages, "writing")
+    clock.now_s += 45
+    unreachable(outages, "reading")
+    (outage,) = outages.current()
+    assert outage.told(clock()) == (
+        "cannot connect to a:1: Connection refused, since 12:00:00 (45 s); retrying: reading, writing"
+    )
+    outages.take({"kind": "reached", "address": "a:1"})
+    assert outages.current() == []
+    assert outages.over() == ["a:1 can be reached again, after 45 s (12:00:00 to 12:00:45)"]
+    assert outages.over() == []
+
+
+def test_a_query_waits_for_brokers_when_it_has_done_nothing_since_they_are_gone() -> None:
+    clock = Clock()
+    outages = Outages(clock)
+    assert not outages.hold_up(0)
+    unreachable(outages)
+    clock.now_s += 4
+    assert not outages.hold_up(NOON_S - 1), "a broker may be gone for a moment"
+    clock.now_s += 1
+    assert outages.hold_up(NOON_S - 1)
+    assert not outages.hold_up(NOON_S + 1)
+
+
+def test_an_outage_that_nobody_meets_any_more_is_forgotten() -> None:
+    clock = Clock()
+    outages = Outages(clock)
+    unreachable(outages)
+    clock.now_s += 59
+    assert len(outages.current()) == 1
+    unreachable(outages)
+    clock.now_s += 60
+    assert outages.current() == []
+    assert outages.over() == []
+
+
+def test_lines_tell_of_an_outage_now_and_then_and_of_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    outages, lines = Outages(clock), Lines()
+    for _ in range(100):
+        unreachable(outages)
+        lines.show([], outages)
+        clock.now_s += 1
+    outages.take({"kind": "reached", "address": "a:1"})
+    lines.show([], outages)
+    *during, after = capsys.readouterr().err.splitlines()
+    assert [line.partition("(")[2].partition(")")[0] for line in during] == ["0 s", "15 s", "30 s", "60 s"]
+    assert after == "a:1 can be reached again, after 100 s (12:00:00 to 12:01:40)"
+
+
+def test_a_terminal_shows_an_outage_below_the_table_and_its_end_above() -> None:
+    clock = Clock()
+    outages, screen = Outages(clock), io.StringIO()
+    unreachable(outages)
+    console = Console(file=screen, force_terminal=True, width=120, color_system=None)
+    with Live(console=console, auto_refresh=False) as live:
+        LiveTable(live).show([QueryFigures("q")], outages)
+        assert "a:1: Connection refused, since 12:00:00 (0 s); retrying: reading" in screen.getvalue()
+        outages.take({"kind": "reached", "address": "a:1"})
+        screen.truncate(0)
+        LiveTable(live).show([QueryFigures("q")], outages)
+    assert screen.getvalue().index("can be reached again") < screen.getvalue().rindex("batches")
+    assert "retrying" not in screen.getvalue()
+
+
+def test_reports_of_all_processes_with_the_environment_are_heard_while_somebody_listens() -> None:
+    report("before")
+    with listening() as reports:
+        assert isinstance(network_for("reading"), WatchedNetwork)
+        report("unreachable", address="a:1")
+        report("reached", address="a:1")
+        assert list(reports.received()) == [
+            {"kind": "unreachable", "address": "a:1"},
+            {"kind": "reached", "address": "a:1"},
+        ]
+        assert list(reports.received()) == []
+    report("after")
+    assert isinstance(network_for("reading"), SocketNetwork)
+    assert list(Reports(None).received()) == []
+
+
+def test_a_network_reports_failures_and_the_first_success_after_them() -> None:
+    told: list[tuple[str, dict[str, object]]] = []
+    world = World(seed=1)
+
+    async def scenario() -> None:
+        server = world.network.host("a")
+        client = world.network.host("client")
+        watched = WatchedNetwork(client, "writing", lambda kind, **content: told.append((kind, content)))
+        with pytest.raises(CannotConnect):
+            await watched.connect("a", 1)
+        assert told.pop() == ("unreachable", {**REFUSED, "doing": "writing"})
+        await server.listen("a", 1, lambda connection: connection.abort())
+        await watched.connect("a", 1)
+        await watched.connect("a", 1)
+        assert told == [("reached", {"address": "a:1"})]
+
+    world.run(scenario())
+
+
+def test_a_network_reports_an_address_that_does_not_answer() -> None:
+    told: list[tuple[str, object]] = []
+    world = World(seed=1)
+
+    async def scenario() -> None:
+        await world.network.host("a").listen("a", 1, lambda connection: connection.abort())
+        client = world.network.host("client")
+        watched = WatchedNetwork(client, "writing", lambda kind, **content: told.append((kind, content.get("reason"))))
+        world.network.cut("a")
+        connecting = asyncio.create_task(watched.connect("a", 1))
+        await asyncio.sleep(10)
+        assert told == [("unreachable", "cannot connect to a:1: no answer yet")]
+        world.network.heal("a")
+        await connecting
+        assert told[1:] == [("reached", None)]
+
+    world.run(scenario())
