@@ -95,13 +95,18 @@ class Broker(ABC):
 
 class Cordwood(Broker):
     name = "Cordwood"
+    # Of `cordwood up`, beside the port, the data and the settings.
+    options: tuple[str, ...] = ()
 
     def _prepare(self) -> None:
         """An empty directory is formatted at the first start; and who has installed Cordwood has compiled modules."""
         compile_modules()
 
     def _launch(self) -> subprocess.Popen[str]:
-        options = [part for key, value in self.settings.items() for part in ("--set", f"{key}={value}")]
+        options = [
+            *self.options,
+            *(part for key, value in self.settings.items() for part in ("--set", f"{key}={value}")),
+        ]
         command = [sys.executable, "-m", "cordwood", "up", "--port", "0", "--data", str(self.folder / "data"), *options]
         with (self.folder / "errors").open("a") as errors:
             return subprocess.Popen(

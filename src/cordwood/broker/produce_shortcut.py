@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from cordwood.net.api import Call
-from cordwood.net.measures import Measures
+from cordwood.net.measures import ApiMeasure, Measures
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import DiskError
@@ -76,12 +76,14 @@ class ProduceShortcut:
         self._now_ms = broker.clock.now_ms
         self._timeouts = Timeouts()
         self._measures: Measures | None = None
+        self._measure: ApiMeasure | None = None
         # By version.
         self._known: tuple[dict[bytes, _Known], ...] = tuple({} for _ in range(VERSIONS.stop))
         self._count = 0
 
     def measure(self, measures: Measures) -> None:
         self._measures = measures
+        self._measure = measures.of(ProduceRequest.api_key)
 
     def answer(self, frame: bytearray, connection: ConnectionInfo) -> list[Part] | Reply | None:
         """The answer to a Produce; None if it has to go the general way."""
@@ -125,11 +127,11 @@ class ProduceShortcut:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 4)
         packed = answer.pack(size, correlation_id, middle, first_offset, log_append_time_ms, log.start_offset, rest)
         if last_offset < (log.high_watermark if acks == ACKS_ALL else partition.written):
-            if measures is not None:
-                measures.of(ProduceRequest.api_key).served(frame[3], len(frame), len(packed), began_s)
+            if self._measure is not None:
+                self._measure.served(frame[3], len(frame), len(packed), began_s)
             return [packed]
-        if measures is not None:
-            measures.of(ProduceRequest.api_key).begun(frame[3], len(frame))
+        if self._measure is not None:
+            self._measure.begun(frame[3], len(frame))
         waiting = _Waiting(packed, frame, connection, self._timeouts, max(0, timeout_ms), measures, began_s)
         partition.acknowledge(last_offset, waiting.acknowledged, acks)
         return waiting.reply
@@ -142,8 +144,8 @@ class ProduceShortcut:
         refusal: Refusal | DiskError,
         began_s: float,
     ) -> list[Part] | Reply:
-        if self._measures is not None:
-            self._measures.of(ProduceRequest.api_key).begun(frame[3], len(frame))
+        if self._measure is not None:
+            self._measure.begun(frame[3], len(frame))
         request, call = _general(frame, connection, self._measures, began_s)
         result = answer_one(self._broker, request, call, partition, refusal)
         return result if isinstance(result, Reply) else call.parts(result)

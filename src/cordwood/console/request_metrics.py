@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from cordwood.net.api import Call
@@ -30,8 +30,8 @@ class ApiMetrics:
 
     def __init__(self, api_key: int, monotonic: Callable[[], float]) -> None:
         self.name = APIS[api_key]
-        # By version.
-        self.requests: Counter[int] = Counter()
+        # By version. Adding to a Counter takes twice as long.
+        self.requests: defaultdict[int, int] = defaultdict(int)
         self.request_bytes = 0
         self.response_bytes = 0
         self.errors: Counter[int] = Counter()
