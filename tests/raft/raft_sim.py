@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from memory_log import Content, MemoryLog, snapshot_data
+from raft_memory_log import Content, MemoryLog, snapshot_data
 
 from cordwood.raft.config import QuorumConfig
 from cordwood.raft.control_state import ControlState
@@ -113,15 +113,15 @@ class Judge:
         for one in hosts:
             for other in hosts:
                 theirs = {batch.base_offset: batch for batch in other.log.content.batches}
-                matches = True
+                is_shared_later = False
                 for batch in reversed(one.log.content.batches):
                     found = theirs.get(batch.base_offset)
                     if found is None:
                         continue
                     if found == batch:
-                        matches = False
-                    elif not matches:
-                        raise Violation(f"the logs of {one.id} and {other.id} differ at {batch.base_offset} and not after")
+                        is_shared_later = True
+                    elif is_shared_later:
+                        raise Violation(f"logs {one.id} and {other.id} differ at {batch.base_offset}, not after it")
 
 
 @dataclass
@@ -220,6 +220,11 @@ class World:
         self._note(host, "starts")
         self._perform(host, host.machine.start(self.now))
 
+    def restart(self, host: Host) -> None:
+        """Starts a host, unless it runs already."""
+        if host.machine is None:
+            self.start(host)
+
     def crash(self, host: Host) -> None:
         if host.machine is not None:
             self._note(host, "crashes")
@@ -245,7 +250,7 @@ class World:
         for effect in effects:
             if self.crash_within_effects and self.random.below(self.crash_within_effects) == 0:
                 self.crash(host)
-                self.later(self.random.below(3000), lambda: host.machine or self.start(host))
+                self.later(self.random.below(3000), lambda: self.restart(host))
                 return
             self._perform_one(host, effect)
         machine = host.machine
@@ -263,9 +268,9 @@ class World:
         incarnation = host.incarnation
 
         def tick() -> None:
-            if host.incarnation == incarnation and host.machine is not None:
-                if host.machine.deadline_ms == deadline_ms:
-                    self.step(host, Tick())
+            is_same = host.incarnation == incarnation
+            if is_same and host.machine is not None and host.machine.deadline_ms == deadline_ms:
+                self.step(host, Tick())
 
         self.later(max(deadline_ms - self.now, 0), tick)
 
@@ -302,7 +307,7 @@ class World:
                 self._note(host, "stopped")
                 host.machine = None
                 host.log.end_flush(host.log.begin_flush())
-                self.later(self.random.below(3000), lambda: host.machine or self.start(host))
+                self.later(self.random.below(3000), lambda: self.restart(host))
             case DiscardSnapshot() | ProposalRefused():
                 pass
 
@@ -441,8 +446,8 @@ class World:
 
     # Time
 
-    def later(self, delay_ms: int, action: Callable[[], object]) -> None:
-        heapq.heappush(self._queue, (self.now + delay_ms, next(self._order), lambda: action() and None))
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        heapq.heappush(self._queue, (self.now + delay_ms, next(self._order), action))
 
     def run(self, duration_ms: int, until: Callable[[], bool] | None = None) -> bool:
         """Lets time pass; True as soon as `until` holds."""

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from raft_sim import CLUSTER_ID, LISTENER, Host, Violation, World
 
@@ -100,7 +101,7 @@ def _has_voted_for_another(state: State) -> bool:
 
 def _crash(world: World, choices: SeededRandom, host: Host) -> None:
     world.crash(host)
-    world.later(choices.below(3000), lambda: host.machine or world.start(host))
+    world.later(choices.below(3000), lambda: world.restart(host))
 
 
 def _partition(choices: SeededRandom, hosts: list[Host]) -> set[tuple[int, int]]:
@@ -142,7 +143,7 @@ def recover(world: World) -> None:
     world.longest_delay_ms = 2
     for host in world.hosts.values():
         if host.machine is None:
-            world.later(0, lambda host=host: host.machine or world.start(host))  # type: ignore[misc]
+            world.later(0, partial(world.restart, host))
     if not world.run(HEALING_MS, until=lambda: world.leader() is not None):
         raise Violation("no leader is elected after healing")
     for _ in range(HEALING_MS // 1000):

@@ -1,10 +1,10 @@
-"""Plays every transcript. `REWRITE_TRANSCRIPTS=1` writes down what happens; read the difference before you commit it."""
+"""Plays every transcript. `REWRITE_TRANSCRIPTS=1` writes down what happens; read the diff before you commit it."""
 
 import os
 from pathlib import Path
 
 import pytest
-from transcript import play
+from raft_transcript import play
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 

@@ -25,5 +25,9 @@ def test_a_seed_replays_its_run() -> None:
 def test_the_simulation_finds_a_planted_bug(bug: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)
     with pytest.raises(Violation):
-        for seed in range(100):
-            simulate(seed, 3)
+        _simulate_all(range(100))
+
+
+def _simulate_all(seeds: range) -> None:
+    for seed in seeds:
+        simulate(seed, 3)

@@ -8,8 +8,9 @@ to the start. Offsets with an epoch are written offset/epoch.
 from collections.abc import Callable
 from typing import Any
 
-from memory_log import Content, MemoryLog, StoredBatch, snapshot_data
+from raft_memory_log import Content, MemoryLog, StoredBatch, snapshot_data
 from raft_sim import CLUSTER_ID, LISTENER, filled
+from raft_transcript_text import describe, describe_state
 
 from cordwood.raft.api import common
 from cordwood.raft.config import QuorumConfig
@@ -48,16 +49,21 @@ from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.wire.codec import encode
 from cordwood.wire.control import ControlType, control_batch
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages import add_raft_voter, begin_quorum_epoch, describe_quorum, end_quorum_epoch
+from cordwood.wire.messages import (
+    add_raft_voter,
+    begin_quorum_epoch,
+    describe_quorum,
+    end_quorum_epoch,
+    remove_raft_voter,
+    update_raft_voter,
+)
 from cordwood.wire.messages import fetch as fetch_messages
 from cordwood.wire.messages import fetch_snapshot as snapshot_messages
-from cordwood.wire.messages import remove_raft_voter, update_raft_voter
 from cordwood.wire.messages import vote as vote_messages
 from cordwood.wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 from cordwood.wire.schema import Request, Response
-from transcript_text import describe, describe_state
 
 START_MS = 1_000_000
 
@@ -72,6 +78,10 @@ class Steady:
 def voter(node_id: int) -> VoterNode:
     key = ReplicaKey(node_id, bytes(15) + bytes([node_id]))
     return VoterNode(key, {LISTENER: Endpoint(f"host{node_id}", 9093)}, VersionRange(0, 1))
+
+
+def directory_of(node_id: int) -> bytes:
+    return voter(node_id).key.directory_id if node_id >= 0 else bytes(16)
 
 
 def position(text: str) -> OffsetAndEpoch:
@@ -141,8 +151,8 @@ class Stage:
     # Starting
 
     def start(self, words: Words) -> list[Effect]:
-        """start id=1 voters=1,2,3 [directory=1] [static] [broker] [auto-join] [log=epoch*records,…] [snapshot=offset/epoch]
-        [election=epoch:leader:voted] [bootstrap=1,2]"""
+        """start id=1 voters=1,2,3 [directory=1] [static] [broker] [auto-join] [log=epoch*records,…]
+        [snapshot=offset/epoch] [election=epoch:leader:voted] [bootstrap=1,2]"""
         self.settings = words
         voters = VoterSet(voter(number) for number in words.numbers("voters"))
         content = Content()
@@ -265,7 +275,9 @@ class Stage:
             partition_index=words.number("partition"),
             replica_epoch=words.number("epoch"),
             replica_id=words.number("from"),
-            replica_directory_id=voter(words.number("from")).key.directory_id if words.number("from") >= 0 else bytes(16),
+            replica_directory_id=voter(words.number("from")).key.directory_id
+            if words.number("from") >= 0
+            else bytes(16),
             voter_directory_id=voter(words.number("directory", words.number("voter", self._id))).key.directory_id,
             last_offset=end.offset,
             last_offset_epoch=end.epoch,
@@ -323,7 +335,7 @@ class Stage:
             current_leader_epoch=words.number("epoch", self.machine.epoch),
             fetch_offset=at.offset,
             last_fetched_epoch=at.epoch,
-            replica_directory_id=voter(words.number("directory", sender)).key.directory_id if sender >= 0 else bytes(16),
+            replica_directory_id=directory_of(words.number("directory", sender)),
             high_watermark=words.number("hw", -1),
         )
         topic = fetch_messages.FetchTopic(topic_id=common.TOPIC_ID, partitions=[partition])
