@@ -64,10 +64,11 @@ class Connections:
 
     def bootstrap_deadline(self, now: int) -> int:
         """When to look for a ready bootstrap server again."""
-        awaited = [connection.deadline_ms for connection in self._busy.values() if connection.is_awaiting]
+        pending = [connection for connection in self._busy.values() if connection.deadline_ms > now]
+        awaited = [connection.deadline_ms for connection in pending if connection.is_awaiting]
         if awaited:
-            return max(min(awaited), now)
-        return min([connection.deadline_ms for connection in self._busy.values()], default=now + self._retry_backoff_ms)
+            return min(awaited)
+        return min([connection.deadline_ms for connection in pending], default=now + self._retry_backoff_ms)
 
     def sent(self, node: Node, now: int) -> int:
         """Notes a request as sent; its correlation id."""

@@ -20,7 +20,7 @@ from .api.add_voter import answer_add_voter, take_add_voter, take_api_versions
 from .api.begin_quorum_epoch import answer_begin_quorum_epoch, take_begin_quorum_epoch
 from .api.describe_quorum import answer_describe_quorum
 from .api.end_quorum_epoch import answer_end_quorum_epoch, take_end_quorum_epoch
-from .api.fetch import answer_fetch, complete_fetches, take_fetch
+from .api.fetch import answer_fetch, complete_fetches, expire_fetches, take_fetch
 from .api.fetch_snapshot import answer_fetch_snapshot, take_fetch_snapshot
 from .api.kraft_version import upgrade_kraft_version
 from .api.remove_voter import answer_remove_voter, take_remove_voter
@@ -47,7 +47,7 @@ from .events import (
 from .log import LogState
 from .poll import advance, next_deadline, send_requests
 from .replica import Replica, ReplicaConfig
-from .states import Leader, Resigned, State
+from .states import Leader, State
 from .voters import VoterSet
 
 _ANSWERS: dict[type, Any] = {
@@ -173,11 +173,9 @@ class RaftMachine:
         return self._finish(now)
 
     def _elect_only_voter(self, now: int) -> None:
-        """With a single voter there is nobody to wait for."""
-        if isinstance(self.state, Resigned):
-            self._replica.become_unattached(self.epoch + 1, None, now)
+        """With a single voter there is nobody to wait for: from any state to Leader, in a new epoch."""
         self._replica.advance_election(now)
-        if self._replica.quorum.leader_id is None:
+        if not isinstance(self.state, Leader):
             self._replica.become_prospective(now)
 
     def _take(self, correlation_id: int, response: Response, now: int) -> None:
@@ -230,7 +228,7 @@ class RaftMachine:
             complete_fetches(replica, replica.parked.take_all(), now)
         else:
             complete_fetches(replica, replica.parked.take_below(replica.log.end_offset), now)
-            complete_fetches(replica, replica.parked.take_expired(now), now)
+            expire_fetches(replica, replica.parked.take_expired(now), now)
             while replica.high_watermark_moved and self._leader.high_watermark is not None:
                 replica.high_watermark_moved = False
                 replica.commit(self._leader.high_watermark)

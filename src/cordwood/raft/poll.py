@@ -162,7 +162,7 @@ def next_deadline(replica: Replica, now: int) -> int | None:
         if not is_stopping and replica.quorum.is_voter:
             deadlines.append(state.fetch_deadline_ms)
     else:
-        if not is_stopping:
+        if not is_stopping and (replica.quorum.is_voter or not isinstance(state, Unattached)):
             deadlines.append(state.election_deadline_ms)
         if isinstance(state, Unattached):
             if not is_stopping and _may_fetch(replica):

@@ -189,6 +189,9 @@ class Quorum:
         data = state.election().encode(self._control.kraft_version, self._control.voters.ids)
         if data != self._persisted:
             self._persisted = data
+            if self._outbox and isinstance(self._outbox[-1], PersistQuorumState):
+                # Nothing was done in between that could have relied on it.
+                self._outbox.pop()
             self._outbox.append(PersistQuorumState(data))
         self.state = state
 

@@ -75,7 +75,7 @@ class Replica:
         self.shutdown_deadline_ms: int | None = None
         # Set by a leader whose high watermark moved, until its consequences are drawn.
         self.high_watermark_moved = False
-        self._committed = -1
+        self._committed = 0
         self._announced = LeaderAndEpoch(None, -1)
         # Where the log ended when the fsync under way was begun; None if there is none.
         self._flushing_offset: int | None = None
@@ -200,8 +200,11 @@ class Replica:
         self._append(control_batch(contents, base_offset=base_offset, timestamp=now, leader_epoch=epoch), epoch)
         return self.log.end_offset - 1
 
-    def append_fetched(self, records: Buffer) -> None:
-        """Appends what the leader sent, up to the first batch that is damaged or doesn't follow the log's end."""
+    def append_fetched(self, records: Buffer) -> bool:
+        """Appends what the leader sent, up to the first batch that is damaged or doesn't follow the log's end.
+
+        False if there was one.
+        """
         try:
             for position, header in batch_headers(records):
                 check_crc(records, header, position)
@@ -211,10 +214,12 @@ class Replica:
                         "Fetched a batch at offset %d of epoch %d, which doesn't follow the log's end %s in epoch %d; "
                         "fetching it again", header.base_offset, epoch, self.log.end, self.quorum.epoch,
                     )  # fmt: skip
-                    return
+                    return False
                 self._append(bytes(memoryview(records)[position : position + header.size]), epoch)
         except (CorruptBatch, InvalidRecord) as error:
             logger.error("Fetched a damaged batch, fetching it again: %s", error)
+            return False
+        return True
 
     def _append(self, batch: Buffer, epoch: int) -> None:
         base_offset = self.log.end_offset

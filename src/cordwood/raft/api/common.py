@@ -154,7 +154,9 @@ def take_common_response(
     endpoints = leader_endpoints(replica, leader_id, nodes) if named is not None else {}
     is_stale = error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if epoch > quorum.epoch or is_stale:
-        return replica.follow(named, epoch, endpoints, now)
+        before = quorum.state
+        # Without any news, asking again at once would not help.
+        return replica.follow(named, epoch, endpoints, now) and quorum.state is not before
     if named is not None and quorum.leader_id is None:
         if not endpoints or not replica.follow(named, epoch, endpoints, now):
             return False

@@ -67,7 +67,6 @@ def fetch_request(replica: Replica) -> FetchRequest:
     )
     return FetchRequest(
         cluster_id=replica.config.cluster_id,
-        replica_id=local.id,
         replica_state=ReplicaState(replica_id=local.id),
         max_wait_ms=config.fetch_max_wait_ms,
         max_bytes=config.fetch_max_bytes,
@@ -101,15 +100,20 @@ def answer_fetch(replica: Replica, received: RequestReceived, request: FetchRequ
     return replica.parked.park(ParkedFetch(received, wanted.fetch_offset, now + request.max_wait_ms))
 
 
-def complete_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int) -> None:
-    """Answers parked fetches, whatever there is for them now."""
+def complete_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int, *, counts: bool = True) -> None:
+    """Answers parked fetches with whatever there is for them now."""
     for parked in fetches:
         request = parked.received.request
         assert isinstance(request, FetchRequest)
         wanted = _only_partition(request)
         assert wanted is not None
-        response, records = _try_fetch(replica, parked.received, request, wanted, now)
+        response, records = _try_fetch(replica, parked.received, request, wanted, now, counts=counts)
         respond(replica, parked.received, response, records)
+
+
+def expire_fetches(replica: Replica, fetches: Iterable[ParkedFetch], now: int) -> None:
+    """Answers fetches that have waited for nothing. That the time is over says nothing of the follower."""
+    complete_fetches(replica, fetches, now, counts=False)
 
 
 def _only_partition(request: FetchRequest) -> FetchPartition | None:
@@ -123,7 +127,13 @@ def _only_partition(request: FetchRequest) -> FetchPartition | None:
 
 
 def _try_fetch(
-    replica: Replica, received: RequestReceived, request: FetchRequest, wanted: FetchPartition, now: int
+    replica: Replica,
+    received: RequestReceived,
+    request: FetchRequest,
+    wanted: FetchPartition,
+    now: int,
+    *,
+    counts: bool = True,
 ) -> tuple[FetchResponse, LogSlice | None]:
     error = leader_only_error(replica, wanted.current_leader_epoch)
     key = ReplicaKey(max(request.replica_state.replica_id, request.replica_id), wanted.replica_directory_id)
@@ -139,7 +149,7 @@ def _try_fetch(
     problem = _problem(replica, wanted)
     if problem is None:
         # Consumers of the log, which are no replicas, have a negative id.
-        if key.id >= 0 and state.fetched(key, wanted.fetch_offset, replica.log.end_offset, now):
+        if counts and key.id >= 0 and state.fetched(key, wanted.fetch_offset, replica.log.end_offset, now):
             replica.high_watermark_moved = True
         if wanted.fetch_offset < replica.log.end_offset:
             records = LogSlice(wanted.fetch_offset, request.max_bytes)
@@ -215,7 +225,8 @@ def _take_records(replica: Replica, state: Follower, answer: PartitionData) -> b
         return True
     if answer.records is not None and len(answer.records) > 0:
         assert isinstance(answer.records, bytes | bytearray | memoryview)
-        replica.append_fetched(answer.records)
+        if not replica.append_fetched(answer.records):
+            return False
     state.leader_high_watermark = max(answer.high_watermark, state.leader_high_watermark)
     replica.follow_high_watermark(state)
     return True

@@ -1,0 +1,340 @@
+"""The rules of the Raft paper ("In Search of an Understandable Consensus Algorithm", extended version) and of the KIPs.
+
+Each test names its rule; the transcripts show the same in longer stories.
+"""
+
+import pytest
+from raft_transcript import START_MS, Stage, voter
+
+from cordwood.raft.effects import (
+    Append,
+    Flush,
+    LeadershipChanged,
+    Respond,
+    Send,
+    ShutdownCompleted,
+)
+from cordwood.raft.events import BeginShutdown, Flushed, Propose, Tick
+from cordwood.raft.exceptions import InconsistentQuorum
+from cordwood.raft.states import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+
+
+def played(*lines: str) -> Stage:
+    stage = Stage()
+    for line in lines:
+        stage.play(line)
+    return stage
+
+
+def leader_of_three(*lines: str) -> Stage:
+    """Node 1, which has just been elected by 2."""
+    return played("start id=1 voters=1,2,3", "tick 1000", "answer 2 granted", "answer 2 granted", *lines)
+
+
+def follower_of_2(*lines: str) -> Stage:
+    return played("start id=1 voters=1,2,3", "begin from=2 epoch=1", *lines)
+
+
+# 5.1, 5.2: epochs and elections
+
+
+def test_5_1_a_higher_epoch_turns_a_leader_into_a_follower() -> None:
+    stage = leader_of_three("begin from=3 epoch=2")
+    assert isinstance(stage.machine.state, Follower)
+    assert stage.machine.epoch == 2
+
+
+def test_5_1_a_request_of_an_old_epoch_is_refused_and_changes_nothing() -> None:
+    stage = follower_of_2("begin from=3 epoch=4")
+    answer = stage.play("begin from=2 epoch=1")
+    assert answer[0] == "respond 3 BeginQuorumEpoch FENCED_LEADER_EPOCH leader=3 epoch=4"
+    assert stage.machine.leader_id == 3
+
+
+def test_5_2_a_candidate_votes_for_itself_durably_before_it_asks_others() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000")
+    effects = stage.play("answer 2 granted")
+    assert effects[0] == "persist epoch=1 leader=- voted=1"
+    assert [line.split()[:2] for line in effects[2:4]] == [["send", "2"], ["send", "3"]]
+
+
+def test_5_2_a_vote_is_durable_before_it_is_answered() -> None:
+    stage = played("start id=1 voters=1,2,3")
+    effects = stage.play("vote from=2 epoch=1")
+    assert effects[:2] == ["persist epoch=1 leader=- voted=2", "respond 1 Vote granted leader=- epoch=1"]
+
+
+def test_5_2_a_replica_votes_once_in_an_epoch() -> None:
+    stage = played("start id=1 voters=1,2,3", "vote from=2 epoch=1")
+    assert "not granted" in stage.play("vote from=3 epoch=1")[0]
+
+
+def test_5_2_a_majority_of_the_votes_makes_a_leader() -> None:
+    stage = played("start id=1 voters=1,2,3,4,5", "tick 1000", "answer 2 granted", "answer 3 granted")
+    assert isinstance(stage.machine.state, Candidate)
+    stage.play("answer 4 granted")
+    assert isinstance(stage.machine.state, Candidate)
+    stage.play("answer 5 granted")
+    assert isinstance(stage.machine.state, Leader)
+
+
+def test_5_2_a_candidate_that_hears_of_a_leader_follows_it() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000", "answer 2 granted", "begin from=3 epoch=1")
+    assert isinstance(stage.machine.state, Follower)
+    assert stage.machine.state.voted_key == voter(1).key
+
+
+def test_5_2_two_leaders_in_one_epoch_stop_the_replica() -> None:
+    stage = follower_of_2()
+    with pytest.raises(InconsistentQuorum, match="node 3 is said to lead epoch 1, but node 2 leads it"):
+        stage.play("begin from=3 epoch=1")
+
+
+# 5.3: replication
+
+
+def test_5_3_a_follower_removes_what_differs_from_its_leader() -> None:
+    stage = played("start id=1 voters=1,2,3 log=1*3,2*4", "begin from=2 epoch=3", "answer 2 leader=2 diverging=3/1")
+    assert stage.machine.log.end == (3, 1)
+
+
+def test_5_3_a_leader_never_changes_its_own_log() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=9/1", "fetch from=3 at=2/0")
+    assert stage.machine.log.end == (3, 1)
+
+
+def test_5_3_committed_records_are_never_truncated() -> None:
+    stage = follower_of_2("answer 2 leader=2 records=0..5/1 hw=5", "flushed", "begin from=3 epoch=2")
+    with pytest.raises(InconsistentQuorum, match="below the high watermark 5"):
+        stage.play("answer 3 leader=3 diverging=2/1")
+
+
+# 5.4: safety
+
+
+@pytest.mark.parametrize(
+    ("end", "granted"), [("3/2", True), ("1/3", True), ("4/2", True), ("2/2", False), ("9/1", False)]
+)
+def test_5_4_1_a_vote_needs_a_log_that_is_at_least_as_up_to_date(end: str, granted: bool) -> None:
+    stage = played("start id=1 voters=1,2,3 log=1*2,2 election=3::")
+    assert ("not granted" not in stage.play(f"vote from=2 epoch=4 end={end}")[1]) == granted
+
+
+def test_5_4_2_a_leader_commits_no_record_of_an_earlier_epoch_by_counting() -> None:
+    stage = played("start id=1 voters=1,2,3 log=1*4 election=1::", "tick 1000", "answer 2 granted", "answer 2 granted")
+    stage.play("flushed")
+    stage.play("fetch from=2 at=4/1")
+    stage.play("fetch from=3 at=4/1")
+    assert stage.machine.high_watermark is None
+    stage.play("fetch from=3 at=7/2")
+    assert stage.machine.high_watermark == 7
+
+
+def test_5_4_a_leader_begins_its_epoch_with_a_record_of_its_own() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000", "answer 2 granted")
+    assert "append 0..3/1 LeaderChange KRaftVersion Voters" in stage.play("answer 2 granted")
+
+
+# 5.5, 5.6: crashes and timing
+
+
+def test_5_5_a_request_that_comes_twice_is_answered_twice_alike() -> None:
+    stage = leader_of_three("flushed")
+    first, second = stage.play("fetch from=3 at=0/0"), stage.play("fetch from=3 at=0/0")
+    assert first[0].replace("respond 1", "") == second[0].replace("respond 2", "")
+
+
+def test_5_6_election_timeouts_lie_between_one_and_two_times_the_configured_one() -> None:
+    deadlines = set()
+    for jitter in (0, 500, 999):
+        stage = played("start id=1 voters=1,2,3")
+        stage.machine._replica.quorum._random.below = lambda bound, jitter=jitter: min(jitter, bound - 1)  # type: ignore[method-assign,misc]
+        stage.play("vote from=2 epoch=1")
+        assert isinstance(stage.machine.state, Unattached)
+        deadlines.add(stage.machine.state.election_deadline_ms)
+    assert deadlines == {START_MS + 1000, START_MS + 1500, START_MS + 1999}
+
+
+# 6: changes of the voters
+
+
+def test_6_the_latest_voters_count_before_they_are_committed() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 3")
+    assert isinstance(stage.machine.state, Leader)
+    assert list(stage.machine.state.voters) == [1, 2]
+
+
+def test_6_a_leader_that_is_removed_does_not_count_itself() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 1", "flushed", "fetch from=2 at=4/1")
+    assert stage.machine.high_watermark == 3
+    stage.play("fetch from=3 at=4/1")
+    assert isinstance(stage.machine.state, Resigned)
+
+
+# 7: snapshots
+
+
+def test_7_a_snapshot_keeps_the_epoch_of_its_last_record() -> None:
+    stage = follower_of_2("answer 2 leader=2 snapshot=9/1", "answer 2 leader=2 snapshot=9/1 voters=1,2,3 position=0")
+    assert stage.machine.log.end == (9, 1)
+    assert stage.machine.high_watermark == 9
+
+
+# KIP-595
+
+
+def test_kip_595_followers_fetch_only_what_follows_their_flushed_log() -> None:
+    stage = follower_of_2("answer 2 leader=2 records=0..3/1")
+    assert not any(isinstance(effect, Send) for effect in stage.step(Tick()))
+    effects = stage.step(Flushed(3))
+    assert [type(effect) for effect in effects] == [Send]
+
+
+def test_kip_595_the_leader_counts_its_own_log_only_once_it_is_flushed() -> None:
+    stage = leader_of_three("fetch from=2 at=3/1 wait=0")
+    assert stage.machine.high_watermark is None
+    stage.play("flushed")
+    assert stage.machine.high_watermark == 3
+
+
+def test_kip_595_appends_go_on_while_an_fsync_is_under_way_and_share_the_next_one() -> None:
+    stage = played("start id=1 voters=1", "flushed")
+    flushes = [
+        effect
+        for number in range(5)
+        for effect in stage.step(Propose(number, 1, [b"value"]))
+        if isinstance(effect, Flush)
+    ]
+    assert flushes == [Flush(4)]
+    assert [effect for effect in stage.step(Flushed(4)) if isinstance(effect, Flush)] == [Flush(8)]
+
+
+def test_kip_595_the_state_machine_leads_only_after_a_record_of_the_epoch_is_committed() -> None:
+    stage = leader_of_three()
+    told = [effect for effect in stage.step(Flushed(3)) if isinstance(effect, LeadershipChanged)]
+    assert told == []
+    assert "leader of epoch 1 is 1" in stage.play("fetch from=2 at=3/1")
+
+
+def test_kip_595_a_leader_without_a_majority_resigns_after_one_and_a_half_fetch_timeouts() -> None:
+    stage = leader_of_three("flushed", "tick 2999")
+    assert isinstance(stage.machine.state, Leader)
+    stage.play("tick 1")
+    assert isinstance(stage.machine.state, Resigned)
+
+
+def test_kip_595_a_leader_that_stops_names_its_successors_by_their_end_offset() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=0/0", "fetch from=3 at=3/1 wait=0")
+    sent = [effect for effect in stage.step(BeginShutdown(1000)) if isinstance(effect, Send)]
+    assert len(sent) == 2
+    keys = sent[0].request.topics[0].partitions[0].preferred_candidates
+    assert [key.candidate_id for key in keys] == [3, 2]
+
+
+def test_kip_595_a_single_voter_stops_at_once() -> None:
+    stage = played("start id=1 voters=1", "flushed")
+    assert stage.step(BeginShutdown(1000)) == [ShutdownCompleted(True)]
+
+
+def test_kip_595_a_restarted_leader_resigns_in_its_epoch() -> None:
+    stage = leader_of_three("flushed", "restart")
+    assert isinstance(stage.machine.state, Resigned)
+    assert stage.machine.epoch == 1
+
+
+# KIP-996
+
+
+def test_kip_996_a_partitioned_voter_does_not_raise_the_epoch() -> None:
+    stage = follower_of_2("answer 2 leader=2")
+    for _ in range(10):
+        stage.play("tick 3000")
+    assert stage.machine.epoch == 1
+
+
+def test_kip_996_a_pre_vote_is_not_persisted() -> None:
+    stage = follower_of_2()
+    assert not any(line.startswith("persist") for line in stage.play("vote pre from=3 epoch=1"))
+
+
+def test_kip_996_a_follower_with_a_working_leader_denies_pre_votes() -> None:
+    stage = follower_of_2()
+    assert " granted" in stage.play("vote pre from=3 epoch=1")[0].replace("not granted", "")
+    stage.play("answer 2 leader=2")
+    assert "not granted" in stage.play("vote pre from=3 epoch=1")[0]
+
+
+def test_kip_996_pre_votes_of_a_higher_epoch_are_heard() -> None:
+    stage = follower_of_2("answer 2 leader=2", "vote pre from=3 epoch=5")
+    assert isinstance(stage.machine.state, Unattached)
+    assert stage.machine.epoch == 5
+
+
+def test_kip_996_prospective_keeps_the_vote_of_its_epoch() -> None:
+    stage = played("start id=1 voters=1,2,3", "vote from=2 epoch=1", "tick 1000")
+    assert isinstance(stage.machine.state, Prospective)
+    assert stage.machine.state.voted_key == voter(2).key
+    assert "not granted" in stage.play("vote from=3 epoch=1")[0]
+
+
+# KIP-853
+
+
+def test_kip_853_a_vote_for_a_node_is_a_vote_for_its_directory() -> None:
+    stage = played("start id=1 voters=1,2,3", "vote from=2 epoch=1")
+    assert stage.quorum_state is not None
+    assert b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAg"' in stage.quorum_state
+
+
+def test_kip_853_a_request_for_another_directory_is_refused() -> None:
+    stage = played("start id=1 voters=1,2,3")
+    assert "INVALID_VOTER_KEY" in stage.play("begin from=2 epoch=1 directory=7")[1]
+
+
+def test_kip_853_the_second_change_waits_for_the_first() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 3")
+    assert "REQUEST_TIMED_OUT" in stage.play("remove-voter 2")[0]
+
+
+def test_kip_853_a_new_voter_has_to_catch_up_first() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "fetch from=4 at=1/1 wait=0", "add-voter 4")
+    assert "lags" in stage.play("answer 4")[0]
+
+
+def test_kip_853_observers_do_not_count() -> None:
+    stage = leader_of_three("flushed", "fetch from=4 at=3/1 wait=0", "fetch from=5 at=3/1 wait=0")
+    assert stage.machine.high_watermark is None
+
+
+def test_kip_853_voters_that_formatting_named_are_written_once() -> None:
+    stage = played("start id=1 voters=1", "flushed")
+    appends = [effect for effect in _restarted(stage) if isinstance(effect, Append)]
+    assert [append.end_offset - append.base_offset for append in appends] == [1]
+
+
+def _restarted(stage: Stage) -> list[object]:
+    return list(stage.restart(stage.settings))
+
+
+# KIP-630, KIP-1166
+
+
+def test_kip_630_the_bootstrap_snapshot_is_not_replicated() -> None:
+    stage = leader_of_three("flushed")
+    assert "records=0.." in stage.play("fetch from=2 at=0/0")[0]
+    assert "SNAPSHOT_NOT_FOUND" in stage.play("fetch-snapshot from=2 snapshot=0/0")[0]
+
+
+def test_kip_1166_a_waiting_fetch_is_answered_when_the_high_watermark_moves() -> None:
+    stage = leader_of_three("fetch from=2 at=3/1 hw=-1")
+    effects = stage.step(Flushed(3))
+    assert any(isinstance(effect, Respond) and effect.request_id == 1 for effect in effects)
+
+
+def test_nothing_is_sent_before_what_it_relies_on_is_persisted() -> None:
+    """The contract of effects.py: an epoch is on disk before any message that names it."""
+    stage = played("start id=1 voters=1,2,3", "tick 1000")
+    for line in ("answer 2 granted", "answer 2 granted", "vote from=3 epoch=5 end=9/4", "begin from=2 epoch=6"):
+        kinds = [words.split()[0] for words in stage.play(line)]
+        first_message = min(kinds.index(kind) for kind in ("send", "respond") if kind in kinds)
+        assert kinds.index("persist") < first_message
