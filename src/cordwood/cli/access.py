@@ -14,7 +14,7 @@ from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, TypeVar, ge
 
 import typer
 
-from cordwood.cli.output import quietly_to_pipes, warn
+from cordwood.cli.output import warn
 from cordwood.client.addresses import DEFAULT_BOOTSTRAP, parse_bootstrap
 from cordwood.client.admin.admin import Admin
 from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
@@ -134,8 +134,7 @@ def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callab
     @functools.wraps(function)
     def command(**given: Any) -> None:
         access = Access(**{name: given.pop(name) for name in names})
-        with quietly_to_pipes():
-            function(access, **given)  # type: ignore[call-arg]  # typer calls by name
+        function(access, **given)  # type: ignore[call-arg]  # typer calls by name
 
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own + shared]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

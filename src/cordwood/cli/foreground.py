@@ -18,6 +18,7 @@ from cordwood import __version__
 from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
 from cordwood.cli.log_lines import JsonLines, TextLines
+from cordwood.cli.standard_streams import OutputClosed, discard_output
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.effects import Effect, effect_on_broker
 from cordwood.config.errors import BadConfiguration, ConfigError
@@ -139,15 +140,22 @@ async def _serve(config: BrokerConfig, host: str, metrics_port: int | None) -> i
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, node.stopped.set)
     told = "" if metrics is None else f", metrics at {metrics.url}"
-    print(
-        f"Cordwood {__version__} is ready: bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}",
-        flush=True,
-    )
-    await node.stopped.wait()
-    if metrics is not None:
-        metrics.stop()
-    await node.stop()
+    try:
+        _announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
+        await node.stopped.wait()
+    finally:
+        if metrics is not None:
+            metrics.stop()
+        await node.stop()
     return 0 if node.failure is None else 1
+
+
+def _announce(told: str) -> None:
+    try:
+        print(f"Cordwood {__version__} is ready: {told}", flush=True)
+    except OutputClosed:
+        # A node that was started without a standard output has nobody who waits for this line.
+        discard_output()
 
 
 async def _serve_metrics(node: Node, network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:

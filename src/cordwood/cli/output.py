@@ -1,13 +1,9 @@
 """What commands print: tables for people, tab-separated lines for pipes, JSON for programs."""
 
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-import typer
 
 
 def print_json(value: Any) -> None:
@@ -62,20 +58,6 @@ def note(text: str) -> None:
 
 def warn(text: str) -> None:
     print(f"cordwood: {text}", file=sys.stderr)
-
-
-@contextmanager
-def quietly_to_pipes() -> Iterator[None]:
-    """Ends the command when whoever read its output has seen enough, as `head` does."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # What Python flushes at exit must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
 
 
 def _cell(value: Any) -> str:
