@@ -6,7 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -113,13 +114,62 @@ def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None
         assert writer.ended() == (0, "")
 
 
-def test_ctrl_c_ends_a_producer_that_waits_for_input(cli: Cli, topic: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_producer_that_a_signal_ends_tells_how_much_was_delivered(
+    cli: Cli, topic: str, number: signal.Signals, exit_code: int
+) -> None:
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:
+        for line in (b"a\n", b"b\n"):
+            writer.write(line)
+            assert reader.read_line() == line
+        writer.send_signal(number)
+        assert writer.ended() == (exit_code, f"cordwood: ended early, with 2 records delivered to {topic}\n")
+
+
+def test_a_quiet_producer_that_is_ended_tells_nothing(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic, "--quiet") as writer:
         writer.write(b"a\n")
         assert reader.read_line() == b"a\n"
         writer.interrupt()
         assert writer.ended() == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_consumer_that_a_signal_ends_commits_and_leaves_its_group(
+    cli: Cli, topic: str, number: signal.Signals, exit_code: int
+) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with cli.start("consume", topic, "-f", "--group", topic) as reader:
+        assert reader.read_line() == b"one\n"
+        reader.send_signal(number)
+        assert reader.ended() == (exit_code, "")
+    (group,) = cli("group", "describe", topic, "--json").json
+    assert (group["members"], [offset["committedOffset"] for offset in group["offsets"]]) == ([], [1])
+
+
+def test_a_consumer_that_was_told_to_ignore_hangups_goes_on(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with ignored(signal.SIGHUP), cli.start("consume", topic, "-f") as reader:
+        assert reader.read_line() == b"one\n"
+        reader.send_signal(signal.SIGHUP)
+        cli("produce", topic, stdin=b"two\n")
+        assert reader.read_line() == b"two\n"
+
+
+@contextmanager
+def ignored(number: signal.Signals) -> Iterator[None]:
+    """Processes that are started meanwhile ignore it, too."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def test_from_latest_follows_by_itself(cli: Cli, topic: str) -> None:

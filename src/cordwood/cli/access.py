@@ -5,8 +5,10 @@ def describe(access: Access, name: ...) -> None:
     run(access, partial(_describe, name=name))
 """
 
+import asyncio
 import functools
 import inspect
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, fields
@@ -31,6 +33,8 @@ EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
+# As shells have it: a process that a signal ended has this, plus the signal's number.
+_EXIT_BY_SIGNAL = 128
 
 _PANEL = "Connection"
 
@@ -144,14 +148,20 @@ def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callab
 
 
 def run(access: Access, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
-    """An error of `work` becomes one line and an exit code; Ctrl-C and a closed pipe end quietly."""
+    """An error of `work` becomes one line and an exit code; Ctrl-C, SIGTERM and SIGHUP end it quietly."""
+    received: list[int] = []
 
     async def main() -> T:
+        _cancel_on_signals(received)
         async with Admin(access.settings(), network=SocketNetwork()) as admin:
             return await work(admin)
 
     try:
         return event_loop.run(main())
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        raise typer.Exit(_EXIT_BY_SIGNAL + received[0]) from None
     except CannotReachCluster as error:
         hint = " (is a node running there? cordwood up starts one)" if "refused" in str(error) else ""
         fail(f"{error}{hint}", EXIT_UNREACHABLE)
@@ -161,6 +171,23 @@ def run(access: Access, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
         fail(str(error), EXIT_FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _cancel_on_signals(received: list[int]) -> None:
+    """Has SIGTERM and SIGHUP cancel the current task, as asyncio does for Ctrl-C, so that consumers leave their group.
+
+    A signal that this process was told to ignore, as `nohup` does, stays ignored.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def cancel(number: int) -> None:
+        received.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, cancel, number)
 
 
 def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:

@@ -41,4 +41,4 @@ def shortened(names: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -19,10 +19,13 @@ class LineSending:
         """Of the line that was read last."""
         self.delivered = 0
         """Records that were acknowledged (with acks=0: sent)."""
+        self.is_settled = False
+        """Whether `delivered` is exact: nothing is on its way, and nothing failed. It may be more otherwise."""
         self._producer = producer
         self._topic = topic
         self._parse = parse
         self._timeout_s = timeout_s
+        self._taken = 0
         self._failed: asyncio.Future[ClientError] = asyncio.get_running_loop().create_future()
 
     async def send(self, lines: Sequence[bytes]) -> None:
@@ -43,6 +46,8 @@ class LineSending:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             self._raise_failure()
             await flushing
+            # A call of `send` that was cut short has no delivery to hear of.
+            self.delivered, self.is_settled = self._taken, True
         finally:
             flushing.cancel()
 
@@ -57,6 +62,7 @@ class LineSending:
             if record.partition is not None and record.partition >= partition_count:
                 raise BadSetting(f"topic {name} has no partition {record.partition}; it has 0 to {partition_count - 1}")
             yield name, record.value, record.key, record.partition, record.timestamp, record.headers
+            self._taken += 1
 
     def _hear(self, delivery: BulkDelivery) -> None:
         error = delivery.exception()

@@ -10,11 +10,12 @@ import typer
 from cordwood.cli.access import EXIT_BAD_INPUT, Access, fail, reaching_cluster, run
 from cordwood.cli.assignments import parse_pairs
 from cordwood.cli.completion import complete_topic
+from cordwood.cli.consent import counted
 from cordwood.cli.input import Inputs
 from cordwood.cli.line_records import LineOptions, json_parser, line_parser
 from cordwood.cli.line_sending import LineSending
 from cordwood.cli.lines import MAX_LINE_BYTES, LineSplitter, LineTooLong
-from cordwood.cli.output import note
+from cordwood.cli.output import note, warn
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.record_format import BadFormat, unescape
 from cordwood.client.admin.admin import Admin
@@ -117,8 +118,10 @@ def produce(
     parse = json_parser(constant, repartition=repartition) if as_json else line_parser(constant)
     splitter = LineSplitter(_text(delimiter, "--delimiter"))
     inputs = _open(files or ["-"])
+    sending: LineSending | None = None
 
     async def work(admin: Admin) -> None:
+        nonlocal sending
         if create:
             await _create(admin, topic)
         known = await _known_topic(admin.client, topic)
@@ -137,10 +140,15 @@ def produce(
             # What is not delivered now is given up.
             await producer.close(0)
         if not quiet:
-            note(f"{sending.delivered:,} records to {topic}")
+            note(f"{counted(sending.delivered, 'record')} to {topic}")
 
     try:
         run(access, work)
+    except typer.Exit:
+        if sending is not None and not quiet:
+            least = "" if sending.is_settled else "at least "
+            warn(f"ended early, with {least}{counted(sending.delivered, 'record')} delivered to {topic}")
+        raise
     finally:
         inputs.close()
 
