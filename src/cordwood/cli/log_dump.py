@@ -15,13 +15,16 @@ EXIT_BAD_INPUT = 2
 def log_dump(paths: list[str], options: DumpOptions, *, as_json: bool, quiet: bool) -> int:
     """Dumps every path; the exit code. Problems alone only fail a verification: looking at damage is a success."""
     exit_code = 0
+    failed = 0
     for path in paths:
         try:
             _dump_path(path, options, as_json=as_json, quiet=quiet)
         except (OSError, NotKafka) as error:
             print(f"cordwood: {_told(path, error)}", file=sys.stderr)
             exit_code = EXIT_BAD_INPUT
-    if options.totals is not None:
+            failed += 1
+    # Where nothing could be verified, "0 problems" would be a lie.
+    if options.totals is not None and failed < len(paths):
         _print_summary(options.totals, as_json)
     if exit_code == 0 and options.totals is not None and options.totals.problems:
         return EXIT_PROBLEMS
