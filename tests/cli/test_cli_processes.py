@@ -114,9 +114,7 @@ def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None
         assert writer.ended() == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_producer_that_a_signal_ends_tells_how_much_was_delivered(
     cli: Cli, topic: str, number: signal.Signals, exit_code: int
 ) -> None:
@@ -138,9 +136,7 @@ def test_a_quiet_producer_that_is_ended_tells_nothing(cli: Cli, topic: str) -> N
         assert writer.ended() == (130, "")
 
 
-@pytest.mark.parametrize(
-    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_consumer_that_a_signal_ends_commits_and_leaves_its_group(
     cli: Cli, topic: str, number: signal.Signals, exit_code: int
 ) -> None:
@@ -191,6 +187,14 @@ def test_a_terminal_shows_a_table_with_a_head(cli: Cli, topic: str) -> None:
     assert "partitions" in printed
     assert topic in printed
     assert "Partitions" in on_terminal(cli, "topic", "describe", topic)
+
+
+def test_a_terminal_shows_descriptions_of_settings_as_paragraphs(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    shown = on_terminal(cli, "config", "describe", "topic", topic, "retention.ms", "--docs").splitlines()
+    assert shown[0] == "retention.ms = 604800000 (DEFAULT_CONFIG)"
+    assert shown[1].startswith("    How long records are kept")
+    assert max(map(len, shown)) <= 100
 
 
 def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) -> None:
@@ -284,13 +288,31 @@ def test_commands_alone_show_their_help() -> None:
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    def completions(line: str) -> str:
-        return run(_CORDWOOD_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1)).stdout
-
     assert completions("cordwood pro").split() == ["produce"]
     assert "create" in completions("cordwood topic cr")
     assert "--bootstrap" in completions("cordwood consume --boot")
     assert "zstd" in completions("cordwood produce t --compression zs")
+
+
+def test_a_shell_completes_settings_and_what_they_belong_to(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+
+    def completed(line: str) -> list[str]:
+        return completions(line, CORDWOOD_BOOTSTRAP=cli.bootstrap).split()
+
+    assert completed(f"cordwood config describe topic {topic[:-1]}") == [topic]
+    assert completed(f"cordwood config describe topic {topic} retention.") == ["retention.bytes", "retention.ms"]
+    assert completed(f"cordwood config set topic {topic} retention.m") == ["retention.ms="]
+    assert completed("cordwood config unset broker-default log.cleaner.th") == ["log.cleaner.threads"]
+    assert completed("cordwood config describe broker ") == [str(cli("cluster", "--json").json["brokers"][0]["id"])]
+    assert completed("cordwood topic create t --set cleanup.") == ["cleanup.policy="]
+    assert completed("cordwood topic alter t --unset cleanup.") == ["cleanup.policy"]
+    assert completed("cordwood up --set num.part") == ["num.partitions="]
+
+
+def completions(line: str, **environment: str) -> str:
+    words = str(len(line.split(" ")) - 1)
+    return run(_CORDWOOD_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=words, **environment).stdout
 
 
 # ---- TLS

@@ -16,10 +16,11 @@ from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, TypeVar, ge
 
 import typer
 
+from cordwood.cli.hints import explain, explain_missing_topic
 from cordwood.cli.output import warn
 from cordwood.client.addresses import DEFAULT_BOOTSTRAP, parse_bootstrap
 from cordwood.client.admin.admin import Admin
-from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
+from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError, TopicNotFound
 from cordwood.client.settings import AdminSettings, Settings
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
@@ -154,7 +155,10 @@ def run(access: Access, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
     async def main() -> T:
         _cancel_on_signals(received)
         async with Admin(access.settings(), network=SocketNetwork()) as admin:
-            return await work(admin)
+            try:
+                return await work(admin)
+            except TopicNotFound as error:
+                raise await explain_missing_topic(admin, error) from error
 
     try:
         return event_loop.run(main())
@@ -168,7 +172,7 @@ def run(access: Access, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
     except (BadSetting, TlsError) as error:
         fail(str(error), EXIT_BAD_INPUT)
     except ClientError as error:
-        fail(str(error), EXIT_FAILED)
+        fail(explain(error), EXIT_FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
@@ -198,6 +202,6 @@ def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:
 def end_with(failures: Sequence[ClientError]) -> None:
     """A line for each, and the exit code; nothing if there are none."""
     for failure in failures[:-1]:
-        warn(str(failure))
+        warn(explain(failure))
     if failures:
-        fail(str(failures[-1]))
+        fail(explain(failures[-1]))

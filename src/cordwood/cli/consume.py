@@ -28,10 +28,9 @@ from cordwood.client.admin.admin import Admin
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import BadSetting, BrokerError, ClientError
+from cordwood.client.errors import BadSetting
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.wire.errors import ErrorCode
 
 app = typer.Typer(add_completion=False)
 
@@ -234,12 +233,7 @@ def _warn_of_gap(partition: TopicPartition, position: int, start: int) -> None:
 
 
 async def _known_topic(client: Client, name: str) -> Topic:
-    try:
-        return (await client.topics([name]))[name]
-    except BrokerError as error:
-        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise ClientError(f"there is no topic {name}") from error
-        raise
+    return (await client.topics([name]))[name]
 
 
 def _chosen(topic: Topic, wanted: Sequence[int]) -> list[TopicPartition]:

@@ -15,14 +15,14 @@ from cordwood.cli.input import Inputs
 from cordwood.cli.line_records import LineOptions, json_parser, line_parser
 from cordwood.cli.line_sending import LineSending
 from cordwood.cli.lines import MAX_LINE_BYTES, LineSplitter, LineTooLong
+from cordwood.cli.name_choice import NoSuchName
 from cordwood.cli.output import note, warn
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.record_format import BadFormat, unescape
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.topics import NewTopic
-from cordwood.client.client import Client
 from cordwood.client.cluster import Topic
-from cordwood.client.errors import BadSetting, BrokerError, ClientError
+from cordwood.client.errors import BadSetting, BrokerError, TopicNotFound
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.sockets import SocketNetwork
@@ -124,7 +124,7 @@ def produce(
         nonlocal sending
         if create:
             await _create(admin, topic)
-        known = await _known_topic(admin.client, topic)
+        known = await _known_topic(admin, topic)
         settings = _settings(access, acks, compression, idempotent)
         producer = Producer(settings, settings.bootstrap_servers, network=SocketNetwork())
         await producer.start()
@@ -184,13 +184,12 @@ async def _send_lines(sending: LineSending, inputs: Inputs, splitter: LineSplitt
             raise BadSetting(f"cannot read the input: {error.strerror}") from error
 
 
-async def _known_topic(client: Client, topic: str) -> Topic:
+async def _known_topic(admin: Admin, topic: str) -> Topic:
     try:
-        return (await client.topics([topic]))[topic]
-    except BrokerError as error:
-        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise ClientError(f"there is no topic {topic} (--create creates it)") from error
-        raise
+        return (await admin.client.topics([topic]))[topic]
+    except TopicNotFound as error:
+        known = await admin.list_topics(internal=True)
+        raise NoSuchName("topic", topic, known, advice="--create creates it") from error
 
 
 async def _create(admin: Admin, topic: str) -> None:
