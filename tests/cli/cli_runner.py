@@ -92,7 +92,10 @@ class Running:
         return self.stdout.readline()
 
     def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
+        self.send_signal(signal.SIGINT)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
 
     def ended(self) -> tuple[int, str]:
         """The exit code, and what it had to say."""

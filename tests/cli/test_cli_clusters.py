@@ -78,10 +78,23 @@ def test_a_dry_run_changes_nothing(cli: Cli, known_topic: str) -> None:
 def test_named_settings_are_shown_with_their_defaults_and_meaning(cli: Cli, known_topic: str) -> None:
     (entry,) = cli("config", "describe", "topic", known_topic, "retention.ms", "--json", "--docs").json
     assert (entry["value"], entry["type"], entry["readOnly"], entry["sensitive"]) == ("604800000", "LONG", False, False)
-    assert entry["documentation"]
+    assert entry["documentation"].startswith("How long records are kept")
     assert cli("config", "describe", "topic", known_topic, "retention.ms").lines == [
         "retention.ms\t604800000\tDEFAULT_CONFIG"
     ]
+
+
+def test_documentation_is_a_last_column_in_a_pipe(cli: Cli, known_topic: str) -> None:
+    (line,) = cli("config", "describe", "topic", known_topic, "retention.ms", "--docs").lines
+    name, value, source, text = line.split("\t")
+    assert (name, value, source) == ("retention.ms", "604800000", "DEFAULT_CONFIG")
+    assert text.startswith("How long records are kept")
+    assert "7 days" in text
+
+
+def test_documentation_is_shown_of_all_settings_unless_some_are_named(cli: Cli, known_topic: str) -> None:
+    everything = cli("config", "describe", "topic", known_topic, "--all").lines
+    assert len(cli("config", "describe", "topic", known_topic, "--docs").lines) == len(everything)
 
 
 def test_a_setting_that_is_not_there_is_named(cli: Cli, known_topic: str) -> None:

@@ -314,7 +314,7 @@ def test_a_topic_or_partition_that_is_not_there_is_told(cli: Cli, read_topic: st
     def refusal(chosen: str, code: int) -> str:
         return cli("group", "reset-offsets", group, "--topic", chosen, "--to", "1", fails=code).stderr
 
-    assert refusal(f"{read_topic}-no", 1) == f"cordwood: there is no topic {read_topic}-no\n"
+    assert refusal(f"{read_topic}-no", 1).startswith(f"cordwood: there is no topic {read_topic}-no (did you mean ")
     assert refusal(f"{read_topic}:3", 2) == f"cordwood: topic {read_topic} has no partition 3; it has 0 to 2\n"
 
 
@@ -432,4 +432,4 @@ def test_what_does_not_go_with_a_group_is_refused(cli: Cli, options: list[str], 
 
 def test_a_group_does_not_make_the_topic_that_it_reads(cli: Cli, topic: str) -> None:
     done = cli("consume", topic, "--group", f"g-{topic}", fails=1)
-    assert done.stderr == f"cordwood: there is no topic {topic}\n"
+    assert done.stderr.startswith(f"cordwood: there is no topic {topic}")

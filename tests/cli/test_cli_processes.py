@@ -6,7 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -113,13 +114,58 @@ def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None
         assert writer.ended() == (0, "")
 
 
-def test_ctrl_c_ends_a_producer_that_waits_for_input(cli: Cli, topic: str) -> None:
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_producer_that_a_signal_ends_tells_how_much_was_delivered(
+    cli: Cli, topic: str, number: signal.Signals, exit_code: int
+) -> None:
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:
+        for line in (b"a\n", b"b\n"):
+            writer.write(line)
+            assert reader.read_line() == line
+        writer.send_signal(number)
+        assert writer.ended() == (exit_code, f"cordwood: ended early, with 2 records delivered to {topic}\n")
+
+
+def test_a_quiet_producer_that_is_ended_tells_nothing(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic, "--quiet") as writer:
         writer.write(b"a\n")
         assert reader.read_line() == b"a\n"
         writer.interrupt()
         assert writer.ended() == (130, "")
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_consumer_that_a_signal_ends_commits_and_leaves_its_group(
+    cli: Cli, topic: str, number: signal.Signals, exit_code: int
+) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with cli.start("consume", topic, "-f", "--group", topic) as reader:
+        assert reader.read_line() == b"one\n"
+        reader.send_signal(number)
+        assert reader.ended() == (exit_code, "")
+    (group,) = cli("group", "describe", topic, "--json").json
+    assert (group["members"], [offset["committedOffset"] for offset in group["offsets"]]) == ([], [1])
+
+
+def test_a_consumer_that_was_told_to_ignore_hangups_goes_on(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with ignored(signal.SIGHUP), cli.start("consume", topic, "-f") as reader:
+        assert reader.read_line() == b"one\n"
+        reader.send_signal(signal.SIGHUP)
+        cli("produce", topic, stdin=b"two\n")
+        assert reader.read_line() == b"two\n"
+
+
+@contextmanager
+def ignored(number: signal.Signals) -> Iterator[None]:
+    """Processes that are started meanwhile ignore it, too."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def test_from_latest_follows_by_itself(cli: Cli, topic: str) -> None:
@@ -141,6 +187,14 @@ def test_a_terminal_shows_a_table_with_a_head(cli: Cli, topic: str) -> None:
     assert "partitions" in printed
     assert topic in printed
     assert "Partitions" in on_terminal(cli, "topic", "describe", topic)
+
+
+def test_a_terminal_shows_descriptions_of_settings_as_paragraphs(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    shown = on_terminal(cli, "config", "describe", "topic", topic, "retention.ms", "--docs").splitlines()
+    assert shown[0] == "retention.ms = 604800000 (DEFAULT_CONFIG)"
+    assert shown[1].startswith("    How long records are kept")
+    assert max(map(len, shown)) <= 100
 
 
 def test_a_terminal_is_told_what_was_done(cli: Cli, topic: str, tmp_path: Path) -> None:
@@ -234,13 +288,31 @@ def test_commands_alone_show_their_help() -> None:
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    def completions(line: str) -> str:
-        return run(_CORDWOOD_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1)).stdout
-
     assert completions("cordwood pro").split() == ["produce"]
     assert "create" in completions("cordwood topic cr")
     assert "--bootstrap" in completions("cordwood consume --boot")
     assert "zstd" in completions("cordwood produce t --compression zs")
+
+
+def test_a_shell_completes_settings_and_what_they_belong_to(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+
+    def completed(line: str) -> list[str]:
+        return completions(line, CORDWOOD_BOOTSTRAP=cli.bootstrap).split()
+
+    assert completed(f"cordwood config describe topic {topic[:-1]}") == [topic]
+    assert completed(f"cordwood config describe topic {topic} retention.") == ["retention.bytes", "retention.ms"]
+    assert completed(f"cordwood config set topic {topic} retention.m") == ["retention.ms="]
+    assert completed("cordwood config unset broker-default log.cleaner.th") == ["log.cleaner.threads"]
+    assert completed("cordwood config describe broker ") == [str(cli("cluster", "--json").json["brokers"][0]["id"])]
+    assert completed("cordwood topic create t --set cleanup.") == ["cleanup.policy="]
+    assert completed("cordwood topic alter t --unset cleanup.") == ["cleanup.policy"]
+    assert completed("cordwood up --set num.part") == ["num.partitions="]
+
+
+def completions(line: str, **environment: str) -> str:
+    words = str(len(line.split(" ")) - 1)
+    return run(_CORDWOOD_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=words, **environment).stdout
 
 
 # ---- TLS

@@ -29,8 +29,9 @@ def test_a_file_that_is_not_there_is_named(cli: Cli, topic: str, tmp_path: Path)
 
 def test_a_topic_that_is_not_there_is_an_error(cli: Cli, topic: str) -> None:
     done = cli("produce", topic, stdin=b"a\n", fails=1)
-    assert done.stderr == f"cordwood: there is no topic {topic} (--create creates it)\n"
-    assert cli("consume", topic, fails=1).stderr == f"cordwood: there is no topic {topic}\n"
+    assert done.stderr.startswith(f"cordwood: there is no topic {topic} (")
+    assert done.stderr.endswith("--create creates it)\n")
+    assert cli("consume", topic, fails=1).stderr.startswith(f"cordwood: there is no topic {topic}")
 
 
 def test_keys_are_cut_at_the_separator_and_printed_with_it(cli: Cli, topic: str) -> None:
@@ -41,7 +42,10 @@ def test_keys_are_cut_at_the_separator_and_printed_with_it(cli: Cli, topic: str)
 
 def test_a_line_without_a_key_stops_the_input_and_is_named(cli: Cli, topic: str) -> None:
     done = cli("produce", topic, "--create", "-K", ":", stdin=b"k:v\nnothing\nk:w\n", fails=2)
-    assert done.stderr == "cordwood: line 2: there is no key separator ':'\n"
+    told = (
+        f"cordwood: line 2: there is no key separator ':'\ncordwood: ended early, with 1 record delivered to {topic}\n"
+    )
+    assert done.stderr == told
     assert cli("consume", topic).lines == ["v"]
 
 

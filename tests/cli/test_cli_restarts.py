@@ -82,5 +82,8 @@ def test_a_node_that_stays_away_is_told_and_ends_the_command(node: Node, topic: 
         writer.write(b"b\n")
         writer.stdin.close()
         code, told = writer.ended()
-        assert (code, told.count("\n")) == (1, 1)
-        assert "gave up after 1 s" in told
+        error, count = told.splitlines()
+        assert code == 1
+        assert "gave up after 1 s" in error
+        # Whether the node has appended the record before it was killed cannot be known.
+        assert count == f"cordwood: ended early, with at least 1 record delivered to {topic}"

@@ -82,7 +82,7 @@ def test_a_description_in_a_pipe_is_lines_with_tabs(cli: Cli, topic: str) -> Non
 
 @pytest.mark.parametrize("command", ["describe", "delete"])
 def test_a_topic_that_is_not_there_is_named(cli: Cli, topic: str, command: str) -> None:
-    assert f"topic {topic}: there is no such topic" in cli("topic", command, topic, fails=1).stderr
+    assert f"there is no topic {topic}" in cli("topic", command, topic, fails=1).stderr
     assert cli("topic", command, f"{topic}*", fails=1).stderr == f"cordwood: no topic matches '{topic}*'\n"
 
 

@@ -239,6 +239,30 @@ def test_a_directory_without_anything_of_a_log_is_an_error(tmp_path: Path) -> No
     assert "holds nothing of a log directory" in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--verify"], ["--verify", "--json"]])
+def test_a_directory_of_another_program_is_an_error(tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "photos-2024").mkdir()
+    (tmp_path / "photos-2024" / "a.jpg").write_text("x")
+    (tmp_path / "access.log").write_text('127.0.0.1 - - "GET / HTTP/1.1" 200\n' * 10)
+    (tmp_path / "book.index").write_text("x")
+    done = dump(tmp_path, *options)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{tmp_path} holds nothing of a log directory" in done.stderr
+
+
+def test_what_other_programs_keep_beside_partitions_is_passed_over(kafkas: Path, tmp_path: Path) -> None:
+    shutil.copytree(kafkas, tmp_path / "data")
+    before = dump(tmp_path / "data", "--verify", "--quiet").stdout
+    (tmp_path / "data" / "photos-2024").mkdir()
+    (tmp_path / "data" / "access.log").write_text('127.0.0.1 - - "GET / HTTP/1.1" 200\n' * 10)
+    done = dump(tmp_path / "data", "--verify", "--quiet")
+    assert (done.exit_code, done.stdout) == (0, before)
+
+
+def test_an_empty_path_is_not_the_root() -> None:
+    assert (dump("").exit_code, dump("").stderr) == (2, "cordwood: : No such file or directory\n")
+
+
 def test_an_error_does_not_keep_the_other_paths_from_being_dumped(kafkas: Path, tmp_path: Path) -> None:
     done = dump(tmp_path / "missing.log", kafkas / "meta.properties")
     assert done.exit_code == 2

@@ -1,7 +1,7 @@
 """What is in a topic, for readers of committed records; what brokers know of the sink's transactions."""
 
 from cordwood import Admin, Consumer, ConsumerRecord, NewTopic, TopicPartition
-from cordwood.spark.sink.transactions import PREFIX
+from cordwood.spark.sink.names import TRANSACTIONAL_ID_PREFIX
 
 
 def create(bootstrap: str, *topics: str, partitions: int = 3) -> None:
@@ -36,4 +36,6 @@ def names(bootstrap: str, *states: str) -> set[str]:
     """Transactional ids of the sink."""
     with Admin(bootstrap_servers=bootstrap) as admin:
         listed = admin.list_transactions(states=states)
-    return {listing.transactional_id for listing in listed if listing.transactional_id.startswith(PREFIX)}
+    return {
+        listing.transactional_id for listing in listed if listing.transactional_id.startswith(TRANSACTIONAL_ID_PREFIX)
+    }

@@ -12,7 +12,7 @@ from sink_topics import committed, create, names, values
 
 from cordwood.spark.sink.ledger import PARTITIONS
 from cordwood.spark.sink.ledger_entry import LedgerEntry
-from cordwood.spark.sink.options import DEFAULT_LEDGER_TOPIC
+from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC
 from cordwood.spark.sink.points import Point
 
 FILES = 3

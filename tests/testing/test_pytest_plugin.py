@@ -41,11 +41,11 @@ def test_all_tests_of_a_session_share_a_node_and_no_topics(run_pytest: RunPytest
         """
         seen = []
 
-        def test_one(cordwood):
-            seen.append((cordwood.bootstrap, cordwood.topic("orders")))
+        def test_one(cordwood_broker):
+            seen.append((cordwood_broker.bootstrap, cordwood_broker.topic("orders")))
 
-        def test_two(cordwood):
-            seen.append((cordwood.bootstrap, cordwood.topic("orders")))
+        def test_two(cordwood_broker):
+            seen.append((cordwood_broker.bootstrap, cordwood_broker.topic("orders")))
             (first, its_topic), (second, other_topic) = seen
             assert first == second
             assert its_topic != other_topic
@@ -55,24 +55,42 @@ def test_all_tests_of_a_session_share_a_node_and_no_topics(run_pytest: RunPytest
     assert "2 passed" in session.stdout, session.stdout
 
 
+def test_the_fixture_does_not_hide_the_module(run_pytest: RunPytest) -> None:
+    session = run_pytest(
+        """
+        import cordwood
+
+        def test_it(cordwood_broker):
+            with cordwood.Producer(bootstrap_servers=cordwood_broker.bootstrap) as producer:
+                producer.send(cordwood_broker.topic(), b"x").result()
+        """.replace("\n        ", "\n")
+    )
+    assert "1 passed" in session.stdout, session.stdout
+
+
+def test_the_older_name_of_the_fixture_still_works(run_pytest: RunPytest) -> None:
+    session = run_pytest("def test_it(cordwood, cordwood_broker):\n    assert cordwood is cordwood_broker\n")
+    assert "1 passed" in session.stdout, session.stdout
+
+
 def test_the_command_line_wins_over_the_ini_file(run_pytest: RunPytest) -> None:
     ini = "[pytest]\ncordwood_settings =\n    num.partitions=2\n    auto.create.topics.enable=false\n"
     tests = (
-        "def test_it(cordwood):\n"
-        "    assert cordwood.node.settings == {'num.partitions': '3', 'auto.create.topics.enable': 'false'}\n"
+        "def test_it(cordwood_broker):\n"
+        "    assert cordwood_broker.node.settings == {'num.partitions': '3', 'auto.create.topics.enable': 'false'}\n"
     )
     session = run_pytest(tests, "--cordwood-set", "num.partitions=3", ini=ini)
     assert "1 passed" in session.stdout, session.stdout
 
 
 def test_the_nodes_log_is_shown_with_a_test_that_fails(run_pytest: RunPytest) -> None:
-    session = run_pytest("def test_it(cordwood):\n    assert False\n", "--cordwood-log-level", "INFO")
+    session = run_pytest("def test_it(cordwood_broker):\n    assert False\n", "--cordwood-log-level", "INFO")
     assert "Log of the Cordwood node" in session.stdout
     assert "opened 0 partitions" in session.stdout
 
 
 def test_a_setting_without_a_value_is_a_usage_error(run_pytest: RunPytest) -> None:
-    session = run_pytest("def test_it(cordwood): pass\n", "--cordwood-set", "num.partitions")
+    session = run_pytest("def test_it(cordwood_broker): pass\n", "--cordwood-set", "num.partitions")
     assert "'num.partitions' is no setting: expected NAME=VALUE" in session.stdout
 
 

@@ -7,19 +7,21 @@ def describe(access: Access, name: ...) -> None:
 Without typer, so that `produce` and `consume` can start without it.
 """
 
+import asyncio
 import functools
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, get_type_hints
 
-from cordwood.cli.output import quietly_to_pipes, warn
+from cordwood.cli.output import warn
 from cordwood.cli.profiles import Profiles
 from cordwood.cli.quick import Spelling, quick_arguments
 from cordwood.client.addresses import DEFAULT_BOOTSTRAP, parse_bootstrap
-from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError
+from cordwood.client.errors import BadSetting, CannotReachCluster, ClientError, TopicNotFound
 from cordwood.client.settings import AdminSettings, Settings
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
@@ -37,6 +39,8 @@ EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
+# As shells have it: a process that a signal ended has this, plus the signal's number.
+_EXIT_BY_SIGNAL = 128
 
 BOOTSTRAP_VARIABLE = "CORDWOOD_BOOTSTRAP"
 CLIENT_CONFIG_VARIABLE = "CORDWOOD_CLIENT_CONFIG"
@@ -157,8 +161,7 @@ def reaching_cluster(function: Callable[Concatenate[Access, P], None]) -> Callab
     def command(**given: Any) -> None:
         access = Access(**{name: given.pop(name) for name in names})
         try:
-            with quietly_to_pipes():
-                function(access, **given)  # type: ignore[call-arg]  # typer calls by name
+            function(access, **given)  # type: ignore[call-arg]  # typer calls by name
         except BadOption as error:
             raise typer.BadParameter(str(error), param_hint=error.option) from error
 
@@ -178,37 +181,69 @@ def run_quickly(
         return
     access = Access(**{field.name: arguments.pop(field.name) for field in fields(Access) if field.name in arguments})
     try:
-        with quietly_to_pipes():
-            command(access, options_class(**arguments))
+        command(access, options_class(**arguments))
     except BadOption:
         return
     raise SystemExit(0)
 
 
 def run(access: Access, work: "Callable[[Admin], Coroutine[Any, Any, T]]") -> T:
-    """An error of `work` becomes one line and an exit code; Ctrl-C and a closed pipe end quietly."""
+    """An error of `work` becomes one line and an exit code; Ctrl-C, SIGTERM and SIGHUP end it quietly."""
+    from cordwood.cli.hints import explain_missing_topic
     from cordwood.client.admin.admin import Admin
 
     async def main() -> T:
         async with Admin(access.settings(), network=SocketNetwork()) as admin:
-            return await work(admin)
+            try:
+                return await work(admin)
+            except TopicNotFound as error:
+                raise await explain_missing_topic(admin, error) from error
 
     return run_alone(main)
 
 
 def run_alone(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """As `run`, for work that does without an admin client, whose import takes longer than all the rest."""
+    received: list[int] = []
+
+    async def cancellable() -> T:
+        _cancel_on_signals(received)
+        return await main()
+
     try:
-        return event_loop.run(main())
+        return event_loop.run(cancellable())
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        raise SystemExit(_EXIT_BY_SIGNAL + received[0]) from None
     except CannotReachCluster as error:
         hint = " (is a node running there? cordwood up starts one)" if "refused" in str(error) else ""
         fail(f"{error}{hint}", EXIT_UNREACHABLE)
     except (BadSetting, TlsError) as error:
         fail(str(error), EXIT_BAD_INPUT)
     except ClientError as error:
-        fail(str(error), EXIT_FAILED)
+        from cordwood.cli.hints import explain
+
+        fail(explain(error), EXIT_FAILED)
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+def _cancel_on_signals(received: list[int]) -> None:
+    """Has SIGTERM and SIGHUP cancel the current task, as asyncio does for Ctrl-C, so that consumers leave their group.
+
+    A signal that this process was told to ignore, as `nohup` does, stays ignored.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def cancel(number: int) -> None:
+        received.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, cancel, number)
 
 
 def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:
@@ -218,7 +253,9 @@ def fail(reason: str, exit_code: int = EXIT_FAILED) -> NoReturn:
 
 def end_with(failures: Sequence[ClientError]) -> None:
     """A line for each, and the exit code; nothing if there are none."""
+    from cordwood.cli.hints import explain
+
     for failure in failures[:-1]:
-        warn(str(failure))
+        warn(explain(failure))
     if failures:
-        fail(str(failures[-1]))
+        fail(explain(failures[-1]))

@@ -7,8 +7,8 @@ import typer
 
 from cordwood.cli.access import Access, end_with, reaching_cluster, run
 from cordwood.cli.completion import complete_group, complete_topic, complete_transaction
-from cordwood.cli.consent import YesDelete, confirm_deletion, counted
-from cordwood.cli.output import note, print_json, print_table
+from cordwood.cli.consent import YesDelete, confirm_deletion
+from cordwood.cli.output import counted, note, print_json, print_table
 from cordwood.cli.shared_options import AsJson
 from cordwood.client.admin.acls import (
     Acl,

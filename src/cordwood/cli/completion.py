@@ -1,4 +1,5 @@
-"""What a shell offers for the name of a topic, group or transaction: those of the cluster, if it answers at once."""
+"""What a shell offers: settings that we know, and the cluster's topics, groups, brokers and transactions, if it answers
+at once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
@@ -6,7 +7,9 @@ from dataclasses import fields, replace
 import typer
 
 from cordwood.cli.access import Access
+from cordwood.cli.hints import setting_names
 from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.configs import ConfigResourceType
 from cordwood.client.errors import ClientError
 from cordwood.runtime import event_loop
 from cordwood.runtime.sockets import SocketNetwork
@@ -28,6 +31,28 @@ def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
         return [group.id for group in await admin.list_groups()]
 
     return _complete(ctx, incomplete, names)
+
+
+def complete_broker(ctx: typer.Context, incomplete: str) -> list[str]:
+    async def names(admin: Admin) -> list[str]:
+        return [str(broker.id) for broker in (await admin.describe_cluster()).brokers]
+
+    return _complete(ctx, incomplete, names)
+
+
+def complete_topic_setting(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For --unset."""
+    return [name for name in setting_names(ConfigResourceType.TOPIC) if name.startswith(incomplete)]
+
+
+def complete_topic_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For --set."""
+    return [f"{name}=" for name in complete_topic_setting(ctx, incomplete)]
+
+
+def complete_broker_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For --set of `cordwood up`."""
+    return [f"{name}=" for name in setting_names(ConfigResourceType.BROKER) if name.startswith(incomplete)]
 
 
 def complete_transaction(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -1,5 +1,8 @@
 """`cordwood config`: describe, set and unset configurations."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
@@ -9,6 +12,8 @@ import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes
+from cordwood.cli.completion import complete_broker, complete_group, complete_topic
+from cordwood.cli.hints import nearest_setting, setting_names, warn_of_unknown_settings
 from cordwood.cli.output import print_json, print_table
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import (
@@ -45,6 +50,27 @@ _TYPES = {
 }
 _KINDS = {kind_type: kind for kind, kind_type in _TYPES.items() if kind is not Kind.BROKER_DEFAULT}
 
+_COMPLETIONS = {
+    Kind.TOPIC: complete_topic,
+    Kind.BROKER: complete_broker,
+    Kind.GROUP: complete_group,
+    Kind.LOGGER: complete_broker,
+}
+
+
+def _complete_word(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The name of what is configured, then the names of settings: with `=` behind them where a value follows."""
+    kind, words = ctx.params.get("kind"), ctx.params.get("words") or []
+    if kind is None:
+        return []
+    kind = Kind(kind)
+    if not words and kind is not Kind.BROKER_DEFAULT:
+        complete = _COMPLETIONS.get(kind)
+        return [] if complete is None else complete(ctx, incomplete)
+    suffix = "=" if ctx.command.name == "set" else ""
+    return [f"{name}{suffix}" for name in setting_names(_TYPES[kind]) if name.startswith(incomplete)]
+
+
 KindArgument = Annotated[Kind, typer.Argument(metavar="KIND", help=f"{', '.join(kind.value for kind in Kind)}.")]
 Words = Annotated[
     list[str] | None,
@@ -52,8 +78,10 @@ Words = Annotated[
         metavar="NAME",
         help="A topic, the id of a broker (also for its loggers), a group; none for broker-default. Then the settings.",
         show_default=False,
+        autocompletion=_complete_word,
     ),
 ]
+_MAX_TEXT_COLUMNS = 100
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
 
@@ -61,7 +89,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check i
 @app.command(
     epilog="Examples:\n\n"
     "cordwood config describe topic orders\n\n"
-    "cordwood config describe topic orders retention.ms --all\n\n"
+    "cordwood config describe topic orders retention.ms --docs\n\n"
     "cordwood config describe broker 1 --all --json\n\n"
     "cordwood config describe broker-default"
 )
@@ -71,7 +99,9 @@ def describe(
     kind: KindArgument,
     words: Words = None,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Also what has its default value.")] = False,
-    documentation: Annotated[bool, typer.Option("--docs", help="With what each setting means (--json only).")] = False,
+    documentation: Annotated[
+        bool, typer.Option("--docs", help="With what each setting does; all settings unless some are named.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show settings: those that were changed, or all; or only those that are named."""
@@ -83,16 +113,20 @@ def describe(
     entries = run(access, work)
     unknown = sorted(set(names) - {entry.name for entry in entries})
     if unknown and kind is not Kind.BROKER_DEFAULT:
-        raise typer.BadParameter(f"{resource} has no setting {unknown[0]!r}", param_hint="NAME ...")
-    if not show_all and not names:
+        near = nearest_setting(resource.type, unknown[0])
+        hint = f"; did you mean {near}?" if near else ""
+        raise typer.BadParameter(f"{resource} has no setting {unknown[0]!r}{hint}", param_hint="NAME ...")
+    if not show_all and not names and not documentation:
         entries = [entry for entry in entries if not entry.is_default]
     if as_json:
         print_json([_as_json(entry, documentation) for entry in entries])
+    elif documentation and sys.stdout.isatty():
+        _print_explained(entries)
     else:
-        print_table(
-            ("name", "value", "source"),
-            [(entry.name, "(sensitive)" if entry.sensitive else entry.value, entry.source.name) for entry in entries],
-        )
+        columns = ("name", "value", "source", "description")
+        rows = [(entry.name, _shown(entry), entry.source.name, entry.documentation) for entry in entries]
+        count = len(columns) if documentation else len(columns) - 1
+        print_table(columns[:count], [row[:count] for row in rows])
 
 
 @app.command(
@@ -125,6 +159,7 @@ def unset(access: Access, kind: KindArgument, words: Words = None, dry_run: DryR
         raise typer.BadParameter("nothing to unset: give the names of settings", param_hint="NAME ...")
     changes = [ConfigChange(name, AlterOperation.DELETE) for name in names]
     run(access, partial(Admin.incremental_alter_configs, changes={resource: changes}, validate_only=dry_run))
+    warn_of_unknown_settings(resource.type, names)
 
 
 @app.command("list", epilog="Examples:\n\ncordwood config list\n\ncordwood config list group --json")
@@ -156,6 +191,21 @@ def _split(kind: Kind, words: Sequence[str]) -> tuple[ConfigResource, list[str]]
             f"{words[0]!r} is not the id of a broker (broker-default is what holds for all)", param_hint="NAME ..."
         )
     return ConfigResource(_TYPES[kind], words[0]), list(words[1:])
+
+
+def _shown(entry: ConfigEntry) -> str | None:
+    return "(sensitive)" if entry.sensitive else entry.value
+
+
+def _print_explained(entries: Sequence[ConfigEntry]) -> None:
+    """A paragraph each: a table would leave the descriptions a narrow column."""
+    width = min(shutil.get_terminal_size().columns, _MAX_TEXT_COLUMNS)
+    for position, entry in enumerate(entries):
+        if position:
+            print()
+        print(f"{entry.name} = {'-' if entry.value is None else _shown(entry)} ({entry.source.name})")
+        text = entry.documentation or "The broker has no description."
+        print(textwrap.fill(text, width, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False))
 
 
 def _as_json(entry: ConfigEntry, documentation: bool) -> dict[str, Any]:

@@ -27,11 +27,10 @@ from cordwood.cli.topic_choice import NoSuchTopic, choose_visible, is_pattern
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.errors import BadSetting, BrokerError
+from cordwood.client.errors import BadSetting, TopicNotFound
 from cordwood.client.offsets import list_offsets
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record_text import RecordText
 
 T = TypeVar("T")
@@ -213,10 +212,13 @@ async def _chosen_topics(client: Client, patterns: Sequence[str]) -> list[Topic]
     names = [pattern for pattern in patterns if not is_pattern(pattern)]
     try:
         named = await client.topics(names)
-    except BrokerError as error:
-        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and error.subject is not None:
-            raise NoSuchTopic(f"there is no {error.subject}") from error
-        raise
+    except TopicNotFound as error:
+        kind, _, name = (error.subject or "").partition(" ")
+        if kind != "topic":
+            raise
+        from cordwood.cli.name_choice import NoSuchName
+
+        raise NoSuchName("topic", name, await client.all_topics()) from error
     if len(names) == len(patterns):
         return [topic for _, topic in sorted(named.items())]
     everything = await client.all_topics()

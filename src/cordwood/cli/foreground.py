@@ -19,6 +19,7 @@ from cordwood import __version__
 from cordwood.broker.standalone import DEFAULT_HOST, DEFAULT_PORT, standalone_config
 from cordwood.broker.start_consent import StartConsent
 from cordwood.cli.log_lines import JsonLines, TextLines
+from cordwood.cli.standard_streams import OutputClosed, discard_output
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_listener
 from cordwood.config.errors import BadConfiguration, ConfigError
@@ -192,15 +193,22 @@ async def _serve(config: BrokerConfig, consent: StartConsent, host: str, metrics
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, node.stopped.set)
     told = "" if metrics is None else f", metrics at {metrics.url}"
-    print(
-        f"Cordwood {__version__} is ready: bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}",
-        flush=True,
-    )
-    await node.stopped.wait()
-    if metrics is not None:
-        await metrics.stop()
-    await node.stop()
+    try:
+        _announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
+        await node.stopped.wait()
+    finally:
+        if metrics is not None:
+            await metrics.stop()
+        await node.stop()
     return 0 if node.failure is None else 1
+
+
+def _announce(told: str) -> None:
+    try:
+        print(f"Cordwood {__version__} is ready: {told}", flush=True)
+    except OutputClosed:
+        # A node that was started without a standard output has nobody who waits for this line.
+        discard_output()
 
 
 async def _serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:

@@ -9,12 +9,12 @@ import typer
 
 from cordwood.cli.access import Access, end_with, reaching_cluster, run
 from cordwood.cli.completion import complete_group
-from cordwood.cli.consent import YesDelete, confirm_deletion, counted, shortened
+from cordwood.cli.consent import YesDelete, confirm_deletion, shortened
 from cordwood.cli.group_choice import DESCRIBED_KINDS, choose_groups, describe_known
 from cordwood.cli.group_description import describe_in_full, print_groups
 from cordwood.cli.group_offsets import delete_offsets, reset_offsets
 from cordwood.cli.name_choice import choose_names
-from cordwood.cli.output import note, print_json, print_table
+from cordwood.cli.output import counted, note, print_json, print_table
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.groups import GroupDescription, GroupListing
 from cordwood.client.admin.results import failures_of, settled

@@ -9,11 +9,11 @@ import typer
 
 from cordwood.cli.access import EXIT_BAD_INPUT, Access, end_with, fail, reaching_cluster, run
 from cordwood.cli.completion import complete_group, complete_topic
-from cordwood.cli.consent import Yes, YesDelete, confirm, confirm_deletion, counted, shortened
+from cordwood.cli.consent import Yes, YesDelete, confirm, confirm_deletion, shortened
 from cordwood.cli.group_choice import describe_one
 from cordwood.cli.name_choice import NoSuchName
 from cordwood.cli.offset_reset import PlannedReset, ShiftBy, Target, plan_reset, read_targets
-from cordwood.cli.output import note, print_json, print_table
+from cordwood.cli.output import counted, note, print_json, print_table
 from cordwood.cli.partition_choice import PartitionChoice, chosen_partitions, parse_partition_choices
 from cordwood.cli.spots import AtTime, BadSpot, parse_spot
 from cordwood.cli.times import parse_duration_ms

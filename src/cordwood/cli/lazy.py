@@ -7,13 +7,11 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-# typer has a copy of click of its own in some versions and not in others: its exceptions are reached through typer's.
-_UsageError: type[Any] = typer.BadParameter.__bases__[0]
+from cordwood.cli.verbs import UsageError, Verb, Verbs
 
 
-class LazyCommand(TyperCommand):
+class LazyCommand(Verb):
     """Stands for what `attribute` of `module` is: a command's function or a `typer.Typer`."""
 
     def __init__(self, name: str, summary: str, module: str, attribute: str) -> None:
@@ -31,12 +29,15 @@ class LazyCommand(TyperCommand):
             command = found
             found = typer.Typer(add_completion=False)
             found.command(self.name)(command)
+        found.info.cls = Verbs
+        for registered in found.registered_commands:
+            registered.cls = Verb
         real = typer.main.get_command(found)
         real.name = self.name
         return real
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Verbs):
     """A group of `LazyCommand`s; a subclass says which."""
 
     lazy: tuple[LazyCommand, ...] = ()
@@ -61,14 +62,23 @@ class LazyGroup(TyperGroup):
             return run()
         try:
             code = run()
-        except _UsageError as error:
+        except UsageError as error:
             # A group that is named alone has shown its help.
             if type(error).__name__ != "NoArgsIsHelpError":
                 hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
-                # Some versions of typer have values checked by pydantic, which says what kind of error it is.
-                message = error.format_message().replace(": Value error, ", ": ", 1).removesuffix(".")
-                print(f"cordwood: {message}{hint}", file=sys.stderr)
+                print(f"cordwood: {_message_of(error)}{hint}", file=sys.stderr)
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _message_of(error: Any) -> str:
+    """Some versions of typer have values checked by pydantic, which tells the kind of error, but not of which value."""
+    message: str = error.format_message().replace(": Value error, ", ": ", 1).removesuffix(".")
+    problems = getattr(error.__cause__, "errors", None)
+    if problems is None:
+        return message
+    return message.partition(", unable to parse")[0].replace(
+        ": Input should", f": {problems()[0]['input']!r} should", 1
+    )

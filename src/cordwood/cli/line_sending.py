@@ -23,11 +23,18 @@ class LineSending(ABC):
         """Of the line that was read last."""
         self.delivered = 0
         """Records that were acknowledged (with acks=0: sent)."""
+        self.is_settled = False
+        """Whether `delivered` is exact: nothing is on its way, and nothing failed. It may be more otherwise."""
+        self.is_settled = False
+        """Whether `delivered` is exact: nothing is on its way, and nothing failed. It may be more otherwise."""
         self._producer = producer
         self._topic = topic
         self._delimiter = delimiter
         self._timeout_s = timeout_s
         self._blocks = LineBlocks(delimiter)
+        # Records that the producer has, and whether a call was cancelled that may have given it more.
+        self._taken = 0
+        self._is_cut_short = False
         self._failed: asyncio.Future[ClientError] = asyncio.get_running_loop().create_future()
 
     async def feed(self, chunk: bytes) -> None:
@@ -56,6 +63,8 @@ class LineSending(ABC):
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             self._raise_failure()
             await flushing
+            # A call that was cut short by a bad line has no delivery to hear of.
+            self.delivered, self.is_settled = self._taken, not self._is_cut_short
         finally:
             flushing.cancel()
 
@@ -98,7 +107,10 @@ class TextSending(LineSending):
         lines = LineColumns(text, self._delimiter, options.key_separator, options.null, is_last)
         if lines.count:
             records = record_columns(options, lines, self._clock.now_ms())
+            self._is_cut_short = True
             self._follow(await self._producer.send_columns(self._topic.name, records, options.partition))
+            self._is_cut_short = False
+            self._taken += lines.count
             self.line_number += lines.count
         if lines.lacks_separator:
             self.line_number += 1
@@ -136,3 +148,4 @@ class JsonSending(LineSending):
             if record.partition is not None and record.partition >= partition_count:
                 raise BadSetting(f"topic {name} has no partition {record.partition}; it has 0 to {partition_count - 1}")
             yield name, record.value, record.key, record.partition, record.timestamp, record.headers
+            self._taken += 1

@@ -11,7 +11,6 @@ from cordwood.cli.dump.tree import DumpOptions
 from cordwood.cli.dump.verify import Totals
 from cordwood.cli.log_dirs import log_dirs as dirs
 from cordwood.cli.log_dump import log_dump as dump
-from cordwood.cli.output import quietly_to_pipes
 
 app = typer.Typer(
     help="Look into log directories, of Cordwood or of Kafka.", no_args_is_help=True, add_completion=False
@@ -75,6 +74,4 @@ def log_dirs(
 
     Exit codes: 0, 2 (a path is not a data directory).
     """
-    with quietly_to_pipes():
-        code = dirs(paths or [DEFAULT_DATA], as_json=as_json, remove_strays=remove_strays, yes=yes)
-    raise typer.Exit(code)
+    raise typer.Exit(dirs(paths or [DEFAULT_DATA], as_json=as_json, remove_strays=remove_strays, yes=yes))

@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from cordwood.cli.access import EXIT_BAD_INPUT, fail
-from cordwood.cli.consent import confirm_deletion, counted, shortened
-from cordwood.cli.output import print_facts, print_json, print_table, warn
+from cordwood.cli.consent import confirm_deletion, shortened
+from cordwood.cli.output import counted, print_facts, print_json, print_table, warn
 from cordwood.log.checkpoint import META_PROPERTIES, CorruptCheckpoint, MetaProperties
 from cordwood.log.contents import Folder, Kind, folders
 from cordwood.log.removals import remove_partition

@@ -3,11 +3,23 @@
 import os
 import sys
 
+from cordwood.cli.standard_streams import standard_streams
+
 # Set where a shell asks what a command could go on with.
 _COMPLETION = "_CORDWOOD_COMPLETE"
+_EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
+    try:
+        with standard_streams():
+            _run()
+    except KeyboardInterrupt:
+        # Ctrl-C while modules were still being imported.
+        sys.exit(_EXIT_INTERRUPTED)
+
+
+def _run() -> None:
     if _COMPLETION not in os.environ:
         # Without typer, whose import alone would be a tenth of a node's start.
         _run_quickly(sys.argv[1:2], sys.argv[2:])

@@ -9,12 +9,12 @@ from cordwood.client.errors import ClientError
 
 
 class NoSuchName(ClientError):
-    """With some that are like it."""
+    """With some that are like it, and other advice."""
 
-    def __init__(self, noun: str, name: str, known: Collection[str]) -> None:
+    def __init__(self, noun: str, name: str, known: Collection[str], advice: str = "") -> None:
         near = get_close_matches(name, known, n=3)
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-        super().__init__(f"there is no {noun} {name}{hint}")
+        hints = [hint for hint in (f"did you mean {' or '.join(near)}?" if near else "", advice) if hint]
+        super().__init__(f"there is no {noun} {name}" + (f" ({' '.join(hints)})" if hints else ""))
 
 
 def choose_names(noun: str, known: Sequence[str], patterns: Sequence[str], *, missing_ok: bool = False) -> list[str]:

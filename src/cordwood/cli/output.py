@@ -1,10 +1,8 @@
 """What commands print: tables for people, tab-separated lines for pipes, JSON for programs."""
 
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -62,18 +60,8 @@ def warn(text: str) -> None:
     print(f"cordwood: {text}", file=sys.stderr)
 
 
-@contextmanager
-def quietly_to_pipes() -> Iterator[None]:
-    """Ends the command when whoever read its output has seen enough, as `head` does."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # What Python flushes at exit must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+def counted(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _cell(value: Any) -> str:

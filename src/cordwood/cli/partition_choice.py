@@ -7,8 +7,7 @@ import typer
 
 from cordwood.client.admin.admin import Admin
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.errors import BadSetting, BrokerError, ClientError
-from cordwood.wire.errors import ErrorCode
+from cordwood.client.errors import BadSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +27,7 @@ def parse_partition_choices(texts: Sequence[str], option: str) -> list[Partition
 
 async def chosen_partitions(admin: Admin, choices: Collection[PartitionChoice]) -> list[TopicPartition]:
     """Those that are there, sorted. Raises a `ClientError` for a topic or partition that is not."""
-    try:
-        topics = await admin.client.topics(sorted({choice.topic for choice in choices}))
-    except BrokerError as error:
-        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and error.subject is not None:
-            raise ClientError(f"there is no {error.subject}") from error
-        raise
+    topics = await admin.client.topics(sorted({choice.topic for choice in choices}))
     chosen = set()
     for choice in choices:
         count = len(topics[choice.topic].partitions)

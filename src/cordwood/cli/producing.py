@@ -11,13 +11,13 @@ from cordwood.cli.input import Inputs
 from cordwood.cli.line_records import LineOptions, json_parser
 from cordwood.cli.line_sending import JsonSending, LineSending, TextSending
 from cordwood.cli.lines import MAX_LINE_BYTES
-from cordwood.cli.output import note
+from cordwood.cli.output import counted, note, warn
 from cordwood.cli.progress import Update, progress
 from cordwood.cli.quick import Spelling
 from cordwood.cli.record_format import BadFormat, unescape
 from cordwood.client.client import Client
 from cordwood.client.cluster import Topic
-from cordwood.client.errors import BadSetting, BrokerError, ClientError
+from cordwood.client.errors import BadSetting, BrokerError, TopicNotFound
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.clock import SystemClock
@@ -89,8 +89,10 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
     constant = _line_options(options)
     delimiter = _text(options.delimiter, "--delimiter")
     inputs = _open(options.files or ["-"])
+    sending: LineSending | None = None
 
     async def work() -> None:
+        nonlocal sending
         settings = _settings(access, options)
         if options.create:
             await _create(access, options.topic)
@@ -101,7 +103,6 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
         await producer.start()
         try:
             timeout_s = settings.delivery_timeout_ms / 1000
-            sending: LineSending
             if options.as_json:
                 parse = json_parser(constant, repartition=options.repartition)
                 sending = JsonSending(producer, topic, delimiter, timeout_s, parse)
@@ -118,10 +119,15 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
             # What is not delivered now is given up.
             await producer.close(0)
         if not options.quiet:
-            note(f"{sending.delivered:,} records to {topic.name}")
+            note(f"{counted(sending.delivered, 'record')} to {topic.name}")
 
     try:
         run_alone(work)
+    except SystemExit:
+        if sending is not None and not options.quiet:
+            least = "" if sending.is_settled else "at least "
+            warn(f"ended early, with {least}{counted(sending.delivered, 'record')} delivered to {options.topic}")
+        raise
     finally:
         inputs.close()
 
@@ -188,10 +194,10 @@ async def _known_topic(settings: ProducerSettings, name: str) -> Topic:
     async with client:
         try:
             return (await client.topics([name]))[name]
-        except BrokerError as error:
-            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise ClientError(f"there is no topic {name} (--create creates it)") from error
-            raise
+        except TopicNotFound as error:
+            from cordwood.cli.name_choice import NoSuchName
+
+            raise NoSuchName("topic", name, await client.all_topics(), advice="--create creates it") from error
 
 
 def _check_partition(topic: Topic, partition: int) -> None:

@@ -17,7 +17,7 @@ from cordwood.cli.access import (
 from cordwood.cli.assignments import parse_pairs
 from cordwood.cli.client_properties import PropertyLayer, read_property_file, settings_from
 from cordwood.cli.consent import YesDelete, confirm_deletion
-from cordwood.cli.output import note, print_json, print_table, quietly_to_pipes, warn
+from cordwood.cli.output import note, print_json, print_table, warn
 from cordwood.cli.profiles import Profiles, complete_profile
 from cordwood.cli.shared_options import AsJson
 from cordwood.client.consumer.settings import ConsumerSettings
@@ -47,8 +47,7 @@ def _telling_errors(function: Callable[P, None]) -> Callable[P, None]:
     @wraps(function)
     def command(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with quietly_to_pipes():
-                function(*args, **kwargs)
+            function(*args, **kwargs)
         except BadSetting as error:
             fail(str(error), EXIT_BAD_INPUT)
         except BrokenPipeError:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cordwood.cli.access import EXIT_BAD_INPUT, Access, end_with, fail, reaching_cluster, run
-from cordwood.cli.consent import Yes, confirm, counted
-from cordwood.cli.output import note, print_json, print_table
+from cordwood.cli.consent import Yes, confirm
+from cordwood.cli.output import counted, note, print_json, print_table
 from cordwood.cli.partition_choice import chosen_partitions, parse_partition_choices
 from cordwood.cli.shared_options import AsJson, OptionalPartitions
 from cordwood.client.admin.admin import Admin

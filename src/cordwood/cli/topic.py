@@ -9,11 +9,12 @@ import typer
 
 from cordwood.cli.access import Access, end_with, reaching_cluster, run
 from cordwood.cli.assignments import parse_changes, parse_pairs
-from cordwood.cli.completion import complete_topic
-from cordwood.cli.consent import YesDelete, confirm_deletion, counted, shortened
-from cordwood.cli.output import note, print_json, print_table
+from cordwood.cli.completion import complete_topic, complete_topic_assignment, complete_topic_setting
+from cordwood.cli.consent import YesDelete, confirm_deletion, shortened
+from cordwood.cli.hints import warn_of_unknown_settings
+from cordwood.cli.output import counted, note, print_json, print_table
 from cordwood.cli.progress import progress
-from cordwood.cli.topic_choice import choose_topics, choose_visible
+from cordwood.cli.topic_choice import choose_topics, choose_visible, is_internal
 from cordwood.cli.topic_description import describe_topics, print_descriptions
 from cordwood.cli.topic_records import offsets, trim
 from cordwood.client.admin.admin import Admin
@@ -43,7 +44,10 @@ OptionalPatterns = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Internal = Annotated[bool, typer.Option("--internal", help="Also topics of the brokers' own, such as offsets.")]
+Internal = Annotated[
+    bool,
+    typer.Option("--internal", help="Also those of the brokers and of the Spark sink, such as __consumer_offsets."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
 
 # A request with many topics takes its time; smaller ones show progress and stay within a request's timeout.
@@ -68,7 +72,13 @@ def create(
         typer.Option("--replication-factor", "-r", min=1, help="How many; else default.replication.factor."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A topic's setting; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A topic's setting; may be repeated.",
+            autocompletion=complete_topic_assignment,
+        ),
     ] = None,
     replicas: Annotated[
         list[str] | None,
@@ -154,10 +164,21 @@ def alter(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Set; += and -= add to and take from a list. Repeatable."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Set; += and -= add to and take from a list. Repeatable.",
+            autocompletion=complete_topic_assignment,
+        ),
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--unset",
+            metavar="NAME",
+            help="Back to the default; may be repeated.",
+            autocompletion=complete_topic_setting,
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -167,6 +188,7 @@ def alter(
     if partitions is None and not changes:
         raise typer.BadParameter("nothing to alter: give --partitions, --set or --unset", param_hint="TOPIC")
     run(access, partial(_alter, patterns=patterns, partitions=partitions, changes=changes, dry_run=dry_run))
+    warn_of_unknown_settings(ConfigResourceType.TOPIC, unset or [])
 
 
 app.command(
@@ -190,10 +212,10 @@ def delete(
     yes: YesDelete = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
 ) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records. Internal topics are deleted only by their name, not by a pattern."""
 
     async def choose(admin: Admin) -> list[str]:
-        return [topic.name for topic in await choose_topics(admin, patterns, internal=True, missing_ok=if_exists)]
+        return [topic.name for topic in await choose_topics(admin, patterns, internal=False, missing_ok=if_exists)]
 
     names = run(access, choose)
     if not names:
@@ -217,7 +239,7 @@ async def _create(admin: Admin, topics: Sequence[NewTopic], dry_run: bool) -> li
 async def _alter(
     admin: Admin, patterns: Sequence[str], partitions: int | None, changes: Sequence[ConfigChange], dry_run: bool
 ) -> None:
-    names = [topic.name for topic in await choose_topics(admin, patterns, internal=True)]
+    names = [topic.name for topic in await choose_topics(admin, patterns, internal=False)]
     # What can be refused without harm comes first.
     if partitions is not None:
         await admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)
@@ -275,7 +297,7 @@ def _listed_as_json(topic: Topic) -> dict[str, Any]:
     return {
         "name": topic.name,
         "topicId": uuid_text(topic.id),
-        "internal": topic.is_internal,
+        "internal": is_internal(topic),
         "partitions": len(topic.partitions),
         "replicationFactor": _replication(topic),
     }

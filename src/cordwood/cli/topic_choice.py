@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.client.cluster import Topic
 from cordwood.client.errors import ClientError
+from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC
 
 if TYPE_CHECKING:
     from cordwood.client.admin.admin import Admin
@@ -31,9 +32,11 @@ async def choose_topics(
         await admin.client.topics(missing)
         everything = dict(admin.client.cluster.topics)
     chosen = choose_visible(everything, patterns, internal)
-    unmatched = [pattern for pattern in patterns if is_pattern(pattern) and not _matching(everything, pattern)]
+    visible = [topic.name for topic in chosen]
+    unmatched = [pattern for pattern in patterns if is_pattern(pattern) and not _matching(visible, pattern)]
     if unmatched and not missing_ok:
-        raise NoSuchTopic(f"no topic matches {unmatched[0]!r}")
+        hint = " (but internal ones: name them in full)" if _matching(everything, unmatched[0]) else ""
+        raise NoSuchTopic(f"no topic matches {unmatched[0]!r}{hint}")
     return chosen
 
 
@@ -42,13 +45,18 @@ def choose_visible(topics: Mapping[str, Topic], patterns: Sequence[str], interna
     chosen = []
     for name, topic in sorted(topics.items()):
         wanted = not patterns or matches_any(name, patterns)
-        if wanted and (internal or not topic.is_internal or name in patterns):
+        if wanted and (internal or not is_internal(topic) or name in patterns):
             chosen.append(topic)
     return chosen
 
 
 def matches_any(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def is_internal(topic: Topic) -> bool:
+    """Whether brokers or the Spark sink keep it for themselves."""
+    return topic.is_internal or topic.name == DEFAULT_LEDGER_TOPIC
 
 
 def is_pattern(text: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cordwood.cli.output import print_facts, print_table
+from cordwood.cli.topic_choice import is_internal
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import ConfigEntry, ConfigResource, ConfigResourceType
 from cordwood.client.cluster import Topic, TopicPartition
@@ -75,7 +76,7 @@ async def _describe(admin: Admin, topic: Topic) -> dict[str, Any]:
     return {
         "name": topic.name,
         "topicId": uuid_text(topic.id),
-        "internal": topic.is_internal,
+        "internal": is_internal(topic),
         "partitions": [
             {
                 "partition": partition.index,

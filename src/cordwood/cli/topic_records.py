@@ -6,8 +6,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from cordwood.cli.access import Access, end_with, reaching_cluster, run
-from cordwood.cli.consent import YesDelete, confirm_deletion, counted, shortened
-from cordwood.cli.output import print_json, print_table
+from cordwood.cli.consent import YesDelete, confirm_deletion, shortened
+from cordwood.cli.output import counted, print_json, print_table
 from cordwood.cli.partition_choice import PartitionChoice, chosen_partitions, parse_partition_choices
 from cordwood.cli.reading import bounds, resolve
 from cordwood.cli.shared_options import AsJson, Partitions

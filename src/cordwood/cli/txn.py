@@ -23,6 +23,7 @@ from cordwood.client.admin.transactions import (
 )
 from cordwood.client.cluster import TopicPartition
 from cordwood.runtime.clock import SystemClock
+from cordwood.spark.sink.names import TRANSACTIONAL_ID_PREFIX
 
 app = typer.Typer(help="List, describe and abort transactions.", no_args_is_help=True, add_completion=False)
 
@@ -74,6 +75,7 @@ def list_all(
         str | None,
         typer.Option(metavar="DURATION", help="Only those open for longer: 90s, 15m, 2h (Kafka 3.8 or later)."),
     ] = None,
+    internal: Annotated[bool, typer.Option("--internal", help="Also those of the Spark sink.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List transactional ids with their state, producer id and coordinator."""
@@ -85,7 +87,7 @@ def list_all(
         )
         known = {transaction.transactional_id: transaction for transaction in listed}
         chosen = choose_names("transactional id", list(known), patterns or [], missing_ok=True)
-        return [known[name] for name in chosen]
+        return [known[name] for name in chosen if internal or not _is_hidden(name, patterns or [])]
 
     transactions = run(access, work)
     if as_json:
@@ -245,6 +247,12 @@ async def _all_partitions(admin: Admin) -> Sequence[TopicPartition]:
         for partition in topic.partitions
         if partition.leader in admin.client.cluster.brokers
     ]
+
+
+def _is_hidden(transactional_id: str, patterns: Sequence[str]) -> bool:
+    """Those of the Spark sink, unless a pattern is about them."""
+    prefix = TRANSACTIONAL_ID_PREFIX
+    return transactional_id.startswith(prefix) and not any(pattern.startswith(prefix) for pattern in patterns)
 
 
 def _duration_ms(text: str, option: str) -> int:

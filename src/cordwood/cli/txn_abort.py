@@ -7,7 +7,8 @@ import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.completion import complete_topic, complete_transaction
-from cordwood.cli.consent import Yes, confirm, counted
+from cordwood.cli.consent import Yes, confirm
+from cordwood.cli.output import counted
 from cordwood.cli.partition_choice import PartitionChoice, chosen_partitions, parse_partition_choices
 from cordwood.cli.txn_description import describe_one
 from cordwood.client.admin.admin import Admin

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cordwood.broker.standalone import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
+from cordwood.cli.completion import complete_broker_assignment
 from cordwood.cli.foreground import LogFormat, NodeOptions, run_node
 
 
@@ -26,7 +27,12 @@ def up(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One of Kafka's broker settings; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="One of Kafka's broker settings; may be repeated.",
+            autocompletion=complete_broker_assignment,
+        ),
     ] = None,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="Keep the data in a temporary directory that goes with the node.")

@@ -29,5 +29,15 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    try:
+        module = import_module(_WHERE[name])
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        # Our own modules are all there: it is one of what the extra installs.
+        if missing in ("cordwood", ""):
+            raise
+        raise ImportError(
+            f"cordwood.spark needs {missing}, which is not installed: pip install 'cordwood[spark]'"
+        ) from error
+    value = globals()[name] = getattr(module, name)
     return value

@@ -3,7 +3,7 @@
     with cordwood.testing.node() as node:
         producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap})
 
-The pytest plugin has the fixture `cordwood`; see docs/testing.md. pytest loads this module at every start, so it
+The pytest plugin has the fixture `cordwood_broker`; see docs/testing.md. pytest loads this module at every start, so it
 imports what it needs when it is used.
 """
 

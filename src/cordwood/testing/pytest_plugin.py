@@ -1,8 +1,8 @@
 """The pytest plugin: one node a session, started when the first test asks for it, and fresh topics for each test.
 
-def test_orders_are_kept(cordwood):
-    topic = cordwood.topic("orders", partitions=3)
-    producer = confluent_kafka.Producer({"bootstrap.servers": cordwood.bootstrap})
+def test_orders_are_kept(cordwood_broker):
+    topic = cordwood_broker.topic("orders", partitions=3)
+    producer = confluent_kafka.Producer({"bootstrap.servers": cordwood_broker.bootstrap})
 
 Nothing of the node is imported before that.
 """
@@ -21,7 +21,7 @@ _SHOWN_LOG_LINES = 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("cordwood", "the node of the fixture `cordwood`")
+    group = parser.getgroup("cordwood", "the node of the fixture `cordwood_broker`")
     group.addoption(
         "--cordwood-subprocess",
         action="store_true",
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Cordwood:
-    """What a test gets as `cordwood`."""
+    """What a test gets as `cordwood_broker`."""
 
     def __init__(self, node: LocalNode, test_name: str) -> None:
         self.node = node
@@ -77,9 +77,15 @@ def cordwood_node(pytestconfig: pytest.Config) -> Iterator[LocalNode]:
 
 
 @pytest.fixture
-def cordwood(cordwood_node: LocalNode, request: pytest.FixtureRequest) -> Cordwood:
+def cordwood_broker(cordwood_node: LocalNode, request: pytest.FixtureRequest) -> Cordwood:
     """A running node, and topics that no other test has."""
     return Cordwood(cordwood_node, request.node.name)
+
+
+@pytest.fixture
+def cordwood(cordwood_broker: Cordwood) -> Cordwood:
+    """The older name of `cordwood_broker`, which hides the module `cordwood` from the test."""
+    return cordwood_broker
 
 
 def _settings(config: pytest.Config) -> dict[str, str]:

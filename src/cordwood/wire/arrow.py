@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 
+def require_pyarrow() -> None:
+    """Raises an `ImportError` that tells what to install."""
+    try:
+        import pyarrow as pa  # noqa: F401
+    except ImportError as error:
+        raise ImportError("Arrow needs pyarrow, which is not installed: pip install 'cordwood[arrow]'") from error
+
+
 def to_arrow(
     data: Buffer,
     *,
@@ -37,6 +45,7 @@ def to_arrow(
 
     >>> to_arrow(fetched.records, start_offset=fetch_offset).column("value")
     """
+    require_pyarrow()
     import pyarrow as pa
 
     columns = decode_columns(

@@ -30,7 +30,7 @@ from cordwood.runtime.read_only import ReadOnlyFile, is_directory, list_director
 
 from .describe import METADATA_TOPIC
 from .index import ENTRY_READERS, dump_index, index_problems
-from .segment import Rest, Selection, dump_segment, walk
+from .segment import Batch, Selection, dump_segment, walk
 from .small_files import dump_epochs, dump_json, dump_offsets, dump_producers, dump_properties
 from .verify import SegmentCheck, Totals
 
@@ -99,7 +99,7 @@ class Found:
 
 def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
     """Everything at `path`; each dictionary names its file. Raises NotKafka, or OSError if it cannot be read."""
-    path = path.rstrip("/") or "/"
+    path = path.rstrip("/") or path[:1]
     if is_directory(path):
         yield from _dump_directory(path, options)
         return
@@ -119,26 +119,38 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
 
 
 def _may_be(found: Found) -> bool:
-    """Any program has `.log` files: one that is not named after an offset must at least begin like a segment."""
-    if found.kind != LOG or found.is_named:
-        return True
+    """Whether a file that was asked for by its name can be shown. Any program has `.log` files."""
+    return found.kind != LOG or found.is_named or _is_segment(found)
+
+
+def _is_segment(found: Found) -> bool:
+    """Whether a file that is not named after an offset, such as Kafka's bootstrap.checkpoint, begins with a batch."""
+    if found.kind not in (LOG, METADATA_SNAPSHOT):
+        return False
     with ReadOnlyFile(found.path) as file:
-        return not isinstance(next(walk(file, decode=False), None), Rest)
+        return isinstance(next(walk(file, decode=False), None), Batch)
 
 
 def _dump_directory(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
-    files = _list_files(path)
-    partitions = [name for name, is_a_directory in list_directory(path) if is_a_directory and _topic_of(name)]
-    if not files and not partitions:
-        raise NotKafka(f"{path} holds nothing of a log directory: no segments, no checkpoints and no partitions")
-    yield from _dump_files(Partition(_topic_of(abspath(path)), files), options)
-    for name in partitions:
-        try:
-            partition = Partition(_topic_of(name), _list_files(f"{path}/{name}"))
-        except FileNotFoundError:
-            # A running broker has just deleted or renamed it.
-            continue
+    is_empty = True
+    for partition in _partitions(path):
+        is_empty = is_empty and not partition.files
         yield from _dump_files(partition, options)
+    if is_empty:
+        raise NotKafka(f"{path} holds nothing of a log directory: no segments, no checkpoints and no partitions")
+
+
+def _partitions(path: str) -> Iterator["Partition"]:
+    """The files of the directory itself, then those of its partitions. Any program has directories like `name-1`:
+    one without files of ours or Kafka's is passed over."""
+    yield Partition(_topic_of(abspath(path)), _list_files(path))
+    for name, is_a_directory in list_directory(path):
+        if is_a_directory and _topic_of(name):
+            try:
+                yield Partition(_topic_of(name), _list_files(f"{path}/{name}"))
+            except FileNotFoundError:
+                # A running broker has just deleted or renamed it.
+                continue
 
 
 def _dump_files(partition: "Partition", options: DumpOptions) -> Iterator[dict[str, Any]]:
@@ -248,7 +260,7 @@ def _list_files(path: str) -> list[Found]:
     found = [
         file
         for name, is_a_directory in list_directory(path)
-        if not is_a_directory and (file := _find(f"{path}/{name}", name))
+        if not is_a_directory and (file := _find(f"{path}/{name}", name)) and (file.is_named or _is_segment(file))
     ]
     return sorted(
         found, key=lambda file: (file.kind not in _SMALL_FILES, file.base_offset, _ORDER.get(file.kind, 0), file.path)

@@ -351,7 +351,9 @@ class Consumer:
         Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not asked.
         """
         from cordwood.client.consumer.arrow_batches import placed
+        from cordwood.wire.arrow import require_pyarrow
 
+        require_pyarrow()
         chosen = self._assigned(partitions)
         running = self._ready()
         while True:

@@ -25,6 +25,9 @@ class Columns(NamedTuple):
 
     def tables(self) -> "Iterator[Arrays]":
         """One after the other, each when it is its turn. Raises `BadSetting`."""
+        from cordwood.wire.arrow import require_pyarrow
+
+        require_pyarrow()
         import pyarrow as pa
 
         if isinstance(self.rows, pa.RecordBatch | pa.Table):

@@ -1,7 +1,7 @@
 """The sink: what a job writes into topics, batch or streaming. docs/spark-sink.md tells how to use it, and
 docs/adr/0005-spark-sink.md why it is exactly once.
 
-    options.py        what a write can be told
+    options.py        what a write can be told; names.py  what it is called in the cluster
     columns.py        rows as Spark has them, to records: which columns, of which types, to which topic
     batch.py          **BatchWriter**, stream.py  **StreamWriter**: what Spark calls, in its processes
     task.py           the rows of one task attempt, in one transaction that is left to the driver

@@ -9,10 +9,10 @@ from cordwood.client.errors import BadSetting
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.spark.errors import BadOption
 from cordwood.spark.options import Options
+from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC
 
 EXACTLY_ONCE: Final = "exactly-once"
 AT_LEAST_ONCE: Final = "at-least-once"
-DEFAULT_LEDGER_TOPIC: Final = "__cordwood_spark_ledger"
 
 KNOWN: Final = frozenset({"topic", "guarantee", "ledgerTopic"})
 # Spark's own come along with those of a sink; see points.py for the last.

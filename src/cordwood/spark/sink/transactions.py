@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pyspark.sql.datasource import WriterCommitMessage
 
 from cordwood.client.producer.transactions.prepared import LeftTransaction
+from cordwood.spark.sink.names import TRANSACTIONAL_ID_PREFIX
 
-PREFIX = "cordwood-spark/"
 _JOB = "batch"
 
 
@@ -32,7 +32,7 @@ class Scope:
     @property
     def of_query(self) -> str:
         """What the names of all runs begin with."""
-        return f"{PREFIX}{self.query}/"
+        return f"{TRANSACTIONAL_ID_PREFIX}{self.query}/"
 
     @property
     def prefix(self) -> str:
@@ -49,7 +49,7 @@ def batch_job() -> Scope:
 
 
 def ledger_id(query: str) -> str:
-    return f"{PREFIX}{query}/ledger"
+    return f"{TRANSACTIONAL_ID_PREFIX}{query}/ledger"
 
 
 @dataclass

@@ -1,0 +1,174 @@
+"""Names that are nearly right lead to the right ones; internal names stay out of the way."""
+
+import uuid
+
+import pytest
+from cli_runner import Cli, run_here, until
+
+from cordwood.cli.hints import nearest_setting, setting_names
+from cordwood.client.admin.configs import ConfigResourceType
+from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC, TRANSACTIONAL_ID_PREFIX
+
+
+@pytest.fixture
+def orders(cli: Cli) -> str:
+    name = f"orders-{uuid.uuid4().hex}"
+    cli("topic", "create", name)
+    return name
+
+
+# ---- topics
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["consume", "{}"],
+        ["consume", "{}", "--group", "g"],
+        ["topic", "describe", "{}"],
+        ["topic", "alter", "{}", "--partitions", "2"],
+        ["topic", "delete", "{}", "--yes"],
+        ["config", "describe", "topic", "{}"],
+        ["config", "set", "topic", "{}", "retention.ms=1"],
+        ["txn", "producers", "{}:0"],
+        ["group", "reset-offsets", "g", "--create", "--topic", "{}", "--to", "earliest"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_topic_that_is_not_there_is_told_with_one_of_a_similar_name(
+    cli: Cli, orders: str, arguments: list[str]
+) -> None:
+    wrong = orders.replace("orders", "oders")
+    done = cli(*[word.format(wrong) for word in arguments], fails=1)
+    assert done.stderr.startswith(f"cordwood: there is no topic {wrong} (did you mean {orders}")
+
+
+def test_a_producer_is_told_how_to_create_the_topic_as_well(cli: Cli, orders: str) -> None:
+    wrong = orders.replace("orders", "oders")
+    told = cli("produce", wrong, stdin=b"x", fails=1).stderr
+    assert told.startswith(f"cordwood: there is no topic {wrong} (did you mean {orders}")
+    assert told.endswith(" --create creates it)\n")
+
+
+# ---- settings
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topic", "create", "{}-2", "--set", "retenton.ms=1"],
+        ["topic", "alter", "{}", "--set", "retenton.ms=1"],
+        ["config", "set", "topic", "{}", "retenton.ms=1"],
+    ],
+)
+def test_an_unknown_setting_of_a_topic_is_told_with_the_nearest(cli: Cli, orders: str, arguments: list[str]) -> None:
+    told = cli(*[word.format(orders) for word in arguments], fails=1).stderr
+    assert told.endswith("Unknown topic config name: retenton.ms (INVALID_CONFIG); did you mean retention.ms?\n")
+
+
+def test_describing_an_unknown_setting_names_the_nearest(cli: Cli, orders: str) -> None:
+    told = cli("config", "describe", "topic", orders, "retenton.ms", fails=2).stderr
+    assert "has no setting 'retenton.ms'; did you mean retention.ms?" in told
+
+
+@pytest.mark.parametrize(
+    "arguments", [["config", "unset", "topic", "{}", "retenton.ms"], ["topic", "alter", "{}", "--unset", "retenton.ms"]]
+)
+def test_unsetting_what_does_not_exist_is_not_silent(cli: Cli, orders: str, arguments: list[str]) -> None:
+    told = cli(*[word.format(orders) for word in arguments]).stderr
+    assert told == "cordwood: topics have no setting retenton.ms; did you mean retention.ms?\n"
+    assert cli(*[word.format(orders).replace("retenton", "retention") for word in arguments]).stderr == ""
+
+
+def test_only_settings_for_everybody_are_suggested() -> None:
+    assert "internal.segment.bytes" not in setting_names(ConfigResourceType.TOPIC)
+    assert nearest_setting(ConfigResourceType.GROUP, "consumer.sesion.timeout.ms") == "consumer.session.timeout.ms"
+    assert nearest_setting(ConfigResourceType.BROKER_LOGGER, "rot") is None
+
+
+# ---- commands and values
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["config", "get", "topic", "t"], "'describe'"),
+        (["config", "alter", "topic", "t"], "'set'"),
+        (["config", "delete", "topic", "t"], "'unset'"),
+        (["group", "reset", "g"], "'reset-offsets'"),
+        (["group", "show", "g"], "'describe'"),
+        (["topic", "ls"], "'list'"),
+        (["topic", "rm", "t"], "'delete'"),
+        (["topic", "creat", "t"], "'create'"),
+        (["log", "verify", "d"], "'dump'"),
+        (["start"], "'up'"),
+        (["tail", "t"], "'consume'"),
+        (["transactions"], "'txn'"),
+    ],
+)
+def test_a_verb_that_is_called_otherwise_here_leads_to_the_right_one(arguments: list[str], meant: str) -> None:
+    done = run_here(arguments)
+    assert done.code == 2
+    assert f"Did you mean {meant}? (see cordwood" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        (["topic", "create", "t", "--partitions", "many"], "'many' "),
+        (["topic", "create", "t", "--partitions", "0"], "'0' "),
+        (["consume", "t", "--count", "1.5"], "'1.5' "),
+        (["consume", "t", "-p", "0", "-p", "x"], "'x' "),
+        (["consume", "t", "--timeout", "soon"], "'soon' "),
+        (["up", "--port", "http"], "'http' "),
+    ],
+)
+def test_a_number_that_is_none_is_quoted(arguments: list[str], value: str) -> None:
+    done = run_here(arguments)
+    assert done.code == 2
+    assert value in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["--help"], ["topic", "--help"], ["topic", "create", "--help"], ["up", "--help"]])
+def test_help_shows_no_type_for_flags(command: list[str]) -> None:
+    shown = run_here(command).stdout.decode()
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
+# ---- internal names
+
+
+def test_internal_topics_are_hidden_unless_asked_for(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"x\n")
+    cli("consume", topic, "--group", topic)
+    cli("topic", "create", DEFAULT_LEDGER_TOPIC, "--if-not-exists")
+    own = {"__consumer_offsets", DEFAULT_LEDGER_TOPIC}
+    until(lambda: own <= set(cli("topic", "list", "--internal").lines))
+    assert not own & set(cli("topic", "list").lines)
+    assert cli("topic", "list", DEFAULT_LEDGER_TOPIC).lines == [DEFAULT_LEDGER_TOPIC]
+    assert {listed["internal"] for listed in cli("topic", "list", *own, "--json").json} == {True}
+
+
+def test_a_pattern_neither_deletes_nor_alters_internal_topics(cli: Cli) -> None:
+    cli("topic", "create", DEFAULT_LEDGER_TOPIC, "--if-not-exists")
+    refusal = "cordwood: no topic matches '__cordwood*' (but internal ones: name them in full)\n"
+    assert cli("topic", "delete", "__cordwood*", "--yes", fails=1).stderr == refusal
+    assert cli("topic", "alter", "__cordwood*", "--partitions", "9", fails=1).stderr == refusal
+    assert cli("topic", "list", DEFAULT_LEDGER_TOPIC).lines == [DEFAULT_LEDGER_TOPIC]
+
+
+def test_transactional_ids_of_the_spark_sink_are_hidden_unless_asked_for(cli: Cli, topic: str) -> None:
+    from confluent_kafka import Producer
+
+    ids = [f"{TRANSACTIONAL_ID_PREFIX}{topic}/ledger", f"etl-{topic}"]
+    for transactional_id in ids:
+        Producer({"bootstrap.servers": cli.bootstrap, "transactional.id": transactional_id}).init_transactions()
+
+    def listed(*arguments: str) -> set[str]:
+        return {line.split("\t")[0] for line in cli("txn", "list", *arguments).lines} & set(ids)
+
+    assert listed() == {ids[1]}
+    assert listed("--internal") == set(ids)
+    assert listed(f"{TRANSACTIONAL_ID_PREFIX}*") == {ids[0]}
