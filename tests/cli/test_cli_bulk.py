@@ -163,7 +163,10 @@ def test_a_bad_line_far_behind_is_named_and_all_before_it_are_sent(cli: Cli, top
     lines = [b"k:%d" % number for number in range(200_000)]
     text = b"\n".join([*lines[:150_000], b"no key", *lines[150_000:]])
     done = cli("produce", topic, "--create", "-K", ":", stdin=text, fails=2)
-    assert done.stderr == "cordwood: line 150001: there is no key separator ':'\n"
+    assert done.stderr == (
+        "cordwood: line 150001: there is no key separator ':'\n"
+        f"cordwood: ended early, with 150,000 records delivered to {topic}\n"
+    )
     assert cli("consume", topic, "--from", "-1").lines == ["149999"]
 
 

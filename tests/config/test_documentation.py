@@ -66,7 +66,11 @@ def test_descriptions_are_sentences() -> None:
         (ResourceType.BROKER, "log.segment.bytes", ["The default of segment.bytes for topics.", "(1 GiB)"]),
         (ResourceType.BROKER, "log.cleaner.threads", ["can be changed for one broker or for all."]),
         (ResourceType.BROKER, "cordoned.log.dirs", ["can be changed for one broker at a time."]),
-        (ResourceType.BROKER, "ssl.client.auth", ["Allowed: required, requested, none.", "if it is set in the node's"]),
+        (
+            ResourceType.BROKER,
+            "ssl.client.auth",
+            ["Allowed: required, requested, none.", "can be changed for one broker at a time."],
+        ),
         (ResourceType.BROKER, "listener.name.inner.ssl.key.password", ["The password of the private key."]),
         (ResourceType.BROKER, "replica.lag.time.max.ms", ["Has no effect in Cordwood yet."]),
         (ResourceType.GROUP, "consumer.session.timeout.ms", ["may be silent", "45000 (45 seconds)"]),

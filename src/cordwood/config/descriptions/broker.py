@@ -279,4 +279,13 @@ BROKER_DESCRIPTIONS = {
     "quota.window.size.seconds": "How long each of those samples is.",
     "replication.quota.window.num": "How many samples the replication throttles look at.",
     "replication.quota.window.size.seconds": "How long each of those samples is.",
+    # Cordwood's own
+    "cordwood.metrics.consumer.lag.enable": "Whether metrics tell how far consumer groups are behind, by partition.",
+    "cordwood.metrics.consumer.lag.max": (
+        "How many partitions of groups the lag is told of one by one. Those beyond it are summed up in one figure."
+    ),
+    "cordwood.metrics.topics.enable": "Whether metrics tell of bytes and records in and out for each topic.",
+    "cordwood.metrics.topics.max": (
+        "How many topics metrics tell of one by one. Those beyond it are summed up in one figure."
+    ),
 }
