@@ -17,7 +17,6 @@ from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
 
-
 FIRST = f"{0:020d}"
 
 

@@ -55,6 +55,9 @@ class DirectoryEvents:
     async def joined(self) -> None:
         """The broker is registered, with the directories that it found."""
         broker = self._broker
+        # Replicas that were found elsewhere than the metadata says are not missing.
+        while self._assignments:
+            await self._assign()
         await broker.controller.decide(lambda image: leave_missing_directories(image, broker.defaults, broker.id))
         self._has_joined = True
         self._tell()

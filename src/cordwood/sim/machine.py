@@ -15,6 +15,7 @@ from typing import Any
 
 from cordwood.broker.node import CannotStart, Node
 from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start_consent import StartConsent
 from cordwood.config.layers import Layer
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
@@ -48,6 +49,9 @@ class Machine:
         # For tests that look into it: the one that was started last.
         self.node: Node | None = None
         self.ends: list[End] = []
+        # What the next start may do; and why the last one was refused, if it was.
+        self.consent = StartConsent()
+        self.refusal: str | None = None
         self.disks: dict[str, SimDisk] = {}
         self._world = world
         self._source: Random = world.random(name)
@@ -87,10 +91,13 @@ class Machine:
             clock=self._world.clock,
             random=SeededRandom(self._source.getrandbits(63)),
             open_disk=self.disks.__getitem__,
+            consent=self.consent,
         )
+        self.refusal = None
         try:
             await node.start()
         except (DiskError, CannotStart) as error:
+            self.refusal = str(error)
             self._world.trace.note("failed", self.name, str(error))
             self.kill()
             return
