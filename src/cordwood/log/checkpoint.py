@@ -15,6 +15,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 # In the same format, and ours alone.
 LOG_SIZES = "log-size-checkpoint"
+LOG_ENDS = "log-end-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 

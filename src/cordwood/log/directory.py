@@ -12,6 +12,7 @@ from .checkpoint import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
+    LOG_ENDS,
     LOG_SIZES,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -98,8 +99,9 @@ class LogDirectory:
         self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS, is_sealed=True)
         self.high_watermarks = OffsetCheckpoint(disk, HIGH_WATERMARKS)
         self.cleaner_checkpoint = OffsetCheckpoint(disk, CLEANER_OFFSETS)
-        # Of a clean stop: how many bytes each log has, so that missing segments are noticed.
+        # Of a clean stop: how many bytes each log has, and where it ends, so that missing segments are noticed.
         self.log_sizes = OffsetCheckpoint(disk, LOG_SIZES, is_sealed=True)
+        self.log_ends = OffsetCheckpoint(disk, LOG_ENDS, is_sealed=True)
 
     @property
     def is_offline(self) -> bool:
@@ -195,7 +197,9 @@ class LogDirectory:
         starts = self._read_offsets(self.log_starts)
         high_watermarks = self._read_offsets(self.high_watermarks)
         sizes = self._read_offsets(self.log_sizes) if clean else {}
-        self.disk.remove(LOG_SIZES)
+        ends = self._read_offsets(self.log_ends) if clean else {}
+        for checkpoint in (self.log_sizes, self.log_ends):
+            self.disk.remove(checkpoint.name)
         cleaner_offsets = self._read_cleaner_offsets()
         self.cleaner_offsets = cleaner_offsets or {}
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else [path for _, path in found])
@@ -207,6 +211,7 @@ class LogDirectory:
                 start_offset=starts.get(partition, 0),
                 is_start_noted=partition in starts,
                 log_bytes=sizes.get(partition),
+                end_offset=ends.get(partition),
                 high_watermark=high_watermarks.get(partition, 0),
                 # Without the checkpoint a gap may be compaction's anywhere.
                 cleaned_to=MAX_INT64 if cleaner_offsets is None else cleaner_offsets.get(partition, 0),
@@ -510,7 +515,9 @@ class LogDirectory:
         for log in self.futures.values():
             log.release()
         self.checkpoint()
-        self.log_sizes.write({partition: log.size for partition, log in self.logs.items() if log.has_files})
+        stored = {partition: log for partition, log in self.logs.items() if log.has_files}
+        self.log_sizes.write({partition: log.size for partition, log in stored.items()})
+        self.log_ends.write({partition: log.end_offset for partition, log in stored.items()})
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()
 

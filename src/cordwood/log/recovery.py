@@ -53,8 +53,10 @@ class OpenOptions:
     start_offset: int = 0
     # Whether a checkpoint says where the log starts.
     is_start_noted: bool = False
-    # What all its segments had together when the node was stopped cleanly; None if that was not noted.
+    # What all its segments had together, and where they ended, when the node was stopped cleanly; None if that was not
+    # noted.
     log_bytes: int | None = None
+    end_offset: int | None = None
     high_watermark: int = 0
     # Up to here compaction has left gaps; beyond it a gap between segments is a loss.
     cleaned_to: int = 0
@@ -103,9 +105,7 @@ class _Opening:
         self._is_dense = True
         # Whether it was said what is lost at the end of the log.
         self._is_loss_told = False
-        # A clean stop of ours notes where the log ends.
-        is_exact = options.clean and options.log_bytes is not None
-        self._end_limit = options.recovery_point if is_exact else MAX_INT64
+        self._end_limit = MAX_INT64 if options.end_offset is None else options.end_offset
 
     def run(self, random: Random, removals: Removals | None) -> Log:
         files = found = self._list_files()
@@ -130,8 +130,9 @@ class _Opening:
             producers = self._producers_before(damaged)
             self._recover_segment(damaged, producers, None)
             end_offset = damaged.next_offset()
-        if end_offset < self.options.recovery_point and not self._is_loss_told:
-            self._tell_loss(end_offset, self.options.recovery_point)
+        flushed_to = self.options.recovery_point if self.options.end_offset is None else self.options.end_offset
+        if end_offset < flushed_to and not self._is_loss_told:
+            self._tell_loss(end_offset, flushed_to)
         if not len(self.segments) or end_offset < self.options.start_offset:
             end_offset, producers = self._start_empty(end_offset), None
         start_offset = max(self.options.start_offset, self.segments.first.base_offset)

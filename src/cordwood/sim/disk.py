@@ -90,6 +90,15 @@ class SimDisk:
         """
         self._machine.failures[operation] = (after, error)
 
+    def damage(self, path: str, content: bytes | None) -> None:
+        """Gives a file another content behind the node's back, as rot does, or takes it away."""
+        files = self._machine.files
+        if content is None:
+            files.remove(path)
+        else:
+            files.find_file(path).replace(content)
+        files.sync_all()
+
     def files(self) -> dict[str, bytes]:
         """Every file's content by path, also of a crashed disk (as it was then)."""
         return {path: bytes(node.content) for path, node in self._machine.files.walk() if isinstance(node, Inode)}

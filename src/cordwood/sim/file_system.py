@@ -194,6 +194,12 @@ class Inode:
         self.unsynced.append(change)
         self.changes += 1
 
+    def replace(self, content: bytes) -> None:
+        """Behind the back of whoever writes to it: what was there, and was to be, is gone."""
+        self.content, self.durable = bytearray(content), bytearray(content)
+        self.unsynced.clear()
+        self._settled = self.changes
+
     def settle(self, changes: int) -> None:
         count = max(0, changes - self._settled)
         for change in self.unsynced[:count]:

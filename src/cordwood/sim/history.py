@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from .damage_history import DamageHistory
 from .group_history import GroupHistory
 from .partition import Partition as Partition
 from .transaction_history import TransactionHistory
@@ -229,6 +230,10 @@ class History:
         self.power_losses: list[int] = []
         # What library clients ran into that they should not have.
         self.client_failures: list[str] = []
+        # The warnings and errors that the node has logged.
+        self.warnings: list[str] = []
+        # What was done to its files, where that was done.
+        self.damage = DamageHistory()
         # What members of groups, and transactional producers, did.
         self.groups = GroupHistory()
         self.transactions = TransactionHistory()

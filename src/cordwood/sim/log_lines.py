@@ -13,11 +13,12 @@ _ESCAPES = ("cordwood.net.serving", "cordwood.broker.background", "cordwood.coor
 
 
 @contextmanager
-def log_lines(trace: Trace) -> Iterator[list[str]]:
-    """What handlers and background work raised that they should not have; nothing is printed meanwhile."""
+def log_lines(trace: Trace, warnings: list[str]) -> Iterator[list[str]]:
+    """What handlers and background work raised that they should not have; nothing is printed meanwhile. All that the
+    node warns of goes into `warnings`."""
     failures: list[str] = []
     logger = logging.getLogger("cordwood")
-    handler = _ToTrace(trace, failures)
+    handler = _ToTrace(trace, failures, warnings)
     before = logger.handlers, logger.propagate, logger.level
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(logging.WARNING)
@@ -29,12 +30,14 @@ def log_lines(trace: Trace) -> Iterator[list[str]]:
 
 
 class _ToTrace(logging.Handler):
-    def __init__(self, trace: Trace, failures: list[str]) -> None:
+    def __init__(self, trace: Trace, failures: list[str], warnings: list[str]) -> None:
         super().__init__(logging.WARNING)
+        self._warnings = warnings
         self._trace = trace
         self._failures = failures
 
     def emit(self, record: logging.LogRecord) -> None:
+        self._warnings.append(record.getMessage())
         self._trace.remark("log", f"{record.levelname} {record.getMessage()}")
         if record.name.startswith(_ESCAPES) and record.levelno >= logging.ERROR:
             error = record.exc_info[1] if record.exc_info else None

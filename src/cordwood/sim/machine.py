@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start_consent import StartConsent
 from cordwood.config.layers import Layer
 from cordwood.node import CannotStart, Node
 from cordwood.runtime.disk import DiskError
@@ -48,6 +49,9 @@ class Machine:
         # For tests that look into it: the one that was started last.
         self.node: Node | None = None
         self.ends: list[End] = []
+        # What the next start may do; and why the last one was refused, if it was.
+        self.consent = StartConsent()
+        self.refusal: str | None = None
         self.disks: dict[str, SimDisk] = {}
         self._world = world
         self._source: Random = world.random(name)
@@ -81,6 +85,7 @@ class Machine:
         return await started
 
     async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
+        self.refusal = None
         try:
             node = self.node = await Node.start(
                 self.config,
@@ -88,8 +93,10 @@ class Machine:
                 clock=self._world.clock,
                 random=SeededRandom(self._source.getrandbits(63)),
                 open_disk=self.disks.__getitem__,
+                consent=self.consent,
             )
         except (DiskError, CannotStart) as error:
+            self.refusal = str(error)
             self._world.trace.note("failed", self.name, str(error))
             self.kill()
             return

@@ -58,7 +58,7 @@ def run_seed(seed: int, name: str = "node") -> Result:
     machine = Machine(world, "broker", workload.settings(history, source), roots)
     run = Run(world, machine, history)
     found: list[Violation] = []
-    with log_lines(world.trace) as failures:
+    with log_lines(world.trace, history.warnings) as failures:
         try:
             world.run(workload.main(run, source))
         except Exception as error:  # noqa: BLE001  # whatever it is, the seed has found it
@@ -66,5 +66,5 @@ def run_seed(seed: int, name: str = "node") -> Result:
     found += [Violation("a handler does not fail", failure) for failure in failures]
     found += [Violation("a client does not fail", failure) for failure in history.client_failures]
     history.power_losses = [end.incarnation for end in machine.ends if end.power_lost]
-    found += violations(history)
+    found += violations(history, workload.checks)
     return Result(seed, promise, found, world.trace.digest, world.trace.events, world.trace.tail(), history)

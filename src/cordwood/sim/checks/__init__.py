@@ -1,6 +1,6 @@
 """What must hold of every history. A check is a function that yields violations, in a file of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from cordwood.sim.history import History
 
@@ -8,6 +8,7 @@ from .agreement import offsets_keep_their_records
 from .atomicity import transactions_are_all_or_nothing
 from .committed_offsets import committed_offsets_never_go_back
 from .compaction import the_last_of_each_key_stays
+from .damage import no_batch_is_deleted, other_files_stay, undamaged_partitions_are_served, what_is_lost_is_said
 from .durability import nothing_promised_is_lost
 from .exactly_once import outputs_are_there_exactly_once
 from .fencing import zombies_are_fenced
@@ -50,8 +51,17 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def violations(history: History) -> list[Violation]:
-    return [violation for check in CHECKS for violation in check(history)]
+# Of files that were damaged the others cannot hold.
+DAMAGE_CHECKS: tuple[Check, ...] = (
+    no_batch_is_deleted,
+    other_files_stay,
+    undamaged_partitions_are_served,
+    what_is_lost_is_said,
+)
 
 
-__all__ = ["CHECKS", "Check", "Violation", "violations"]
+def violations(history: History, checks: Iterable[Check] = CHECKS) -> list[Violation]:
+    return [violation for check in checks for violation in check(history)]
+
+
+__all__ = ["CHECKS", "DAMAGE_CHECKS", "Check", "Violation", "violations"]

@@ -1,10 +1,11 @@
 """What a workload is: how the node is set up, and what its clients do."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from cordwood.sim.checks import CHECKS, Check
 from cordwood.sim.client import Run
 from cordwood.sim.consumer import Consumer
 from cordwood.sim.history import History, Promise
@@ -23,6 +24,7 @@ class Workload:
     settings: Callable[[History, Random], dict[str, str]]
     # From the first client to what the judge reads when all is over.
     main: Callable[[Run, Random], Coroutine[Any, Any, None]]
+    checks: Sequence[Check] = CHECKS
 
 
 def busy_settings(history: History, source: Random) -> dict[str, str]:

@@ -1,0 +1,263 @@
+"""A node whose files are damaged between two runs: bits are flipped, files truncated and removed, any of them.
+
+The node may refuse to start, and then starts once the files are restored, or with consent to a loss. If it starts, it
+may lack what was damaged, and says so. Nothing undamaged is deleted, and everything undamaged is served.
+"""
+
+import asyncio
+from random import Random
+from typing import cast
+
+from cordwood.broker.start_consent import StartConsent
+from cordwood.runtime.network import NetworkError
+from cordwood.sim.admin import Admin
+from cordwood.sim.batches import encode, new_send
+from cordwood.sim.checks import DAMAGE_CHECKS
+from cordwood.sim.checks.damage import JUDGE
+from cordwood.sim.client import Client, Run
+from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.consumer import fetch_topics, partitions_of
+from cordwood.sim.damage_history import METADATA, Files, Injury, Means, Served
+from cordwood.sim.history import History, Outcome, Partition, Promise
+from cordwood.sim.offsets import EARLIEST, LATEST, list_offset
+from cordwood.sim.producers import IdempotentProducer, PlainProducer, answers_of, note_answer, produce_request
+from cordwood.sim.topic_admin import TopicAdmin
+from cordwood.wire.batch_header import batch_headers, check_crc
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from cordwood.wire.messages.fetch import FetchRequest
+from cordwood.wire.messages.metadata import MetadataRequest
+from cordwood.wire.messages.produce import ProduceRequest
+from cordwood.wire.record import CorruptBatch, InvalidRecord
+from cordwood.wire.records import decode_batch
+
+from .base import Workload, busy_settings
+
+_STRETCH_S = 3.0
+# After the damage: longer than deletions are put off, and than all that is done in the background.
+_SETTLING_S = 4.0
+_TOPICS = ("first", "second", "third")
+_DOOMED = "doomed"
+_DELETION = 0.6
+_RESTORED = 0.5
+_MAX_INJURIES = 3
+# How often each kind of file is chosen.
+_TARGETS = {"metadata": 4, "root": 3, "partition": 6}
+_FOREIGN = {"photos-2024/a.jpg": b"not ours", "holiday/b.jpg": b"nor this", "notes.txt": b"nor these"}
+
+
+def _settings(history: History, source: Random) -> dict[str, str]:
+    settings = busy_settings(history, source)
+    settings["num.partitions"] = str(source.randint(1, 3))
+    return settings
+
+
+async def _main(run: Run, source: Random) -> None:
+    await _fill(run, source)
+    machine, damage = run.machine, run.history.damage
+    run.world.network.odds = NetworkOdds()
+    machine.repair()
+    whole = _files(run)
+    damage.injuries = _injure(run, source)
+    damage.before = _files(run)
+    damage.warnings_before = len(run.history.warnings)
+    run.is_over = False
+    started = await machine.start()
+    if not started:
+        started = await _start_after_refusal(run, source, whole)
+    if started:
+        judge = Client(run, JUDGE)
+        await _judge(judge)
+        await asyncio.sleep(_SETTLING_S)
+    damage.after = _files(run)
+
+
+# Before the damage
+
+
+async def _fill(run: Run, source: Random) -> None:
+    """Some stretches of work, each of which ends in another way, and files of somebody else."""
+    machine = run.machine
+    admin = Admin(run, "admin")
+    topics = [*_TOPICS[: source.randint(2, len(_TOPICS))], _DOOMED]
+    for stretch in range(source.randint(1, 3)):
+        run.is_over = False
+        assert await machine.start(), machine.refusal
+        if stretch == 0:
+            await admin.make_topics(topics)
+        work = [PlainProducer(run, f"plain-{stretch}-{number}").work() for number in range(2)]
+        work.append(IdempotentProducer(run, f"idempotent-{stretch}", source.choice(run.partitions)).work())
+        work.append(TopicAdmin(run, f"topics-{stretch}").work())
+        clients = [asyncio.ensure_future(one) for one in work]
+        await asyncio.sleep(source.random() * _STRETCH_S)
+        if stretch == 0 and source.random() < _DELETION:
+            await _delete(admin, _DOOMED)
+        await asyncio.sleep(source.random() * _STRETCH_S)
+        run.is_over = True
+        await asyncio.gather(*clients)
+        await _end(run, source)
+        if stretch == 0:
+            _add_foreign_files(run)
+
+
+async def _end(run: Run, source: Random) -> None:
+    machine = run.machine
+    match source.randrange(4):
+        case 0 | 1:
+            await machine.stop()
+        case 2 if run.history.promise is Promise.DURABLE:
+            machine.lose_power()
+        case _:
+            machine.kill()
+
+
+async def _delete(admin: Admin, topic: str) -> None:
+    admin.run.history.damage.deleted_topics.add(topic)
+    state = DeleteTopicState(name=topic)
+    request = DeleteTopicsRequest(topics=[state], topic_names=[topic], timeout_ms=1_000)
+    await admin.ask_until_answered(request, 6)
+
+
+def _add_foreign_files(run: Run) -> None:
+    for root, disk in run.machine.disks.items():
+        for name, content in _FOREIGN.items():
+            if "/" in name:
+                disk.make_directory(name.rpartition("/")[0])
+            disk.create(name).append(content)
+            run.history.damage.foreign[f"{root}/{name}"] = content
+        disk.sync_all()
+
+
+# The damage
+
+
+def _files(run: Run) -> Files:
+    return {f"{root}/{path}": data for root, disk in run.machine.disks.items() for path, data in disk.files().items()}
+
+
+def _injure(run: Run, source: Random) -> list[Injury]:
+    injuries: dict[tuple[str, str], Injury] = {}
+    for _ in range(source.choice((1, 1, 1, 2, _MAX_INJURIES))):
+        (wanted,) = source.choices(list(_TARGETS), list(_TARGETS.values()))
+        found = [
+            (root, path)
+            for root, disk in run.machine.disks.items()
+            for path in disk.files()
+            if _target(path) == wanted and (root, path) not in injuries
+        ]
+        if found:
+            root, path = source.choice(found)
+            injuries[root, path] = _hurt(run, source, root, path)
+    return list(injuries.values())
+
+
+def _target(path: str) -> str | None:
+    """The kind of file; None: it is somebody else's."""
+    if path in _FOREIGN:
+        return None
+    folder = path.rpartition("/")[0]
+    return "root" if not folder else "metadata" if folder == METADATA else "partition"
+
+
+def _hurt(run: Run, source: Random, root: str, path: str) -> Injury:
+    disk = run.machine.disks[root]
+    data = bytearray(disk.files()[path])
+    means = source.choice(list(Means)) if data else Means.REMOVE
+    content: bytes | None = None
+    if means is Means.FLIP:
+        data[source.randrange(len(data))] ^= 1 << source.randrange(8)
+        content = bytes(data)
+    elif means is Means.TRUNCATE:
+        content = bytes(data[: source.randrange(len(data))])
+    disk.damage(path, content)
+    run.world.trace.note("damage", means.value, f"{root}/{path}")
+    return Injury(root, path, means)
+
+
+async def _start_after_refusal(run: Run, source: Random, whole: Files) -> bool:
+    """What an operator does then: restores the files, or agrees to the loss."""
+    machine, damage = run.machine, run.history.damage
+    damage.refusals.append(machine.refusal or "")
+    machine.repair()
+    if source.random() >= _RESTORED:
+        machine.consent = StartConsent(allow_strays=True, accept_metadata_loss=True)
+        damage.has_consent = True
+        if await machine.start():
+            return True
+        damage.refusals.append(machine.refusal or "")
+        machine.repair()
+        machine.consent, damage.has_consent = StartConsent(), False
+    for root, disk in machine.disks.items():
+        for injury in damage.injuries:
+            if injury.root == root:
+                if injury.path not in disk.files():
+                    disk.create(injury.path)
+                disk.damage(injury.path, whole[f"{root}/{injury.path}"])
+    damage.is_restored = True
+    damage.before = _files(run)
+    started = await machine.start()
+    assert started, f"with its files restored the node does not start: {machine.refusal}"
+    return started
+
+
+# What is served then
+
+
+async def _judge(judge: Client) -> None:
+    run = judge.run
+    metadata = await judge.ask_until_answered(MetadataRequest(topics=None), MetadataRequest.stable_versions.high)
+    ids = {topic.name: topic.topic_id for topic in metadata.topics}
+    run.history.damage.topics = {name for name in ids if name}
+    for partition in run.partitions:
+        if ids.get(partition[0]) == run.topic_ids[partition[0]]:
+            served = run.history.damage.served[partition] = Served()
+            await _read(judge, partition, served)
+            served.is_written = await _write(judge, partition)
+
+
+async def _read(judge: Client, partition: Partition, served: Served) -> None:
+    """From end to end, around what cannot be read."""
+    try:
+        first = await list_offset(judge, partition, EARLIEST)
+        last = await list_offset(judge, partition, LATEST)
+    except NetworkError:
+        return
+    if first is None or last is None:
+        return
+    position = first.offset
+    while position < last.offset:
+        topics = fetch_topics(judge.run, {partition: position}, 1 << 20)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+        response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
+        ((_, data),) = partitions_of(judge.run, response)
+        if data.error_code or not data.records:
+            served.errors[position] = data.error_code
+            position += 1
+        else:
+            position = max(position + 1, _take(bytes(memoryview(cast("bytes", data.records))), served))
+
+
+def _take(data: bytes, served: Served) -> int:
+    """What a client makes of an answer, which checks every batch; where it goes on."""
+    end = 0
+    for position, header in batch_headers(data):
+        try:
+            check_crc(data, header, position)
+            served.records |= {record.offset: record.value or b"" for record in decode_batch(data, position)}
+        except (CorruptBatch, InvalidRecord):
+            served.errors |= dict.fromkeys(range(header.base_offset, header.next_offset), ErrorCode.CORRUPT_MESSAGE)
+        end = header.next_offset
+    return end
+
+
+async def _write(judge: Client, partition: Partition) -> bool:
+    send = new_send(judge, partition, acks=-1)
+    version = ProduceRequest.stable_versions.high
+    request = produce_request(judge.run, {partition: encode(judge, send)}, -1)
+    response = await judge.ask_until_answered(request, version)
+    ((_, answer),) = answers_of(judge.run, response)
+    note_answer(judge, send, answer)
+    return send.outcome is Outcome.ACKNOWLEDGED
+
+
+DAMAGE = Workload("damage", {Promise.DURABLE: 1, Promise.KILLS: 1}, _settings, _main, checks=DAMAGE_CHECKS)
