@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from cli_runner import PATIENCE_S, Cli
+from cli_runner import PATIENCE_S, Cli, run_here
 
 sys.path.append(str(Path(__file__).parent.parent / "net"))
 
@@ -237,7 +237,7 @@ def test_a_shell_completes_commands_and_options() -> None:
     def completions(line: str) -> str:
         return run(_CORDWOOD_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1)).stdout
 
-    assert completions("cordwood pro").split() == ["produce"]
+    assert completions("cordwood prod").split() == ["produce"]
     assert "create" in completions("cordwood topic cr")
     assert "--bootstrap" in completions("cordwood consume --boot")
     assert "zstd" in completions("cordwood produce t --compression zs")
@@ -283,5 +283,9 @@ def test_a_cluster_that_wants_certificates_is_reached_over_tls(tmp_path: Path) -
             assert "the certificate cannot be verified" in cli("topic", "list", "--tls", fails=3).stderr
             assert cli("topic", "list", *trust, fails=3).stderr.count("\n") == 1
             assert "is the password right?" in cli("topic", "list", *trust, *show[:-1], "wrong", fails=2).stderr
+            profile = ["-b", cli.bootstrap, *trust, *show[:4], "--set", "ssl.key.password=secret"]
+            assert run_here(["profile", "create", "safe", *profile, "--use"]).code == 0
+            assert run_here(["topic", "list"]).lines == ["t"]
+            assert run_here(["topic", "list", "--no-tls"]).code == 3
         finally:
             node.terminate()
