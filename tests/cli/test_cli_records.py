@@ -158,6 +158,32 @@ def test_a_keyless_record_for_a_compacted_topic_is_refused_with_the_brokers_reas
     assert "INVALID_RECORD" in cli("produce", topic, stdin=b"x\n", fails=1).stderr
 
 
+# ---- several topics
+
+
+def test_several_topics_and_patterns_are_read(cli: Cli, topic: str) -> None:
+    for name in ("a", "b", "c"):
+        cli("produce", f"{topic}-{name}", "--create", stdin=f"{name}1\n{name}2\n".encode())
+    several = ["consume", f"{topic}-a", f"{topic}-[bc]", "--format", r"{topic} {value}\n"]
+    expected = [f"{topic}-{name} {name}{number}" for name in ("a", "b", "c") for number in (1, 2)]
+    assert sorted(cli(*several).lines) == expected
+    assert sorted(cli("consume", f"{topic}-*", "-n", "3", "--from", "-1").lines) == ["a2", "b2", "c2"]
+    assert cli("consume", f"{topic}-a", f"{topic}-c", "-p", "0", "--from", "0=1", "--json").json_lines[0]["offset"] == 1
+    done = cli("consume", f"{topic}-a", f"{topic}-x", fails=1)
+    assert done.stderr == f"cordwood: there is no topic {topic}-x\n"
+    assert cli("consume", f"{topic}-x*", fails=1).stderr == f"cordwood: no topic matches '{topic}-x*'\n"
+    assert "has no partition 1" in cli("consume", f"{topic}-*", "-p", "1", fails=2).stderr
+
+
+def test_a_group_reads_several_topics_and_patterns(cli: Cli, topic: str) -> None:
+    for name in ("a", "b", "c"):
+        cli("produce", f"{topic}-{name}", "--create", stdin=f"{name}\n".encode())
+    group = ["--group", f"g-{topic}"]
+    assert sorted(cli("consume", f"{topic}-a", f"{topic}-b", *group).lines) == ["a", "b"]
+    assert cli("consume", f"{topic}-*", *group).lines == ["c"]
+    assert cli("consume", f"{topic}-x*", *group, fails=1).stderr == f"cordwood: no topic matches '{topic}-x*'\n"
+
+
 # ---- from where to where
 
 

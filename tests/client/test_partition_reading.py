@@ -134,14 +134,15 @@ def test_an_offset_past_the_end_is_an_error() -> None:
     run(main())
 
 
-def test_a_partition_that_a_topic_gets_later_is_read_from_its_start() -> None:
+@pytest.mark.parametrize("topics", [["t"], ["[st]"], ["none", "t*"]], ids=str)
+def test_a_partition_that_a_topic_gets_later_is_read_from_its_start(topics: list[str]) -> None:
     async def main() -> None:
         async with scripted_brokers() as [broker]:
             settings = replace(Reading(broker, 9).settings, metadata_max_age_ms=5)
             async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
                 consumer.assign([P0])
                 consumer.seek(P0, 7)
-                watcher = asyncio.create_task(read_later_partitions(consumer, ["t"]))
+                watcher = asyncio.create_task(read_later_partitions(consumer, topics))
                 broker.leaders = [1, 1]
                 while P1 not in consumer.assignment():
                     await asyncio.sleep(0.001)
