@@ -1,14 +1,11 @@
-"""A pipeline tells of brokers that it cannot reach, and leaves nothing open in topics when it is stopped."""
+"""A pipeline tells of brokers that it cannot reach, and goes on when they are back."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from kafka_client import eventually
 from node_process import NodeProcess
-from running_pipeline import COPYING, PATIENCE_S, running
+from running_pipeline import COPYING, running
 from topic_records import Sent, consumed, produce, topics
-
-from cordwood import Admin
 
 
 def test_brokers_that_are_gone_are_told_of_until_they_are_back(
@@ -29,25 +26,3 @@ def test_brokers_that_are_gone_are_told_of_until_they_are_back(
         assert pipeline.interrupt() == 0, pipeline.said
     assert "Traceback" not in pipeline.said
     assert [record.value for record in consumed(node, target)] == [b"1", b"2"]
-
-
-def test_a_batch_that_ctrl_c_stops_leaves_no_transaction_open(node: NodeProcess, topic: str, tmp_path: Path) -> None:
-    source, target = topics(node, topic, "from", "to")
-    produce(node, source, [Sent(b"1")])
-    reached = tmp_path / "reached"
-    trap = f"task-written=halt:{reached}"
-    with (
-        Admin(bootstrap_servers=node.bootstrap) as admin,
-        running(tmp_path, COPYING, node.bootstrap, source=source, target=target, trap=trap) as pipeline,
-    ):
-        before = {told.transactional_id for told in admin.list_transactions(states=["Ongoing"])}
-        # The task has written all, and has neither ended its transaction nor told the driver of it.
-        eventually(reached.exists, within_s=PATIENCE_S)
-        (left,) = {told.transactional_id for told in admin.list_transactions(states=["Ongoing"])} - before
-        assert pipeline.interrupt() == 0, pipeline.said
-        assert left not in {told.transactional_id for told in admin.list_transactions(states=["Ongoing"])}
-    assert "Traceback" not in pipeline.said
-    with running(tmp_path, COPYING, node.bootstrap, source=source, target=target) as pipeline:
-        pipeline.until_said("copy: running", "1 rows in")
-        assert pipeline.interrupt() == 0, pipeline.said
-    assert [record.value for record in consumed(node, target)] == [b"1"]

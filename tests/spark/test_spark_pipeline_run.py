@@ -17,9 +17,8 @@ from topic_records import Sent, consumed, produce, topics
 from cordwood.spark.pipelines.figures import QueryFigures
 from cordwood.spark.pipelines.outages import Outages
 from cordwood.spark.pipelines.running import PipelineFailed, Watched, run_pipeline
-from cordwood.spark.reports import Reports
 
-UNHEARD = Watched(Reports(None))
+UNHEARD = Watched()
 """Spark's processes were started before, and report nothing."""
 
 

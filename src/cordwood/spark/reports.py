@@ -9,13 +9,15 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 VARIABLE = "CORDWOOD_SPARK_REPORTS"
 _MAX_BYTES = 64 * 1024
+_NO_MORE = b""
 
 
 def is_heard() -> bool:
@@ -32,38 +34,32 @@ def report(kind: str, **content: object) -> None:
         sending.sendto(json.dumps({"kind": kind, **content}).encode(), path)
 
 
-class Reports:
-    """What was reported; `listening` makes it."""
-
-    def __init__(self, receiving: socket.socket | None) -> None:
-        self._receiving = receiving
-
-    def received(self) -> Iterator[Mapping[str, Any]]:
-        """Those that came since the last call."""
-        if self._receiving is None:
-            return
-        with suppress(BlockingIOError):
-            while True:
-                yield json.loads(self._receiving.recv(_MAX_BYTES))
-
-
 @contextmanager
-def listening() -> Iterator[Reports]:
-    """For all that is started with this environment from now on."""
+def listening(take: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
+    """To all that is started with this environment from now on. `take` is called in a thread of its own."""
     if not hasattr(socket, "AF_UNIX"):
-        yield Reports(None)
+        yield
         return
     folder = Path(tempfile.mkdtemp(prefix="cordwood-reports-"))
     before = os.environ.get(VARIABLE)
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
-            receiving.bind(str(folder / "socket"))
-            receiving.setblocking(False)
-            os.environ[VARIABLE] = str(folder / "socket")
-            yield Reports(receiving)
-    finally:
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = before
-        shutil.rmtree(folder, ignore_errors=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
+        receiving.bind(str(folder / "socket"))
+        reader = threading.Thread(target=_read, args=(receiving, take), name="reports", daemon=True)
+        reader.start()
+        os.environ[VARIABLE] = str(folder / "socket")
+        try:
+            yield
+        finally:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
+                sending.sendto(_NO_MORE, str(folder / "socket"))
+            reader.join()
+            if before is None:
+                os.environ.pop(VARIABLE, None)
+            else:
+                os.environ[VARIABLE] = before
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(receiving: socket.socket, take: Callable[[Mapping[str, Any]], None]) -> None:
+    while (content := receiving.recv(_MAX_BYTES)) != _NO_MORE:
+        take(json.loads(content))

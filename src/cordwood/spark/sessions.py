@@ -16,6 +16,7 @@ from cordwood.spark.java import provide_java
 from cordwood.spark.kept_files import kept_file
 from cordwood.spark.local_master import is_local, processors, tell_cores
 from cordwood.spark.masters import CONNECT, LOCAL, check_master
+from cordwood.spark.sink.leftovers import end_leftovers_at_exit
 from cordwood.spark.worker_nursery import start_nursery
 from cordwood.spark.worker_python import worker_python
 
@@ -78,6 +79,8 @@ def session(
         for key, value in {**_ALWAYS, **(settings or {})}.items():
             connecting = connecting.config(key, value)
         return connecting.getOrCreate()
+    if is_local(master):
+        end_leftovers_at_exit()
     prepare_environment(master, settings)
     chosen = joined_settings(session_settings(master, ui=ui, traces=log_level != "OFF"), settings or {})
     builder = SparkSession.builder.master(master).appName(name)

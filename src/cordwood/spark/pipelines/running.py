@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -21,11 +22,11 @@ from cordwood.spark.masters import LOCAL
 from cordwood.spark.pipelines.display import Display, display
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.pipelines.figures import QueryFigures
-from cordwood.spark.pipelines.leftovers import Leftovers
 from cordwood.spark.pipelines.outages import Outages
 from cordwood.spark.pipelines.pipeline_file import Pipeline
-from cordwood.spark.reports import Reports, listening
+from cordwood.spark.reports import listening
 from cordwood.spark.sessions import session
+from cordwood.spark.sink.leftovers import Leftovers
 
 LOOK_EVERY_S = 0.5
 
@@ -46,44 +47,40 @@ def run_in_session(
 ) -> None:
     """`run_pipeline` in a session that is opened for it, with its progress in sight. What it has left open in topics is
     ended on the way out. Raises `NoJava`, too."""
-    with listening() as reports, _quiet_interrupts():
-        interrupt = signal.getsignal(signal.SIGINT)
+    watched = Watched()
+    with listening(watched.take), _quiet_interrupts():
         try:
             spark = session(name, master=master, settings=settings, ui=ui, log_level=log_level)
         except (PySparkException, Py4JError) as error:
             raise PipelineFailed(f"Spark did not start on {master}: {sentence(error)}") from error
         # PySpark's own handler speaks to Java in the middle of whatever is said to Java.
-        signal.signal(signal.SIGINT, interrupt)
-        watched = Watched(reports)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with display() as shown:
                 run_pipeline(pipeline, spark, arguments, shown, watched)
         finally:
             spark.stop()
-            for line in watched.leftovers().end():
+            for line in watched.leftovers.end():
                 print(line, file=sys.stderr, flush=True)
 
 
 class Watched:
     """What the processes of a pipeline report."""
 
-    def __init__(self, reports: Reports) -> None:
-        self._reports = reports
+    def __init__(self) -> None:
+        self.leftovers = Leftovers()
         self._outages = Outages()
-        self._leftovers = Leftovers()
+        self._reports: SimpleQueue[Mapping[str, Any]] = SimpleQueue()
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        """In any thread."""
+        self.leftovers.take(report)
+        self._reports.put(report)
 
     def outages(self) -> Outages:
-        self._take()
+        while not self._reports.empty():
+            self._outages.take(self._reports.get())
         return self._outages
-
-    def leftovers(self) -> Leftovers:
-        self._take()
-        return self._leftovers
-
-    def _take(self) -> None:
-        for report in self._reports.received():
-            self._outages.take(report)
-            self._leftovers.take(report)
 
 
 def run_pipeline(

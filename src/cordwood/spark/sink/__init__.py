@@ -11,6 +11,7 @@ docs/adr/0005-spark-sink.md why it is exactly once.
     driver.py         does it
     ledger.py         the topic in which decisions stand; ledger_entry.py, ledger_reading.py
     outlet.py         a process's connections to a cluster
+    leftovers.py      what was being written when a program was stopped
     points.py         where tests kill
 """
 

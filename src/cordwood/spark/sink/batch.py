@@ -10,12 +10,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from cordwood.client.errors import ClientError
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.errors import SparkError, told_plainly
-from cordwood.spark.reports import report
 from cordwood.spark.sink.columns import Columns
 from cordwood.spark.sink.driver import perform
+from cordwood.spark.sink.leftovers import report_committed
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.points import Point, read_trap
-from cordwood.spark.sink.process import COMMITTING_JOB, this_process
+from cordwood.spark.sink.process import this_process
 from cordwood.spark.sink.protocol import ENDS_AT_ONCE, Steps, abort_job, commit_job
 from cordwood.spark.sink.task import NO_BATCH, write_task
 from cordwood.spark.sink.transactions import TaskDone, batch_job
@@ -40,7 +40,8 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         if self._options.is_exactly_once:
             with told_plainly():
-                report(COMMITTING_JOB, run=self._job.run)
+                # What is committed of a job is written nowhere: from now on nobody else may end its transactions.
+                report_committed(self._job)
                 self._perform(commit_job(self._job, left_by(messages), at_once=self._at_once))
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:

@@ -7,16 +7,12 @@ from typing import Any, TypeVar
 
 from cordwood.client.blocking.portal import Portal
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.spark.reports import report
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.outlet import Outlet
 from cordwood.spark.sink.transactions import NamePool, Scope
 from cordwood.spark.watched_network import network_for
 
 T = TypeVar("T")
-
-WRITING, COMMITTING_JOB = "writing", "committing job"
-"""Kinds of reports: which run writes where; a batch job that is being committed."""
 
 
 class Process:
@@ -27,7 +23,6 @@ class Process:
         self._portal = Portal("the sink")
         self._outlets: dict[tuple[object, ...], Outlet] = {}
         self._names: dict[Scope, NamePool] = {}
-        self._reported: set[Scope] = set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._portal.run(work)
@@ -49,13 +44,6 @@ class Process:
             self._names = {known: pool for known, pool in self._names.items() if known.query != scope.query}
             self._names[scope] = NamePool(scope.prefix)
         return self._names[scope]
-
-    def report_writing(self, scope: Scope, options: SinkOptions) -> None:
-        """Once for a run, before its first transaction begins."""
-        if scope not in self._reported:
-            self._reported = {known for known in self._reported if known.query != scope.query} | {scope}
-            plain = asdict(replace(options, testing_at=None))
-            report(WRITING, query=scope.query, run=scope.run, options=plain)
 
 
 _process: Process | None = None

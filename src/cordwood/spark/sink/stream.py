@@ -12,6 +12,7 @@ from cordwood.spark.errors import SparkError, told_plainly
 from cordwood.spark.sink.batch import as_far_as_possible, left_by
 from cordwood.spark.sink.columns import Columns
 from cordwood.spark.sink.driver import perform
+from cordwood.spark.sink.leftovers import report_committed
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.points import Point, read_trap
 from cordwood.spark.sink.process import this_process
@@ -68,6 +69,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 process.run(perform(process.outlet(self._options, "decide"), steps, self._reached(batchId)))
             except CannotDecide as error:
                 raise SparkError(str(error)) from None
+        report_committed(tasks[0].scope)
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803  Spark's name
         tasks = _tasks(messages)

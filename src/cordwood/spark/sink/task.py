@@ -8,6 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from cordwood.client.producer.bulk import BulkDelivery
 from cordwood.client.producer.producer import Producer
 from cordwood.spark.sink.columns import Columns
+from cordwood.spark.sink.leftovers import report_writing
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.outlet import Outlet
 from cordwood.spark.sink.points import Point, Trap
@@ -94,7 +95,7 @@ class _Attempt:
         return TaskDone(self._scope, left, self._rows, self._bytes, sweeps=self._sweeps)
 
     async def _begin(self) -> Producer:
-        self._process.report_writing(self._scope, self._outlet.options)
+        report_writing(self._scope, self._outlet.options)
         name = self._process.names(self._scope).take(self._batch)
         producer = await self._outlet.writing_as(name)
         await producer.begin_transaction()

@@ -1,26 +1,64 @@
-"""**Leftovers**: transactions that a pipeline was writing in when it was stopped. They are ended on the way out.
+"""**Leftovers**: transactions of a batch or a job that was stopped while it was written. They are ended on the way out.
 
-Spark kills tasks in the middle of a batch, and does not wait for the sink's abort when a query is stopped. Readers of
-committed records would wait at what is left open, until the query's next start or `kafka.transaction.timeout.ms`.
+Spark kills tasks in the middle of a batch, and does not wait for the sink's abort when a query is stopped or a job is
+interrupted. Readers of committed records would wait at what is left open, until the query's next start or
+`kafka.transaction.timeout.ms`. Tasks report where they write, commits that this is over; what is between is left.
 """
 
 import asyncio
+import atexit
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
 from typing import Any
 
 from cordwood.client.errors import ClientError
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.spark.errors import SparkError
+from cordwood.spark.reports import is_heard, listening, report
 from cordwood.spark.sink.driver import perform
 from cordwood.spark.sink.options import SinkOptions
 from cordwood.spark.sink.outlet import Outlet
-from cordwood.spark.sink.process import COMMITTING_JOB, WRITING
 from cordwood.spark.sink.protocol import sweep_job, sweep_run
 from cordwood.spark.sink.transactions import Scope
 
+_WRITING, _COMMITTED = "writing", "committed"
 # Somebody has pressed Ctrl-C, and waits.
 _ENDED_WITHIN_S = 10.0
+
+
+def report_writing(scope: Scope, options: SinkOptions) -> None:
+    """By a task, before its transaction begins."""
+    if is_heard():
+        plain = asdict(replace(options, testing_at=None))
+        report(_WRITING, query=scope.query, run=scope.run, options=plain)
+
+
+def report_committed(scope: Scope) -> None:
+    """By the driver: of a query, once nothing of a batch is open; of a job, once its commit begins."""
+    report(_COMMITTED, query=scope.query, run=scope.run)
+
+
+def end_leftovers_at_exit() -> None:
+    """Of this program: an interpreter that is interrupted while a job or a batch is written ends with it."""
+    if is_heard():
+        # Somebody else sees to it.
+        return
+    leftovers, stack = Leftovers(), ExitStack()
+    stack.enter_context(listening(leftovers.take))
+
+    def end() -> None:
+        from pyspark import SparkContext
+
+        if leftovers.are_there() and (context := SparkContext._active_spark_context) is not None:
+            # Tasks are not to go on writing.
+            context.stop()
+        stack.close()
+        for line in leftovers.end():
+            print(line, file=sys.stderr, flush=True)
+
+    atexit.register(end)
 
 
 class Leftovers:
@@ -28,11 +66,13 @@ class Leftovers:
         self._written: dict[Scope, SinkOptions] = {}
 
     def take(self, report: Mapping[str, Any]) -> None:
-        if report["kind"] == WRITING:
+        if report["kind"] == _WRITING:
             self._written[Scope(report["query"], report["run"])] = SinkOptions(**report["options"])
-        elif report["kind"] == COMMITTING_JOB:
-            # What is committed of a batch job is written nowhere, so that nobody else may end it.
-            self._written = {scope: sink for scope, sink in self._written.items() if scope.run != report["run"]}
+        elif report["kind"] == _COMMITTED:
+            self._written.pop(Scope(report["query"], report["run"]), None)
+
+    def are_there(self) -> bool:
+        return bool(self._written)
 
     def end(self) -> Iterator[str]:
         """To be called once Spark has stopped. What could not be ended is told, a line for each query."""
