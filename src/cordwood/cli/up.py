@@ -35,7 +35,9 @@ def up(
     log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "WARNING",
     metrics_port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", help="Serve /metrics for Prometheus, /healthz and /ready at this port; off unless given."),
+        typer.Option(
+            metavar="PORT", help="Serve /metrics for Prometheus, /healthz and /ready at this port; off unless given."
+        ),
     ] = None,
 ) -> None:
     """Start a node that Kafka's clients can use, until Ctrl-C or SIGTERM.
