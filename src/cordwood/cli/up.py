@@ -41,7 +41,9 @@ def up(
     log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "WARNING",
     metrics_port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", help="Serve Prometheus metrics at this port of --host; off unless given."),
+        typer.Option(
+            metavar="PORT", help="Serve /metrics for Prometheus, /healthz and /ready at this port; off unless given."
+        ),
     ] = None,
     allow_strays: Annotated[
         bool,
