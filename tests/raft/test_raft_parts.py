@@ -154,13 +154,21 @@ def test_old_history_is_forgotten_up_to_the_value_that_still_holds() -> None:
 
 def test_votes_of_others_than_the_voters_are_not_counted() -> None:
     votes = Votes([voter(number).key for number in (1, 2, 3)], 1)
-    votes.record(9, True)
-    assert not votes.is_won
-    votes.record(2, False)
-    assert not votes.is_lost
-    votes.record(3, True)
-    assert votes.is_won
+    outcomes = []
+    for voter_id, granted in ((9, True), (2, False), (3, True)):
+        votes.record(voter_id, granted)
+        outcomes.append((votes.is_won, votes.is_lost))
+    assert outcomes == [(False, False), (False, False), (True, False)]
     assert votes.granting == [1, 3]
+
+
+def test_an_election_is_lost_once_a_majority_is_out_of_reach() -> None:
+    votes = Votes([voter(number).key for number in (1, 2, 3, 4)], 1)
+    outcomes = []
+    for voter_id in (2, 3):
+        votes.record(voter_id, False)
+        outcomes.append(votes.is_lost)
+    assert outcomes == [False, True]
 
 
 # The quorum-state file

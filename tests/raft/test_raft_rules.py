@@ -16,7 +16,8 @@ from cordwood.raft.effects import (
 )
 from cordwood.raft.events import BeginShutdown, Flushed, Propose, Tick
 from cordwood.raft.exceptions import InconsistentQuorum
-from cordwood.raft.states import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from cordwood.raft.states import Follower, Leader, Prospective, Resigned, Unattached
+from cordwood.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 
 
 def played(*lines: str) -> Stage:
@@ -71,11 +72,11 @@ def test_5_2_a_replica_votes_once_in_an_epoch() -> None:
 
 def test_5_2_a_majority_of_the_votes_makes_a_leader() -> None:
     stage = played("start id=1 voters=1,2,3,4,5", "tick 1000", "answer 2 granted", "answer 3 granted")
-    assert isinstance(stage.machine.state, Candidate)
+    assert stage.machine.state.name == "Candidate"
     stage.play("answer 4 granted")
-    assert isinstance(stage.machine.state, Candidate)
+    assert stage.machine.state.name == "Candidate"
     stage.play("answer 5 granted")
-    assert isinstance(stage.machine.state, Leader)
+    assert stage.machine.state.name == "Leader"
 
 
 def test_5_2_a_candidate_that_hears_of_a_leader_follows_it() -> None:
@@ -88,6 +89,15 @@ def test_5_2_two_leaders_in_one_epoch_stop_the_replica() -> None:
     stage = follower_of_2()
     with pytest.raises(InconsistentQuorum, match="node 3 is said to lead epoch 1, but node 2 leads it"):
         stage.play("begin from=3 epoch=1")
+
+
+@pytest.mark.parametrize("pre", ["", "pre "])
+@pytest.mark.parametrize(
+    "before", [["start id=1 voters=1,2,3 log=1 election=2:1:"], ["start id=1 voters=1,2,3 log=1 election=2::1"]]
+)
+def test_5_2_candidates_and_former_leaders_give_no_vote_in_their_epoch(before: list[str], pre: str) -> None:
+    stage = played(*before)
+    assert ("not granted" in stage.play(f"vote {pre}from=3 epoch=2 end=9/1")[0]) == (not pre)
 
 
 # 5.3: replication
@@ -209,6 +219,15 @@ def test_kip_595_appends_go_on_while_an_fsync_is_under_way_and_share_the_next_on
     assert [effect for effect in stage.step(Flushed(4)) if isinstance(effect, Flush)] == [Flush(8)]
 
 
+def test_kip_595_an_fsync_counts_for_what_was_appended_before_it() -> None:
+    stage = played("start id=1 voters=1", "flushed", "propose a", "propose b", "flushed 99")
+    assert stage.machine.high_watermark == 4
+
+
+def test_kip_595_only_the_leader_describes_the_quorum() -> None:
+    assert "NOT_LEADER_OR_FOLLOWER" in follower_of_2().play("describe")[0]
+
+
 def test_kip_595_the_state_machine_leads_only_after_a_record_of_the_epoch_is_committed() -> None:
     stage = leader_of_three()
     told = [effect for effect in stage.step(Flushed(3)) if isinstance(effect, LeadershipChanged)]
@@ -218,16 +237,18 @@ def test_kip_595_the_state_machine_leads_only_after_a_record_of_the_epoch_is_com
 
 def test_kip_595_a_leader_without_a_majority_resigns_after_one_and_a_half_fetch_timeouts() -> None:
     stage = leader_of_three("flushed", "tick 2999")
-    assert isinstance(stage.machine.state, Leader)
+    assert stage.machine.state.name == "Leader"
     stage.play("tick 1")
-    assert isinstance(stage.machine.state, Resigned)
+    assert stage.machine.state.name == "Resigned"
 
 
 def test_kip_595_a_leader_that_stops_names_its_successors_by_their_end_offset() -> None:
     stage = leader_of_three("flushed", "fetch from=2 at=0/0", "fetch from=3 at=3/1 wait=0")
     sent = [effect for effect in stage.step(BeginShutdown(1000)) if isinstance(effect, Send)]
     assert len(sent) == 2
-    keys = sent[0].request.topics[0].partitions[0].preferred_candidates
+    request = sent[0].request
+    assert isinstance(request, EndQuorumEpochRequest)
+    keys = request.topics[0].partitions[0].preferred_candidates
     assert [key.candidate_id for key in keys] == [3, 2]
 
 
@@ -316,7 +337,30 @@ def _restarted(stage: Stage) -> list[object]:
     return list(stage.restart(stage.settings))
 
 
+def test_kip_853_a_voter_that_updates_itself_is_heard_by_its_leader() -> None:
+    stage = played("start id=1 voters=1,2 static", "tick 1000", "answer 2 granted", "answer 2 granted", "flushed")
+    stage.play("fetch from=2 at=1/1 wait=0")
+    stage.play("tick 2000")
+    stage.play("update-voter 2")
+    stage.play("tick 2999")
+    assert isinstance(stage.machine.state, Leader)
+
+
 # KIP-630, KIP-1166
+
+
+def test_kip_630_an_empty_follower_gets_a_snapshot_even_if_the_log_goes_back_to_the_start() -> None:
+    stage = played("start id=1 voters=1", "flushed", "snapshot 3/1")
+    assert "snapshot=3/1" in stage.play("fetch from=2 at=0/0")[0]
+    assert stage.machine.log.start_offset == 0
+
+
+def test_kip_630_voters_before_a_snapshot_are_forgotten() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 3", "flushed", "fetch from=2 at=4/1")
+    assert stage.machine.control.voters_at(2) is not None
+    stage.play("snapshot 4/1")
+    assert stage.machine.control.voters_at(2) is None
+    assert stage.machine.control.voters_at(3) is not None
 
 
 def test_kip_630_the_bootstrap_snapshot_is_not_replicated() -> None:

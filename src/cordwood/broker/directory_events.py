@@ -29,6 +29,7 @@ from cordwood.wire.primitives import Uuid
 
 from .controller_channel import ControllerChannel
 from .lifecycle import Lifecycle
+from .log_dirs import CannotStart
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +67,17 @@ class DirectoryEvents:
         self._retry: asyncio.TimerHandle | None = None
         node_config.subscribe(self._cordon)
 
+    async def registered(self) -> None:
+        """The controller knows the broker's directories. It is told first where replicas lie: those that are found
+        elsewhere than the metadata says are not missing, and can be led once the broker is unfenced. Raises
+        `CannotStart`."""
+        while self._assignments:
+            error = await self._assign()
+            if error:
+                raise CannotStart(f"the broker's replicas were not assigned: {ErrorCode(error).name}")
+
     async def joined(self) -> None:
-        """The broker is registered, with the directories that it found."""
+        """The broker is unfenced."""
         self._has_joined = True
         self._tell()
         await self._told()

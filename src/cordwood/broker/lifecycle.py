@@ -50,9 +50,8 @@ class Lifecycle:
         self._directories = directories
         self._random = random
 
-    async def join(self, addresses: Addresses) -> None:
-        """Registers this incarnation of the broker and unfences it: from here on it leads its partitions. Raises
-        `CannotStart`."""
+    async def register(self, addresses: Addresses) -> None:
+        """Registers this incarnation of the broker, which stays fenced. Raises `CannotStart`."""
         online = self._directories.online
         clean_epochs = {directory.last_broker_epoch for directory in online}
         # Only if all of them were stopped by the same, clean stop.
@@ -70,6 +69,9 @@ class Lifecycle:
         )
         _check("registered", registered.error_code)
         self.epoch = registered.broker_epoch
+
+    async def unfence(self) -> None:
+        """From here on the broker leads its partitions. Raises `CannotStart`."""
         unfenced = await self.heartbeat()
         _check("unfenced", unfenced.error_code)
         await self._report_recovered_leaders()

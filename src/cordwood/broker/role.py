@@ -117,7 +117,9 @@ class BrokerRole:
         loader.subscribe(broker)
 
         dispatch = BrokerDispatch(broker, handlers)
-        await lifecycle.join(listening.addresses)
+        await lifecycle.register(listening.addresses)
+        await events.registered()
+        await lifecycle.unfence()
         await events.joined()
         role = cls(broker, dispatch, listening, Background(broker), events)
         role.background.start()

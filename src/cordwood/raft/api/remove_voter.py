@@ -1,7 +1,8 @@
 """RemoveRaftVoter: the leader removes a voter, possibly itself (KIP-853).
 
 The leader appends the new voters and answers when they are committed. A leader that removed itself goes on until
-then, without counting itself, and resigns. Errors as those of AddRaftVoter, and VOTER_NOT_FOUND.
+then, without counting itself, and resigns. Errors as those of AddRaftVoter, and VOTER_NOT_FOUND,
+also for the only voter.
 """
 
 import logging
@@ -52,7 +53,7 @@ def _begin(replica: Replica, received: RequestReceived, request: RemoveRaftVoter
     if voters is None:
         return ErrorCode.VOTER_NOT_FOUND, f"{key} is no voter: {replica.control.voters}"
     if not len(voters):
-        return ErrorCode.INVALID_REQUEST, f"{key} is the only voter; add another one first"
+        return ErrorCode.VOTER_NOT_FOUND, f"{key} is the only voter; add another one first"
     logger.info("Removing voter %s from %s", key, replica.control.voters)
     offset = replica.append_control([voters_record(voters)], now)
     deadline = now + replica.config.quorum.request_timeout_ms
