@@ -269,6 +269,20 @@ def test_a_port_that_is_none_is_told_before_anything_is_written(option: str, tmp
     assert not (tmp_path / "data").exists()
 
 
+def test_a_configuration_that_is_not_text_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"num.partitions=\xff")
+    done = run("up", "--ephemeral", "--port", "0", "--config", str(file))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"cordwood up: --config {file}: this is not UTF-8 text, at byte 15\n",
+    )
+
+
+def test_tls_to_a_listener_without_is_told(cli: Cli) -> None:
+    assert "(does it listen without TLS?)" in cli("topic", "list", "--tls", fails=3).stderr
+
+
 def test_a_file_in_place_of_the_data_directory_is_told(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.touch()

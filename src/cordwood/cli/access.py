@@ -167,7 +167,11 @@ def run(access: Access, work: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
             raise
         raise typer.Exit(_EXIT_BY_SIGNAL + received[0]) from None
     except CannotReachCluster as error:
-        hint = " (is a node running there? cordwood up starts one)" if "refused" in str(error) else ""
+        hint = ""
+        if "refused" in str(error):
+            hint = " (is a node running there? cordwood up starts one)"
+        elif "hung up in the TLS handshake" in str(error):
+            hint = " (does it listen without TLS?)"
         fail(f"{error}{hint}", EXIT_UNREACHABLE)
     except (BadSetting, TlsError) as error:
         fail(str(error), EXIT_BAD_INPUT)
