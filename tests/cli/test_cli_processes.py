@@ -104,6 +104,14 @@ def test_following_goes_on_and_ctrl_c_ends_it_quietly(cli: Cli, topic: str) -> N
         assert reader.ended() == (130, "")
 
 
+def test_warnings_of_the_client_library_look_as_those_of_the_command(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with cli.start("consume", topic, "-f") as reader:
+        assert reader.read_line() == b"one\n"
+        cli("topic", "delete", topic, "--yes")
+        assert reader.stderr.readline().startswith(b"cordwood: there is no topic " + topic.encode())
+
+
 def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:

@@ -1,5 +1,6 @@
 """The `cordwood` command: where it begins."""
 
+import logging
 import os
 import sys
 
@@ -30,4 +31,7 @@ def _run() -> None:
             sys.exit(run_node(NodeOptions(**arguments)))
     from cordwood.cli.commands import app
 
+    if sys.argv[1:2] != ["up"]:
+        # Warnings of the client library look as those of the command.
+        logging.basicConfig(format="cordwood: %(message)s")
     app(prog_name="cordwood")
