@@ -71,6 +71,12 @@ def test_describing_an_unknown_setting_names_the_nearest(cli: Cli, orders: str) 
     assert "has no setting 'retenton.ms'; did you mean retention.ms?" in told
 
 
+def test_describing_an_unknown_setting_of_all_brokers_is_no_empty_answer(cli: Cli) -> None:
+    told = cli("config", "describe", "broker-default", "log.retenton.ms", fails=2).stderr
+    assert "has no setting 'log.retenton.ms'; did you mean log.retention.ms?" in told
+    assert cli("config", "describe", "broker-default", "log.retention.ms").lines == []
+
+
 @pytest.mark.parametrize(
     "arguments", [["config", "unset", "topic", "{}", "retenton.ms"], ["topic", "alter", "{}", "--unset", "retenton.ms"]]
 )
@@ -104,6 +110,7 @@ def test_only_settings_for_everybody_are_suggested() -> None:
         (["start"], "'up'"),
         (["tail", "t"], "'consume'"),
         (["transactions"], "'txn'"),
+        (["version"], "'--version'"),
     ],
 )
 def test_a_verb_that_is_called_otherwise_here_leads_to_the_right_one(arguments: list[str], meant: str) -> None:
@@ -128,6 +135,12 @@ def test_a_number_that_is_none_is_quoted(arguments: list[str], value: str) -> No
     assert done.code == 2
     assert value in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_argument_is_told_on_one_line() -> None:
+    done = run_here(["config", "describe"])
+    assert (done.code, done.stderr.count("\n")) == (2, 1)
+    assert "Missing argument 'KIND'" in done.stderr
 
 
 @pytest.mark.parametrize("command", [["--help"], ["topic", "--help"], ["topic", "create", "--help"], ["up", "--help"]])

@@ -105,6 +105,14 @@ def test_following_goes_on_and_ctrl_c_ends_it_quietly(cli: Cli, topic: str) -> N
         assert reader.ended() == (130, "")
 
 
+def test_warnings_of_the_client_library_look_as_those_of_the_command(cli: Cli, topic: str) -> None:
+    cli("produce", topic, "--create", stdin=b"one\n")
+    with cli.start("consume", topic, "-f") as reader:
+        assert reader.read_line() == b"one\n"
+        cli("topic", "delete", topic, "--yes")
+        assert reader.stderr.readline().startswith(b"cordwood: there is no topic " + topic.encode())
+
+
 def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic)
     with cli.start("consume", topic, "-f") as reader, cli.start("produce", topic) as writer:
@@ -272,6 +280,20 @@ def test_a_port_that_is_none_is_told_before_anything_is_written(option: str, tmp
     assert done.returncode != 0
     assert f"{option} 99999: a port is a number from 0" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_a_configuration_that_is_not_text_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"num.partitions=\xff")
+    done = run("up", "--ephemeral", "--port", "0", "--config", str(file))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"cordwood up: --config {file}: this is not UTF-8 text, at byte 15\n",
+    )
+
+
+def test_tls_to_a_listener_without_is_told(cli: Cli) -> None:
+    assert "(does it listen without TLS?)" in cli("topic", "list", "--tls", fails=3).stderr
 
 
 def test_a_file_in_place_of_the_data_directory_is_told(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ def test_replicas_can_be_placed_by_hand(cli: Cli, topic: str) -> None:
     assert "such as 1:2:3" in cli("topic", "create", topic, "--replicas", "1-2", fails=2).stderr
 
 
+def test_a_topic_that_is_named_twice_is_created_once(cli: Cli, topic: str) -> None:
+    assert [created["name"] for created in cli("topic", "create", topic, topic, "--json").json] == [topic]
+
+
 def test_a_dry_run_creates_nothing(cli: Cli, topic: str) -> None:
     cli("topic", "create", topic, "--dry-run")
     assert cli("topic", "list", topic).lines == []

@@ -17,13 +17,16 @@ from cordwood.runtime.network import Address
         ("[::1]:9093", [("::1", 9093)]),
         ("[::1]", [("::1", 9092)]),
         ("fe80::1", [("fe80::1", 9092)]),
+        ("PLAINTEXT://a:1,SSL://[::1]:2", [("a", 1), ("::1", 2)]),
     ],
 )
 def test_an_address_is_host_and_port(text: str, expected: list[tuple[str, int]]) -> None:
     assert parse_bootstrap(text) == tuple(Address(host, port) for host, port in expected)
 
 
-@pytest.mark.parametrize("text", ["a:b", "a:0", "a:65536", ":9092", "a:", "[::1", "[::1]9092", "a:-1", "a:٣"])
+@pytest.mark.parametrize(
+    "text", ["a:b", "a:0", "a:65536", ":9092", "a:", "[::1", "[::1]9092", "a:-1", "a:٣", "http://a:b"]
+)
 def test_what_is_no_address_is_named(text: str) -> None:
     with pytest.raises(BadSetting, match="expected host:port") as caught:
         parse_bootstrap(text)

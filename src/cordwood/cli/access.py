@@ -217,7 +217,11 @@ def run_alone(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
             raise
         raise SystemExit(_EXIT_BY_SIGNAL + received[0]) from None
     except CannotReachCluster as error:
-        hint = " (is a node running there? cordwood up starts one)" if "refused" in str(error) else ""
+        hint = ""
+        if "refused" in str(error):
+            hint = " (is a node running there? cordwood up starts one)"
+        elif "hung up in the TLS handshake" in str(error):
+            hint = " (does it listen without TLS?)"
         fail(f"{error}{hint}", EXIT_UNREACHABLE)
     except (BadSetting, TlsError) as error:
         fail(str(error), EXIT_BAD_INPUT)

@@ -111,8 +111,14 @@ def describe(
         return (await admin.describe_configs([resource], names or None, documentation=documentation))[resource]
 
     entries = run(access, work)
-    unknown = sorted(set(names) - {entry.name for entry in entries})
-    if unknown and kind is not Kind.BROKER_DEFAULT:
+    known = {entry.name for entry in entries}
+    if kind is Kind.BROKER_DEFAULT:
+        from cordwood.config.keys import definition_of
+
+        # Only what was set for all brokers is told, and any broker's setting can be.
+        known.update(name for name in names if definition_of(name) is not None)
+    unknown = sorted(set(names) - known)
+    if unknown:
         near = nearest_setting(resource.type, unknown[0])
         hint = f"; did you mean {near}?" if near else ""
         raise typer.BadParameter(f"{resource} has no setting {unknown[0]!r}{hint}", param_hint="NAME ...")

@@ -125,9 +125,11 @@ def _read_config(
     layers = []
     if file is not None:
         try:
-            layers.append(file_layer(file.read_text(), str(file)))
+            layers.append(file_layer(file.read_text(encoding="utf-8"), str(file)))
         except OSError as error:
             raise ConfigError(f"--config {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"--config {file}: this is not UTF-8 text, at byte {error.start}") from error
     layers.append(environment_layer(os.environ, _OTHER_VARIABLES))
     layers.append(command_line_layer(assignments))
     if directory is not None:

@@ -75,7 +75,7 @@ class LazyGroup(Verbs):
 
 def _message_of(error: Any) -> str:
     """Some versions of typer have values checked by pydantic, which tells the kind of error, but not of which value."""
-    message: str = error.format_message().replace(": Value error, ", ": ", 1).removesuffix(".")
+    message = " ".join(error.format_message().split()).replace(": Value error, ", ": ", 1).removesuffix(".")
     problems = getattr(error.__cause__, "errors", None)
     if problems is None:
         return message

@@ -1,5 +1,6 @@
 """The `cordwood` command: where it begins."""
 
+import logging
 import os
 import sys
 
@@ -25,6 +26,9 @@ def _run() -> None:
         _run_quickly(sys.argv[1:2], sys.argv[2:])
     from cordwood.cli.commands import app
 
+    if sys.argv[1:2] != ["up"]:
+        # Warnings of the client library look as those of the command.
+        logging.basicConfig(format="cordwood: %(message)s")
     app(prog_name="cordwood")
 
 

@@ -95,7 +95,9 @@ def create(
         raise typer.BadParameter("says both how many partitions and replicas there are", param_hint="--replicas")
     configs = parse_pairs(settings or [], "--set")
     assignment = [_parse_replicas(text) for text in replicas or []]
-    topics = [NewTopic(name, partitions or -1, replication_factor or -1, configs, assignment) for name in names]
+    topics = [
+        NewTopic(name, partitions or -1, replication_factor or -1, configs, assignment) for name in dict.fromkeys(names)
+    ]
     results = run(access, partial(_create, topics=topics, dry_run=dry_run))
     failures = []
     created = []

@@ -72,7 +72,10 @@ class Verbs(TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except UsageError as error:
-            meant = [name for name in _MEANT.get(args[0].lower(), ()) if name in self.commands]
+            tried = args[0].lower()
+            meant = [name for name in _MEANT.get(tried, ()) if name in self.commands]
+            if ctx.parent is None and tried in ("help", "version"):
+                meant = [f"--{tried}"]
             if meant:
                 error.message = f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, meant))}?"
             raise

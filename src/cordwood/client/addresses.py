@@ -1,11 +1,16 @@
 """Bootstrap addresses as people write them: "localhost:9092", "[::1]:9092", several with commas between."""
 
+import re
+
 from cordwood.client.errors import BadSetting
 from cordwood.runtime.network import Address
 
 DEFAULT_PORT = 9092
 # Where a node is unless somebody says otherwise.
 DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
+
+
+_LISTENER = re.compile(r"^[0-9a-zA-Z\-%._]*://")
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
@@ -16,11 +21,13 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
     return addresses
 
 
-def _parse(text: str) -> Address:
+def _parse(given: str) -> Address:
+    # As Kafka's clients do: what is copied from `listeners` has the listener's name before it.
+    text = _LISTENER.sub("", given)
     if text.startswith("["):
         host, closed, rest = text[1:].partition("]")
         if not closed or (rest and not rest.startswith(":")):
-            raise _refusal(text)
+            raise _refusal(given)
         port = rest[1:] if rest else None
     elif text.count(":") > 1:
         # More than one colon and no brackets: an IPv6 address by itself.
@@ -29,11 +36,11 @@ def _parse(text: str) -> Address:
         host, colon, rest = text.partition(":")
         port = rest if colon else None
     if not host:
-        raise _refusal(text)
+        raise _refusal(given)
     if port is None:
         return Address(host, DEFAULT_PORT)
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise _refusal(text)
+        raise _refusal(given)
     return Address(host, int(port))
 
 
