@@ -36,6 +36,7 @@ class MemoryLog:
     def __init__(self, content: Content | None = None) -> None:
         # The first is on stable storage, each of the others is one write later.
         self._versions = [content or Content()]
+        self._flushed_writes = 0
         self._fetching: tuple[OffsetAndEpoch, bytes] | None = None
 
     @property
@@ -95,7 +96,8 @@ class MemoryLog:
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         assert self._fetching is not None
         assert self._fetching[0] == snapshot_id
-        self._versions = [Content(snapshot_id.offset, (), {snapshot_id: self._fetching[1]})]
+        self._write(Content(snapshot_id.offset, (), {snapshot_id: self._fetching[1]}))
+        self.end_flush(self.begin_flush())
         self._fetching = None
 
     def _write(self, content: Content) -> None:
@@ -103,15 +105,15 @@ class MemoryLog:
 
     # What the shell does besides performing effects
 
-    def begin_flush(self) -> Content:
-        return self.content
+    def begin_flush(self) -> int:
+        """The number of the write up to which the flush will go."""
+        return self._flushed_writes + len(self._versions) - 1
 
-    def end_flush(self, flushed: Content) -> None:
-        """All writes up to that version are durable. Nothing to do if it was replaced meanwhile."""
-        for number, version in enumerate(self._versions):
-            if version is flushed:
-                del self._versions[:number]
-                return
+    def end_flush(self, last_write: int) -> None:
+        """All writes up to that one are durable."""
+        newly_flushed = max(last_write - self._flushed_writes, 0)
+        del self._versions[:newly_flushed]
+        self._flushed_writes += newly_flushed
 
     def add_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
         """A snapshot of the state machine, durable at once."""

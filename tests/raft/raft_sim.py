@@ -312,11 +312,11 @@ class World:
                 pass
 
     def _flush(self, host: Host, end_offset: int) -> None:
-        incarnation, content = host.incarnation, host.log.begin_flush()
+        incarnation, last_write = host.incarnation, host.log.begin_flush()
 
         def done() -> None:
             if host.incarnation == incarnation and host.machine is not None:
-                host.log.end_flush(content)
+                host.log.end_flush(last_write)
                 self.step(host, Flushed(end_offset))
 
         is_slow = self.random.below(20) == 0
