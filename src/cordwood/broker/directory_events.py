@@ -52,12 +52,15 @@ class DirectoryEvents:
         broker.replicas.on_offline = self._went_offline
         broker.on_config.append(self._cordon)
 
+    async def registered(self) -> None:
+        """Tells of replicas that were found elsewhere than the metadata says, before the broker is unfenced: it leads
+        nothing that would be in a directory which it does not have."""
+        while self._assignments:
+            await self._assign()
+
     async def joined(self) -> None:
         """The broker is registered, with the directories that it found."""
         broker = self._broker
-        # Replicas that were found elsewhere than the metadata says are not missing.
-        while self._assignments:
-            await self._assign()
         await broker.controller.decide(lambda image: leave_missing_directories(image, broker.defaults, broker.id))
         self._has_joined = True
         self._tell()

@@ -256,6 +256,7 @@ class Node:
         if registered.error_code:
             raise CannotStart(f"the broker was not registered: {ErrorCode(registered.error_code).name}")
         broker.epoch = registered.broker_epoch
+        await self._directory_events.registered()
         heartbeat = BrokerHeartbeatRequest(
             broker_id=broker.id,
             broker_epoch=broker.epoch,
