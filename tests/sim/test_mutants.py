@@ -3,6 +3,7 @@
 import client_mutants
 import pytest
 from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
+from damage_mutants import DAMAGE_MUTANTS
 from mutants import MUTANTS, Mutant
 
 from cordwood.sim.workload import run_seed
@@ -11,6 +12,7 @@ BROKEN = [
     *(("node", mutant) for mutant in MUTANTS),
     *(("groups", mutant) for mutant in GROUP_MUTANTS),
     *(("transactions", mutant) for mutant in TRANSACTION_MUTANTS),
+    *(("damage", mutant) for mutant in DAMAGE_MUTANTS),
 ]
 BROKEN_CLIENTS = [
     *(("node", mutant) for mutant in client_mutants.NODE_MUTANTS),

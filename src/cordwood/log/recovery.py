@@ -21,6 +21,7 @@ from .files import (
     DELETED,
     LEADER_EPOCHS,
     LOG,
+    OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     SEGMENT_FILES,
     SWAP,
@@ -262,7 +263,12 @@ class _Opening:
             if file.base_offset in bases:
                 by_base[file.base_offset][file.kind] = size
             elif file.kind in SEGMENT_FILES:
-                logger.warning("removing %s/%s, an index without a log", self.directory, file_name(*file))
+                if file.kind == OFFSET_INDEX:
+                    logger.error(
+                        "%s/%s is missing, of which the index is there: its records are lost",
+                        self.directory,
+                        file_name(file.base_offset, LOG),
+                    )
                 self._remove(file)
         for base, sizes in by_base.items():
             segment = Segment(self.place, base, sizes, self.now_ms)

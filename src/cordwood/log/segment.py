@@ -123,8 +123,12 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention goes by: the youngest record, or the file's age when no record has a timestamp."""
-        timestamp = self.max_timestamp
+        """What retention goes by: the youngest record, or the file's age when no record has a timestamp, or both the
+        segment and its time index are damaged."""
+        try:
+            timestamp = self.max_timestamp
+        except CorruptBatch:
+            timestamp = -1
         if timestamp >= 0:
             return timestamp
         return self._disk.modified_ms(self.file.path) if self.has_file else self.created_ms

@@ -59,7 +59,8 @@ def unexplained(strays: Sequence[Unknown], image: MetadataImage, broker_id: int)
     return [
         stray
         for stray in strays
-        if (not registered or stray.directory.id in registered) and stray.topic_id not in image.topics.by_id
+        if (not registered or stray.directory.id in registered)
+        and (stray.topic_id is None or stray.topic_id not in image.topics.by_id)
     ]
 
 

@@ -27,9 +27,7 @@ class Admin(Client):
         try:
             while True:
                 await self.pause(_MAX_PAUSE_S)
-                action = self.source.choice(
-                    (self._list, self._list, self._delete, self._create, self._move, self._move)
-                )
+                action = self.source.choice((self._list, self._list, self._delete, self._create, self.move, self.move))
                 try:
                     await action()
                 except NetworkError:
@@ -86,7 +84,7 @@ class Admin(Client):
         partition = self.source.choice(self.run.partitions)
         await list_offset(self, partition, self.source.choice((EARLIEST, LATEST)))
 
-    async def _move(self) -> None:
+    async def move(self) -> None:
         """It is begun, or refused; what is read and written meanwhile tells whether it went well."""
         topic, index = self.source.choice(self.run.partitions)
         path = self.source.choice(list(self.run.machine.disks))

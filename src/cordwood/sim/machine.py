@@ -100,6 +100,11 @@ class Machine:
             self._world.trace.note("failed", self.name, str(error))
             self.kill()
             return
+        except Exception as error:  # noqa: BLE001 - whoever started it is told of whatever it is
+            if not started.done():
+                started.set_exception(error)
+            self.kill()
+            return
         if not started.done():
             started.set_result(True)
         await _first_of(node.stopped.wait(), self._stop_asked_for.wait())

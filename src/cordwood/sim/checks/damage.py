@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from cordwood.log.files import CORRUPT, LOG, directory_name, parse_directory_name
+from cordwood.log.files import CORRUPT, DELETE_DIRECTORY, LOG, directory_name, parse_directory_name
 from cordwood.replica.strays import MANY_STRAYS
 from cordwood.sim.damage_history import DamageHistory, Injury, Means, whole_batches
 from cordwood.sim.history import History, Partition
@@ -11,6 +11,8 @@ from cordwood.sim.history import History, Partition
 from .violation import Violation
 
 _TOPIC_ID_FILE = "partition.metadata"
+# A line that tells of a loss has one of these words, and names the partition.
+_LOSSES = ("lost", "missing", "damaged", "cutting", "-stray")
 
 
 def no_batch_is_deleted(history: History) -> Iterator[Violation]:
@@ -68,7 +70,7 @@ def what_is_lost_is_said(history: History) -> Iterator[Violation]:
     damage = history.damage
     if damage.topics is None or damage.is_restored:
         return
-    said = history.warnings[damage.warnings_before :]
+    said = [line for line in history.warnings[damage.warnings_before :] if any(word in line for word in _LOSSES)]
     for partition in _partitions(history):
         name = directory_name(*partition)
         served = damage.served.get(partition)
@@ -116,7 +118,10 @@ def _has_records(damage: DamageHistory, name: str) -> bool:
 
 
 def _is_records(path: str) -> bool:
-    file = path.rpartition("/")[2]
+    """Of a partition whose deletion has not begun: its topic was deleted, or it was moved to another directory."""
+    folder, _, file = path.rpartition("/")
+    if folder.endswith(DELETE_DIRECTORY):
+        return False
     return file.endswith(LOG) or f"{LOG}{CORRUPT}" in file
 
 

@@ -9,12 +9,13 @@ from random import Random
 from typing import cast
 
 from cordwood.broker.start_consent import StartConsent
+from cordwood.log.files import LOG
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.admin import Admin
 from cordwood.sim.batches import encode, new_send
 from cordwood.sim.checks import DAMAGE_CHECKS
 from cordwood.sim.checks.damage import JUDGE
-from cordwood.sim.client import Client, Run
+from cordwood.sim.client import Client, Over, Run
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.consumer import fetch_topics, partitions_of
 from cordwood.sim.damage_history import METADATA, Files, Injury, Means, Served
@@ -41,6 +42,10 @@ _DOOMED = "doomed"
 _DELETION = 0.6
 _RESTORED = 0.5
 _MAX_INJURIES = 3
+# How often it is the records that are damaged, of all files of the kind.
+_RECORDS = 0.4
+# Of a client that does not give up at once.
+_ATTEMPTS = 5
 # How often each kind of file is chosen.
 _TARGETS = {"metadata": 4, "root": 3, "partition": 6}
 _FOREIGN = {"photos-2024/a.jpg": b"not ours", "holiday/b.jpg": b"nor this", "notes.txt": b"nor these"}
@@ -88,6 +93,7 @@ async def _fill(run: Run, source: Random) -> None:
         work = [PlainProducer(run, f"plain-{stretch}-{number}").work() for number in range(2)]
         work.append(IdempotentProducer(run, f"idempotent-{stretch}", source.choice(run.partitions)).work())
         work.append(TopicAdmin(run, f"topics-{stretch}").work())
+        work.append(_move_about(Admin(run, f"moves-{stretch}")))
         clients = [asyncio.ensure_future(one) for one in work]
         await asyncio.sleep(source.random() * _STRETCH_S)
         if stretch == 0 and source.random() < _DELETION:
@@ -98,6 +104,19 @@ async def _fill(run: Run, source: Random) -> None:
         await _end(run, source)
         if stretch == 0:
             _add_foreign_files(run)
+
+
+async def _move_about(admin: Admin) -> None:
+    """Between the log directories, so that some are on their way when the node ends."""
+    try:
+        while True:
+            await admin.pause(_STRETCH_S)
+            try:
+                await admin.move()
+            except NetworkError:
+                continue
+    except Over:
+        return
 
 
 async def _end(run: Run, source: Random) -> None:
@@ -145,8 +164,9 @@ def _injure(run: Run, source: Random) -> list[Injury]:
             for path in disk.files()
             if _target(path) == wanted and (root, path) not in injuries
         ]
+        records = [(root, path) for root, path in found if path.endswith(LOG)]
         if found:
-            root, path = source.choice(found)
+            root, path = source.choice(records if records and source.random() < _RECORDS else found)
             injuries[root, path] = _hurt(run, source, root, path)
     return list(injuries.values())
 
@@ -217,15 +237,12 @@ async def _judge(judge: Client) -> None:
 
 async def _read(judge: Client, partition: Partition, served: Served) -> None:
     """From end to end, around what cannot be read."""
-    try:
-        first = await list_offset(judge, partition, EARLIEST)
-        last = await list_offset(judge, partition, LATEST)
-    except NetworkError:
-        return
+    first = await _offset(judge, partition, EARLIEST)
+    last = await _offset(judge, partition, LATEST)
     if first is None or last is None:
         return
-    position = first.offset
-    while position < last.offset:
+    position = first
+    while position < last:
         topics = fetch_topics(judge.run, {partition: position}, 1 << 20)
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
         response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
@@ -235,6 +252,18 @@ async def _read(judge: Client, partition: Partition, served: Served) -> None:
             position += 1
         else:
             position = max(position + 1, _take(bytes(memoryview(cast("bytes", data.records))), served))
+
+
+async def _offset(judge: Client, partition: Partition, timestamp: int) -> int | None:
+    for _ in range(_ATTEMPTS):
+        try:
+            listed = await list_offset(judge, partition, timestamp)
+        except NetworkError:
+            listed = None
+        if listed is not None:
+            return listed.offset
+        await judge.pause(1.0)
+    return None
 
 
 def _take(data: bytes, served: Served) -> int:
