@@ -224,7 +224,7 @@ def test_quotas_are_listed_and_altered() -> None:
                 quotas.EntityData(entity_type="user", entity_name="alice"),
                 quotas.EntityData(entity_type="client-id", entity_name=None),
             ],
-            values=[quotas.ValueData(key="producer_byte_rate", value=1024.0)],
+            values=[quotas.ValueData(key="producer_byte_rate", value=1048576.0)],
         )
         broker.answers[quotas.DescribeClientQuotasRequest.api_key] = lambda request, version: (
             quotas.DescribeClientQuotasResponse(entries=[entry])
@@ -243,9 +243,9 @@ def test_quotas_are_listed_and_altered() -> None:
             )
         )
         listed = await run("quota", "list", "--name", "user=alice", "--any", "client-id", "--strict")
-        assert listed.lines == ["user alice, client-id default\tproducer_byte_rate\t1024"]
+        assert listed.lines == ["user alice, client-id default\tproducer_byte_rate\t1048576"]
         assert (await run("quota", "list", "--json")).json == [
-            {"entity": {"user": "alice", "client-id": None}, "quotas": {"producer_byte_rate": 1024.0}}
+            {"entity": {"user": "alice", "client-id": None}, "quotas": {"producer_byte_rate": 1048576.0}}
         ]
         asked, _ = broker.seen_of(quotas.DescribeClientQuotasRequest)
         assert [(each.entity_type, each.match_type, each.match) for each in asked.components] == [

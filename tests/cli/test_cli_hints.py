@@ -144,10 +144,11 @@ def test_a_missing_argument_is_told_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("command", [["--help"], ["topic", "--help"], ["topic", "create", "--help"], ["up", "--help"]])
-def test_help_shows_no_type_for_flags(command: list[str]) -> None:
+def test_help_shows_no_type_for_flags_and_arguments(command: list[str]) -> None:
     shown = run_here(command).stdout.decode()
     assert "--help" in shown
     assert "bool" not in shown.lower()
+    assert "list[" not in shown
 
 
 # ---- internal names

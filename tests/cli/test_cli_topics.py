@@ -131,3 +131,11 @@ def test_without_a_terminal_topics_are_deleted_only_if_told_so(cli: Cli, topic: 
     cli("topic", "create", topic)
     assert "give --yes" in cli("topic", "delete", topic, stdin=b"y\n", fails=2).stderr
     assert cli("topic", "list", topic).lines == [topic]
+
+
+def test_a_topic_is_described_by_its_id(cli: Cli, topic: str) -> None:
+    cli("topic", "create", topic)
+    (told,) = cli("topic", "describe", topic, "--json").json
+    assert cli("topic", "describe", "--id", told["topicId"], "--json").json == [told]
+    assert "a uuid is 22 characters" in cli("topic", "describe", "--id", "orders", fails=2).stderr
+    assert cli("topic", "describe", "--id", "AAAAAAAAAAAAAAAAAAAAEQ", fails=1).stderr.count("\n") == 1

@@ -12,6 +12,7 @@ from node_process import NodeProcess
 from pipeline_process import run_until_sales, write_first_pipeline
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from running_pipeline import running
 from topic_records import Sent, consumed, produce, topics
 
 from cordwood.spark.pipelines.figures import QueryFigures
@@ -136,6 +137,23 @@ def test_a_pipeline_that_cannot_be_planned_is_told_in_a_sentence(spark: SparkSes
         run_pipeline(pipeline, spark, {}, Watcher(), UNHEARD)
     assert "`nothing` cannot be resolved" in str(failure.value)
     assert "\n" not in str(failure.value)
+
+
+_COUNTING = """
+import sys
+
+def pipeline(spark):
+    print("counting", file=sys.stderr, flush=True)
+    spark.range(10**15).selectExpr("sum(id * id % 7)").collect()
+"""
+
+
+def test_ctrl_c_before_there_is_a_query_prints_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, _COUNTING, "127.0.0.1:1") as pipeline:
+        pipeline.until_said("counting")
+        assert pipeline.interrupt() == 128 + signal.SIGINT
+    # What Py4J logs of a call to Java that was interrupted.
+    assert pipeline.said.endswith("counting\n")
 
 
 def test_the_first_pipeline_runs_as_it_is_without_java_until_ctrl_c(node: NodeProcess, tmp_path: Path) -> None:

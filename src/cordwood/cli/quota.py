@@ -52,7 +52,11 @@ def list_quotas(
     else:
         print_table(
             ("entity", "quota", "value"),
-            [(str(entity), name, f"{value:g}") for entity, quotas in found for name, value in sorted(quotas.items())],
+            [
+                (str(entity), name, f"{value:.15g}")
+                for entity, quotas in found
+                for name, value in sorted(quotas.items())
+            ],
         )
 
 

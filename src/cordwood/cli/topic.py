@@ -24,7 +24,7 @@ from cordwood.client.admin.topics import CreatedTopic, NewTopic
 from cordwood.client.cluster import Topic
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.primitives import uuid_text
+from cordwood.wire.primitives import Uuid, uuid_from_text, uuid_text
 
 app = typer.Typer(
     help="Create, list, describe, alter, trim and delete topics.", no_args_is_help=True, add_completion=False
@@ -133,15 +133,26 @@ def list_topics(
         )
 
 
-@app.command(epilog="Examples:\n\ncordwood topic describe orders\n\ncordwood topic describe 'order*' --json")
+@app.command(
+    epilog="Examples:\n\ncordwood topic describe orders\n\ncordwood topic describe 'order*' --json\n\n"
+    "cordwood topic describe --id wzHS1cvJRnyhmDs_9HPfNg"
+)
 @reaching_cluster
 def describe(
-    access: Access, patterns: OptionalPatterns = None, internal: Internal = False, as_json: AsJson = False
+    access: Access,
+    patterns: OptionalPatterns = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID", help="By its id, as describe shows it; may be repeated.")
+    ] = None,
+    internal: Internal = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults."""
+    known_ids = [_parse_id(text) for text in ids or []]
 
     async def work(admin: Admin) -> list[dict[str, Any]]:
-        topics = await choose_topics(admin, patterns or [], internal)
+        by_id = (await admin.describe_topics_by_id(known_ids)).values() if known_ids else ()
+        topics = await choose_topics(admin, [*(patterns or []), *(topic.name for topic in by_id)], internal)
         return await describe_topics(admin, topics)
 
     described = run(access, work)
@@ -278,6 +289,13 @@ def _parse_replicas(text: str) -> list[int]:
         raise typer.BadParameter(
             f"{text!r} is not the ids of brokers with colons between, such as 1:2:3", param_hint="--replicas"
         ) from None
+
+
+def _parse_id(text: str) -> Uuid:
+    try:
+        return uuid_from_text(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--id") from error
 
 
 def _told(topic: CreatedTopic) -> str:

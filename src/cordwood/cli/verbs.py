@@ -60,12 +60,12 @@ _MEANT = {
 
 class Verb(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_flags(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
 
 class Verbs(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_flags(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, which suggests what is spelled alike; what means the same is a better guess."""
@@ -81,9 +81,11 @@ class Verbs(TyperGroup):
             raise
 
 
-def _with_plain_flags(parameters: list[Any]) -> list[Any]:
-    """A flag takes no value: help has no type to show for it."""
+def _without_types(parameters: list[Any]) -> list[Any]:
+    """Has help show no type for a flag, which takes no value, and no `<list[str]>` beside the name of an argument."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
+        if parameter.param_type_name == "argument" and hasattr(parameter, "display_type_rich"):
+            parameter.display_type_rich = lambda ctx: ""
     return parameters
