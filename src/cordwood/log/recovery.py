@@ -21,7 +21,6 @@ from .files import (
     DELETED,
     LEADER_EPOCHS,
     LOG,
-    OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     SEGMENT_FILES,
     SWAP,
@@ -258,14 +257,16 @@ class _Opening:
         """Opens every segment; those without an offset index, which have to be walked, are returned."""
         incomplete = []
         bases = {file.base_offset for file in files if file.kind == LOG}
+        missing: set[int] = set()
         by_base: dict[int, dict[str, int]] = {base: {} for base in bases}
         for file, size in files.items():
             if file.base_offset in bases:
                 by_base[file.base_offset][file.kind] = size
             elif file.kind in SEGMENT_FILES:
-                if file.kind == OFFSET_INDEX:
+                if file.base_offset not in missing:
+                    missing.add(file.base_offset)
                     logger.error(
-                        "%s/%s is missing, of which the index is there: its records are lost",
+                        "%s/%s is missing, of which an index is there: its records are lost",
                         self.directory,
                         file_name(file.base_offset, LOG),
                     )

@@ -114,7 +114,7 @@ def _inspect(disk: Disk, directory: str, from_offset: int) -> _Inspection:
                 next_offset, epoch = header.next_offset, header.leader_epoch
                 position += header.size
         except CorruptBatch as error:
-            is_at_end = base != next_offset or not _has_batches(file, position, next_offset)
+            is_at_end = base > next_offset or not _has_batches(file, position, next_offset)
             return _Inspection(next_offset, Damage(path, position, next_offset, str(error), is_at_end))
         finally:
             file.close()

@@ -247,11 +247,10 @@ async def _read(judge: Client, partition: Partition, served: Served) -> None:
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
         response = await judge.ask_until_answered(request, FetchRequest.stable_versions.high)
         ((_, data),) = partitions_of(judge.run, response)
-        if data.error_code or not data.records:
+        taken = 0 if not data.records else _take(bytes(memoryview(cast("bytes", data.records))), served)
+        if taken <= position:
             served.errors[position] = data.error_code
-            position += 1
-        else:
-            position = max(position + 1, _take(bytes(memoryview(cast("bytes", data.records))), served))
+        position = max(position + 1, taken)
 
 
 async def _offset(judge: Client, partition: Partition, timestamp: int) -> int | None:
@@ -267,15 +266,20 @@ async def _offset(judge: Client, partition: Partition, timestamp: int) -> int | 
 
 
 def _take(data: bytes, served: Served) -> int:
-    """What a client makes of an answer, which checks every batch; where it goes on."""
+    """What a client makes of an answer, of which it checks every batch; where it goes on."""
     end = 0
-    for position, header in batch_headers(data):
-        try:
-            check_crc(data, header, position)
-            served.records |= {record.offset: record.value or b"" for record in decode_batch(data, position)}
-        except (CorruptBatch, InvalidRecord):
-            served.errors |= dict.fromkeys(range(header.base_offset, header.next_offset), ErrorCode.CORRUPT_MESSAGE)
-        end = header.next_offset
+    try:
+        for position, header in batch_headers(data):
+            try:
+                check_crc(data, header, position)
+                served.records |= {record.offset: record.value or b"" for record in decode_batch(data, position)}
+            except (CorruptBatch, InvalidRecord):
+                damaged = range(header.base_offset, header.next_offset)
+                served.errors |= dict.fromkeys(damaged, ErrorCode.CORRUPT_MESSAGE)
+            end = header.next_offset
+    except CorruptBatch:
+        # What follows cannot be told apart.
+        return end
     return end
 
 
