@@ -1,6 +1,7 @@
 """Whole blocks of lines and records, on a cluster: what sending and printing them one by one would give."""
 
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from itertools import chain
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Cli
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cordwood import Consumer, Producer, TopicPartition
@@ -55,6 +56,8 @@ def contents(records: dict[int, list[ConsumerRecord]]) -> dict[int, list[object]
     key=st.sampled_from([None, b"k", b"~", b""]),
     has_last_end=st.booleans(),
 )
+@example(lines=[b"a", b"~"], delimiter=b"\n", separator=None, null=b"~", headers=(), key=b"~", has_last_end=True)
+@example(lines=[b":a", b"~:~"], delimiter=b"\n", separator=b":", null=b"~", headers=(), key=None, has_last_end=False)
 def test_lines_become_the_records_that_sending_one_by_one_makes(
     cli: Cli,
     lines: Sequence[bytes],
@@ -203,7 +206,16 @@ def test_wrong_arguments_of_a_process_are_told_by_typer(cli: Cli) -> None:
 # ---- input
 
 
-def test_what_a_pipe_holds_is_read_together() -> None:
+def test_all_that_is_there_is_read_together() -> None:
+    """More than one read brings."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sent = b"line\n" * 30_000
+        theirs.sendall(sent)
+        assert read_available(ours.fileno()) == sent
+
+
+def test_a_read_waits_for_no_more_than_there_is() -> None:
     out, into = os.pipe()
     try:
         os.write(into, b"first\n")

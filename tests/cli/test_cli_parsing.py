@@ -131,6 +131,16 @@ def test_a_delimiter_that_could_begin_within_itself_is_found_from_the_left(text:
     ]
 
 
+@pytest.mark.parametrize("cut", range(9))
+def test_a_delimiter_may_lie_across_two_chunks(cut: int) -> None:
+    blocks = LineBlocks(b"\r\n")
+    text = b"ab\r\ncd\r\n"
+    first = blocks.feed(text[:cut])
+    assert (first == b"") == (cut < 4)
+    blocks.put_back(first)
+    assert blocks.feed(text[cut:]) == text if cut < 8 else first == text
+
+
 def test_a_last_line_needs_no_end() -> None:
     assert blocks_of([b"a\nb"], b"\n") == [b"a", b"b"]
     assert blocks_of([b"a\n"], b"\n") == [b"a"]
