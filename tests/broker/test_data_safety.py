@@ -108,12 +108,11 @@ def strays(host: Host) -> list[str]:
 def test_damage_to_committed_metadata_refuses_the_start_and_changes_nothing() -> None:
     async def test(host: Host) -> None:
         await host.fill("t", "u")
+        whole = host.files()[METADATA]
+        position, header = next((at, header) for at, header in batch_headers(whole) if at + header.size > 700)
         host.flip(METADATA, 700)
         before = host.files()
         told = await host.refusal()
-        position, header = next(
-            (at, header) for at, header in batch_headers(before[METADATA]) if at + header.size > 700
-        )
         assert f"/data/{METADATA} at position {position}, offset {header.base_offset}" in told
         assert "Restore /data/__cluster_metadata-0 from a backup" in told
         assert "--accept-metadata-loss" in told

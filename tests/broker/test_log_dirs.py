@@ -13,9 +13,9 @@ import pytest
 from in_process import InProcessNode, run
 
 from cordwood.broker.log_dirs import CannotStart
-from cordwood.broker.node import Node
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
+from cordwood.node import Node
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.local_disk import LocalDisk
@@ -29,8 +29,9 @@ from data_answers.batches import batch
 async def started(*directories: Path, port: int = 0) -> AsyncIterator[InProcessNode]:
     settings = {"log.dirs": ",".join(map(str, directories))}
     config = standalone_config(Layer("test", settings), port=port)
-    node = Node(config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk)
-    await node.start()
+    node = await Node.start(
+        config, network=SocketNetwork(), clock=SystemClock(), random=SeededRandom(), open_disk=LocalDisk
+    )
     try:
         yield InProcessNode(node)
     finally:

@@ -13,6 +13,7 @@ import inspect
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, get_type_hints
@@ -238,6 +239,9 @@ def _cancel_on_signals(received: list[int]) -> None:
 
     A signal that this process was told to ignore, as `nohup` does, stays ignored.
     """
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are for the main thread.
+        return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
 

@@ -21,14 +21,14 @@ def main() -> None:
 
 
 def _run() -> None:
+    if sys.argv[1:2] != ["up"]:
+        # Warnings of the client library look as those of the command.
+        logging.basicConfig(format="cordwood: %(message)s")
     if _COMPLETION not in os.environ:
         # Without typer, whose import alone would be a tenth of a node's start.
         _run_quickly(sys.argv[1:2], sys.argv[2:])
     from cordwood.cli.commands import app
 
-    if sys.argv[1:2] != ["up"]:
-        # Warnings of the client library look as those of the command.
-        logging.basicConfig(format="cordwood: %(message)s")
     app(prog_name="cordwood")
 
 
