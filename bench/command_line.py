@@ -91,7 +91,8 @@ def run(command: Sequence[str], source: Path | None) -> Cost:
         subprocess.run(command, stdin=stdin, stdout=subprocess.DEVNULL, env=as_installed(), check=True)
         wall_s, after = time.perf_counter() - started, os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
-    return Cost(wall_s, spent)
+    # The system counts in steps of 10 ms.
+    return Cost(wall_s, max(spent, 0.01))
 
 
 def show(title: str, costs: dict[str, Cost], wanted: str) -> None:
