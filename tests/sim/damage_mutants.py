@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator
 
 import pytest
 
-from cordwood.broker import log_dirs, node
+from cordwood.broker import log_dirs, role
 from cordwood.log import contents, recovery, removals
 from cordwood.log.directories import LogDirectories
 from cordwood.log.segment import Segment
@@ -22,7 +22,7 @@ def delete_what_the_metadata_does_not_know(patch: Patch) -> None:
         for found in unknown:
             found.directory.finish_deletion(found.topic, found.partition)
 
-    patch.setattr(node, "put_aside", put_aside)
+    patch.setattr(role, "put_aside", put_aside)
 
 
 def take_any_damage_for_an_unfinished_write(patch: Patch) -> None:
@@ -32,7 +32,7 @@ def take_any_damage_for_an_unfinished_write(patch: Patch) -> None:
         mend(disk, directory, snapshot, recorded, accept_loss=True)
 
     patch.setattr("cordwood.metadata.log.mend", mend_all)
-    patch.setattr(node, "check_strays", lambda *_arguments, **_options: None)
+    patch.setattr(role, "check_strays", lambda *_arguments, **_options: None)
 
 
 def take_any_numbered_folder_for_a_partition(patch: Patch) -> None:
