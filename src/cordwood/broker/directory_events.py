@@ -16,6 +16,7 @@ from cordwood.log.directory import LogDirectory
 from cordwood.metadata.controller.brokers import broker_heartbeat
 from cordwood.metadata.controller.directories import assign_replicas_to_dirs
 from cordwood.metadata.controller.missing_directories import leave_missing_directories
+from cordwood.metadata.versions import DIRECTORY_ASSIGNMENT_LEVEL
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.wire.messages.assign_replicas_to_dirs import (
@@ -72,6 +73,10 @@ class DirectoryEvents:
             await asyncio.shield(self._telling)
 
     def _placed(self, partition: Partition, directory: LogDirectory) -> None:
+        if self._broker.image.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
+            # Of Kafka before 3.7: its metadata has no directories of replicas. The first start after an upgrade of
+            # metadata.version tells of them.
+            return
         self._assignments[partition.topic_id, partition.index] = directory.id
         self._tell()
 
