@@ -335,13 +335,18 @@ def test_folders_that_are_not_partitions_are_left_alone_and_named(caplog: pytest
 
 def test_partitions_are_served_from_a_directory_whose_id_has_changed() -> None:
     async def test(host: Host) -> None:
-        await host.fill("t", partitions=4)
+        node = await host.start()
+        await node.create("t", 5)
+        for index in range(4):
+            node.partition("t", index).append(batch("a", "b"), ACKS_ALL, host.world.clock.now_ms())
+        await host.stop()
         two = host.machine.disks["/two"]
         text = two.files()["meta.properties"].decode()
-        two.damage("meta.properties", re.sub("directory.id=.*\n", "", text).encode())
+        two.damage(
+            "meta.properties", re.sub("directory.id=.{22}", "directory.id=NVISKppiRt2iIS_3fEof4Q", text).encode()
+        )
         node = await host.start()
-        assert [end_of(node, "t", index) for index in range(4)] == [2, 2, 2, 2]
-        assert all(node.partition("t", index).is_leader for index in range(4))
-        assert b"directory.id=" in two.files()["meta.properties"]
+        assert [end_of(node, "t", index) for index in range(5)] == [2, 2, 2, 2, 0]
+        assert all(node.partition("t", index).is_leader for index in range(5))
 
     on_host(test, ("/one", "/two"))

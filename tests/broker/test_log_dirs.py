@@ -15,6 +15,9 @@ from in_process import InProcessNode, run
 from cordwood.broker.log_dirs import CannotStart
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
+from cordwood.metadata.bootstrap import format_directory
+from cordwood.metadata.image import METADATA_VERSION
+from cordwood.metadata.reading import read_image
 from cordwood.node import Node
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.clock import SystemClock
@@ -149,23 +152,30 @@ def test_the_repair_of_missing_properties_works_as_it_is_told(tmp_path: Path, co
     run(check_served(*directories))
 
 
-def test_without_a_directory_id_it_gets_a_new_one_and_keeps_it(tmp_path: Path) -> None:
-    """As directories of Kafka 3.3 to 3.6 are."""
+def test_a_directory_without_an_id_gets_the_one_that_the_metadata_has_for_it(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(fill(one, two))
+    old = properties(two)
+    (two / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={old['cluster.id']}\n")
+    run(check_served(one, two))
+    assert properties(two) == old
+
+
+def test_a_directory_of_kafka_3_6_is_taken_over_and_gets_an_id_that_it_keeps(tmp_path: Path) -> None:
+    """Its metadata knows nothing of directories, nor of controllers; Kafka would not read it any more if it did."""
+    disk = LocalDisk(str(tmp_path))
+    format_directory(disk, 1, bytes(16), [], now_ms=1, levels={METADATA_VERSION: 14})
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=5L6g3nShT-eMCtK--X86sw\n")
     run(fill(tmp_path))
-    old = properties(tmp_path)
-    (tmp_path / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={old['cluster.id']}\n")
-
-    async def main() -> None:
-        async with started(tmp_path) as node:
-            logs = [node.partition("t", index).log for index in range(2)]
-            assert [log is not None and log.end_offset for log in logs] == [2, 2]
-
-    run(main())
-    new = properties(tmp_path)
-    assert new["directory.id"] != old["directory.id"]
-    assert new | {"directory.id": ""} == old | {"directory.id": ""}
-    run(main())
-    assert properties(tmp_path) == new
+    taken_over = properties(tmp_path)
+    assert len(taken_over["directory.id"]) == 22
+    assert taken_over["cluster.id"] == "5L6g3nShT-eMCtK--X86sw"
+    run(check_served(tmp_path))
+    assert properties(tmp_path) == taken_over
+    image = read_image(disk)
+    assert image.metadata_version == 14
+    assert not image.controllers
+    assert not image.brokers[1].log_dirs
 
 
 def test_a_directory_of_the_zookeeper_days_is_refused_with_what_to_do(tmp_path: Path) -> None:

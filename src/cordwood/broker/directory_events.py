@@ -16,6 +16,7 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import LogDirectory
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.metadata.versions import DIRECTORY_ASSIGNMENT_LEVEL
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.wire.errors import ErrorCode
@@ -94,6 +95,10 @@ class DirectoryEvents:
         await self._told()
 
     def placed(self, partition: Partition, directory: LogDirectory) -> None:
+        if self._lifecycle.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
+            # Of Kafka before 3.7: its metadata has no directories of replicas. The first start after an upgrade of
+            # metadata.version tells of them.
+            return
         self._assignments[partition.topic_id, partition.index] = directory.id
         self._tell()
 

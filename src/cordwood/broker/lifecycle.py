@@ -50,6 +50,10 @@ class Lifecycle:
         self._directories = directories
         self._random = random
 
+    @property
+    def metadata_version(self) -> int:
+        return self._loader.image.metadata_version
+
     async def register(self, addresses: Addresses) -> None:
         """Registers this incarnation of the broker, which stays fenced. Raises `CannotStart`."""
         online = self._directories.online

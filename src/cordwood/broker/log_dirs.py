@@ -68,6 +68,8 @@ class TakenDirectories:
     cluster_id: str
     # Of those that can be used; None where there is no `meta.properties`.
     known: Mapping[str, MetaProperties | None]
+    # Of those whose `meta.properties` have none: the id that the metadata has for it, if it has one.
+    lost_ids: Mapping[str, Uuid]
 
     def format(self, random: Random, now_ms: int) -> LogDirs:
         """Formats those that are new, and gives an id to those that have none (of Kafka before 3.7), as Kafka does."""
@@ -77,9 +79,9 @@ class TakenDirectories:
             if meta is not None and meta.directory_id is not None:
                 ids[root] = meta.directory_id
                 continue
-            ids[root] = new_uuid(random)
+            ids[root] = self.lost_ids.get(root) or new_uuid(random)
             if meta is not None:
-                _log.info("Writing a new directory.id into %s/%s", root, META_PROPERTIES)
+                _log.info("Writing a directory.id into %s/%s, which had none", root, META_PROPERTIES)
             elif root == self.metadata_root:
                 self._begin_metadata(ids[root], now_ms)
             written = MetaProperties(self.cluster_id, self.config.node_id, ids[root])
@@ -119,11 +121,20 @@ def take_directories(
             if look.meta is None and look.is_used:
                 raise CannotStart(_how_to_repair(config, disks, looks, root, metadata_root, cluster_id, random))
         _check_metadata(looks, metadata_root, accept_loss=accept_metadata_loss)
+        lost_ids = {
+            root: found
+            for root, look in looks.items()
+            if look.meta is not None
+            and look.meta.directory_id is None
+            and (found := _lost_directory_id(config.node_id, disks[metadata_root], looks, root)) is not None
+        }
     except BaseException:
         for disk in disks.values():
             disk.close()
         raise
-    return TakenDirectories(config, disks, roots, metadata_root, cluster_id or uuid_text(new_uuid(random)), known)
+    return TakenDirectories(
+        config, disks, roots, metadata_root, cluster_id or uuid_text(new_uuid(random)), known, lost_ids
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,6 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
-# In the same format, and ours alone.
-LOG_SIZES = "log-size-checkpoint"
-LOG_ENDS = "log-end-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 
@@ -63,7 +60,7 @@ def read_offsets(disk: Disk, name: str) -> dict[tuple[str, int], int]:
     rows = decode_table(name, data, 3)
     offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
     checksum = offsets.pop(CHECKSUM_ROW, None)
-    if checksum is not None and checksum != _checksum(" ".join(row) for row in rows[:-1]):
+    if checksum is not None and checksum != rows_checksum(" ".join(row) for row in rows[:-1]):
         raise CorruptCheckpoint(f"{name}: its offsets do not have the checksum {checksum}")
     return offsets
 
@@ -77,11 +74,11 @@ def encode_offsets(offsets: Mapping[tuple[str, int], int], *, is_sealed: bool = 
     rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     if rows and is_sealed:
         topic, partition = CHECKSUM_ROW
-        rows.append(f"{topic} {partition} {_checksum(rows)}")
+        rows.append(f"{topic} {partition} {rows_checksum(rows)}")
     return encode_table(rows)
 
 
-def _checksum(rows: Iterable[str]) -> int:
+def rows_checksum(rows: Iterable[str]) -> int:
     return crc32c("\n".join(rows).encode())
 
 

@@ -12,8 +12,6 @@ from .checkpoint import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
-    LOG_ENDS,
-    LOG_SIZES,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     CorruptCheckpoint,
@@ -21,6 +19,7 @@ from .checkpoint import (
     decode_partition_metadata,
     encode_clean_shutdown,
 )
+from .clean_stop import LogEnd, read_clean_stop, write_clean_stop
 from .config import MAX_INT64, LogConfig
 from .contents import METADATA_PARTITION as METADATA_PARTITION
 from .contents import Kind, folders
@@ -99,9 +98,6 @@ class LogDirectory:
         self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS, is_sealed=True)
         self.high_watermarks = OffsetCheckpoint(disk, HIGH_WATERMARKS)
         self.cleaner_checkpoint = OffsetCheckpoint(disk, CLEANER_OFFSETS)
-        # Of a clean stop: how many bytes each log has, and where it ends, so that missing segments are noticed.
-        self.log_sizes = OffsetCheckpoint(disk, LOG_SIZES, is_sealed=True)
-        self.log_ends = OffsetCheckpoint(disk, LOG_ENDS, is_sealed=True)
 
     @property
     def is_offline(self) -> bool:
@@ -196,22 +192,20 @@ class LogDirectory:
         recovery_points = self._read_offsets(self.recovery_points)
         starts = self._read_offsets(self.log_starts)
         high_watermarks = self._read_offsets(self.high_watermarks)
-        sizes = self._read_offsets(self.log_sizes) if clean else {}
-        ends = self._read_offsets(self.log_ends) if clean else {}
-        for checkpoint in (self.log_sizes, self.log_ends):
-            self.disk.remove(checkpoint.name)
+        stopped = self._read_clean_stop() if clean else {}
         cleaner_offsets = self._read_cleaner_offsets()
         self.cleaner_offsets = cleaner_offsets or {}
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else [path for _, path in found])
 
         def options_of(partition: TopicPartition) -> OpenOptions:
+            end = stopped.get(partition)
             return OpenOptions(
                 clean=clean,
                 recovery_point=recovery_points.get(partition, 0),
                 start_offset=starts.get(partition, 0),
                 is_start_noted=partition in starts,
-                log_bytes=sizes.get(partition),
-                end_offset=ends.get(partition),
+                log_bytes=None if end is None else end.log_bytes,
+                end_offset=None if end is None else end.end_offset,
                 high_watermark=high_watermarks.get(partition, 0),
                 # Without the checkpoint a gap may be compaction's anywhere.
                 cleaned_to=MAX_INT64 if cleaner_offsets is None else cleaner_offsets.get(partition, 0),
@@ -265,9 +259,16 @@ class LogDirectory:
             logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
             return {}
 
+    def _read_clean_stop(self) -> dict[TopicPartition, LogEnd]:
+        try:
+            return read_clean_stop(self.disk, self.last_broker_epoch)
+        except CorruptCheckpoint as error:
+            logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
+            return {}
+
     def _read_cleaner_offsets(self) -> dict[TopicPartition, int] | None:
-        """None when it is not known what was compacted."""
-        if not self.disk.exists(CLEANER_OFFSETS):
+        """None when it is not known what was compacted. Kafka leaves the file empty until it is first written."""
+        if not self.disk.read_file(CLEANER_OFFSETS):
             return None
         try:
             return self.cleaner_checkpoint.read()
@@ -515,9 +516,8 @@ class LogDirectory:
         for log in self.futures.values():
             log.release()
         self.checkpoint()
-        stored = {partition: log for partition, log in self.logs.items() if log.has_files}
-        self.log_sizes.write({partition: log.size for partition, log in stored.items()})
-        self.log_ends.write({partition: log.end_offset for partition, log in stored.items()})
+        ends = {key: LogEnd(log.end_offset, log.size) for key, log in self.logs.items() if log.has_files}
+        write_clean_stop(self.disk, broker_epoch, ends)
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()
 

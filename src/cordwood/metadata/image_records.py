@@ -24,7 +24,16 @@ from cordwood.wire.messages.metadata_records.user_scram_credential_record import
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
-from .image import METADATA_VERSION, Broker, ControllerNode, MetadataImage, Partition, QuotaEntity, Topic
+from .image import (
+    METADATA_VERSION,
+    MIGRATING_DIRECTORY,
+    Broker,
+    ControllerNode,
+    MetadataImage,
+    Partition,
+    QuotaEntity,
+    Topic,
+)
 from .versions import CONTROLLER_REGISTRATION_LEVEL
 
 
@@ -100,7 +109,8 @@ def partition_record(topic_id: Uuid, partition_id: int, partition: Partition) ->
         leader_recovery_state=partition.leader_recovery,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        directories=list(partition.directories),
+        # Without any they are what the metadata of Kafka before 3.7 has, which has no such field.
+        directories=list(partition.directories) if set(partition.directories) != {MIGRATING_DIRECTORY} else [],
         # Tagged: left out where there are none.
         eligible_leader_replicas=list(partition.elr) or None,
         last_known_elr=list(partition.last_known_elr) or None,

@@ -48,6 +48,8 @@ class Replicas:
         self._partitions: dict[TopicPartition, Partition] = {}
         # By topic, once somebody wants it counted.
         self.traffic: dict[str, TopicTraffic] | None = None
+        # Directories that have another id than the metadata knows them by.
+        self._former_ids: dict[Uuid, LogDirectory] = {}
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -72,10 +74,27 @@ class Replicas:
     def load(self, image: MetadataImage) -> None:
         """At a start: the partitions that the metadata has for this broker. What else lies in its directories was put
         aside before they were opened (see `strays`)."""
+        self._former_ids = self._find_former_ids(image)
         for known in image.topics:
             for index, state in known.partitions.items():
                 if self._broker_id in state.replicas:
                     self._place(known.name, index, known.id, state, is_new=False)
+
+    def _find_former_ids(self, image: MetadataImage) -> dict[Uuid, LogDirectory]:
+        """Of directories whose `meta.properties` were damaged or written anew: no start has registered their id, and
+        the metadata has all their partitions in one that is gone. Partitions without files belong there too."""
+        broker = image.brokers.get(self._broker_id)
+        former: dict[Uuid, LogDirectory] = {}
+        for directory in self.directories.online:
+            if broker is None or directory.id in (NO_ID, *broker.log_dirs):
+                continue
+            states = (image.topics.partition(topic, index) for topic, index in directory.logs)
+            assigned = {state.directory_of(self._broker_id) for state in states if state is not None}
+            old = assigned.pop() if len(assigned) == 1 else NO_ID
+            if old in broker.log_dirs and self.directories.with_id(old) is None and old not in former:
+                _log.warning("%s has another directory.id than the metadata knows it by", directory.disk.root)
+                former[old] = directory
+        return former
 
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
@@ -135,7 +154,7 @@ class Replicas:
         """Where to make the log of a partition that is in none of the directories online. None: it may lie in one that
         is not, and an empty one in its place would be a loss."""
         assigned = state.directory_of(self._broker_id)
-        directory = self.directories.with_id(assigned)
+        directory = self.directories.with_id(assigned) or self._former_ids.get(assigned)
         if directory is not None:
             return None if directory.is_offline else directory
         if not is_reserved_directory(assigned):

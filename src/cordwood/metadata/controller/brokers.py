@@ -17,6 +17,7 @@ from cordwood.metadata.image import (
 )
 from cordwood.metadata.image_records import broker_record, controller_record
 from cordwood.metadata.versions import (
+    CONTROLLER_REGISTRATION_LEVEL,
     CORDONED_DIRECTORIES_LEVEL,
     DIRECTORY_ASSIGNMENT_LEVEL,
     MINIMUM_LEVEL,
@@ -153,8 +154,12 @@ def _registered_features(image: MetadataImage, request: BrokerRegistrationReques
 
 
 def register_controller(
-    _image: MetadataImage, request: ControllerRegistrationRequest
+    image: MetadataImage, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
+    """Metadata of before Kafka 3.7 cannot tell of controllers: Kafka would not read it any more."""
+    response = ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None)
+    if image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
+        return Decision(response)
     controller = ControllerNode(
         request.controller_id,
         request.incarnation_id,
@@ -164,7 +169,6 @@ def register_controller(
             for feature in request.features
         },
     )
-    response = ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None)
     return Decision(response, [controller_record(controller)])
 
 

@@ -44,6 +44,8 @@ _RESTORED = 0.5
 _MAX_INJURIES = 3
 # How often it is the records that are damaged, of all files of the kind.
 _RECORDS = 0.4
+# More than a batch has.
+_MAX_RECORDS = 100
 # Of a client that does not give up at once.
 _ATTEMPTS = 5
 # How often each kind of file is chosen.
@@ -231,8 +233,9 @@ async def _judge(judge: Client) -> None:
     for partition in run.partitions:
         if ids.get(partition[0]) == run.topic_ids[partition[0]]:
             served = run.history.damage.served[partition] = Served()
-            await _read(judge, partition, served)
+            # Once this is acknowledged, everything before it can be read.
             served.is_written = await _write(judge, partition)
+            await _read(judge, partition, served)
 
 
 async def _read(judge: Client, partition: Partition, served: Served) -> None:
@@ -274,7 +277,8 @@ def _take(data: bytes, served: Served) -> int:
                 check_crc(data, header, position)
                 served.records |= {record.offset: record.value or b"" for record in decode_batch(data, position)}
             except (CorruptBatch, InvalidRecord):
-                damaged = range(header.base_offset, header.next_offset)
+                # As far as its header can be believed.
+                damaged = range(header.base_offset, min(header.next_offset, header.base_offset + _MAX_RECORDS))
                 served.errors |= dict.fromkeys(damaged, ErrorCode.CORRUPT_MESSAGE)
             end = header.next_offset
     except CorruptBatch:
