@@ -221,9 +221,6 @@ class MembershipDriver:
         return found
 
     def _found(self, finding: asyncio.Task[int]) -> None:
-        if not finding.cancelled():
-            # A failure that comes when the last caller has just given up is nobody's.
-            finding.exception()
         self._finding = None
         # Whoever waited has been told of an error.
         if not finding.cancelled() and finding.exception() is None:
