@@ -283,7 +283,7 @@ class SimLoop(LoopWithoutSystem):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         exception = context.get("exception")
         future = context.get("future")
-        if isinstance(future, _SimFuture) and future.process is not None and not future.process.alive:
+        if isinstance(future, _SimFuture | _SimTask) and future.process is not None and not future.process.alive:
             # Nobody is left to hear of it.
             return
         if not isinstance(exception, SimulatedCrash):
@@ -320,10 +320,13 @@ class _SimTask(asyncio.Task[T]):
     """Tasks are kept in sets, whose order is that of the hashes: these do not depend on where in memory they are."""
 
     _number: int
+    process: Process | None
 
     def __new__(cls, *args: Any, loop: SimLoop, **options: Any) -> "_SimTask[T]":
         task = super().__new__(cls)
         task._number = loop._sequence
+        context = options.get("context")
+        task.process = process_of() if context is None else context.run(process_of)
         return task
 
     def __hash__(self) -> int:

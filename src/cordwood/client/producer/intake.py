@@ -334,8 +334,6 @@ class Intake:
                 return self._client.cluster.topics[name]
 
             asking.task = self._loop.create_task(self._client.retrying(attempt, inf))
-            # A failure that comes when the last caller has just given up is nobody's.
-            asking.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return asking
 
     async def _answer(self, asking: _Asking) -> Topic:
