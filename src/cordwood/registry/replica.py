@@ -1,0 +1,87 @@
+"""**Replica**: the state as far as it is committed, which follows the schemas topic."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from cordwood.client.admin.admin import Admin
+from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.consumer import Consumer
+from cordwood.client.errors import ClientError
+from cordwood.client.offsets import OffsetSpec
+
+from .state.state import State
+
+_log = logging.getLogger(__name__)
+
+WRITER_HEADER = "cordwood-writer"
+"""Of every record: where the registry that wrote it takes requests."""
+
+_POLL_MS = 500
+_RETRY_S = 1.0
+
+
+class Replica:
+    def __init__(self, consumer: Consumer, admin: Admin, topic: str) -> None:
+        self.state = State()
+        self.generation = 0
+        """Grows with each change of the state."""
+        self.last_writer: str | None = None
+        self._consumer = consumer
+        self._admin = admin
+        self._partition = TopicPartition(topic, 0)
+        self._moved = asyncio.Event()
+        self._offset = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Reads all that is there."""
+        self._consumer.assign([self._partition])
+        self._consumer.seek_to_beginning(self._partition)
+        self._task = asyncio.create_task(self._follow(), name="schemas-replica")
+        await self.catch_up()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def offset(self) -> int:
+        """Everything before it is in the state."""
+        return self._offset
+
+    async def catch_up(self) -> None:
+        """Waits until everything is read that was committed when it was called."""
+        found = await self._admin.list_offsets({self._partition: OffsetSpec.LATEST}, read_committed=True)
+        await self.reach(found[self._partition].offset)
+
+    async def reach(self, offset: int) -> None:
+        while self._offset < offset:
+            if self._task is not None and self._task.done():
+                self._task.result()
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._read()
+            except ClientError as error:
+                _log.warning("Reading the schemas topic failed, retrying in %g s: %s", _RETRY_S, error)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _read(self) -> None:
+        found = await self._consumer.poll(timeout_ms=_POLL_MS)
+        for records in found.values():
+            for record in records:
+                headers = {name: (value or b"").decode() for name, value in record.headers}
+                self.state.replay_bytes(record.key, record.value, headers)
+                self.last_writer = headers.get(WRITER_HEADER)
+            self.generation += 1
+        # Also past control records, which are not given.
+        self._offset = await self._consumer.position(self._partition)
+        self._moved.set()

@@ -1,0 +1,1 @@
+"""The REST API: Confluent's routes, bodies, codes and content types."""

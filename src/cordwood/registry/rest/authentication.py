@@ -1,0 +1,27 @@
+"""Basic authentication (RFC 7617)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+
+from starlette.requests import Request
+
+Credentials = Mapping[str, str]
+"""Passwords by user."""
+
+
+def is_authenticated(request: Request, credentials: Credentials) -> bool:
+    scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return False
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    expected = credentials.get(user, "")
+    # Compared also for users that are not there, so that time tells nothing.
+    is_equal = hmac.compare_digest(password.encode(), expected.encode())
+    return is_equal and bool(colon) and user in credentials

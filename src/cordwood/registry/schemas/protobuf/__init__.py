@@ -1,0 +1,1 @@
+"""Protobuf schemas: parsing and printing .proto texts, descriptors, compatibility."""

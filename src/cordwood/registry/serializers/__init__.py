@@ -1,0 +1,1 @@
+"""Serializers and deserializers that name the schema of each record, wire-compatible with Confluent's."""

@@ -1,0 +1,59 @@
+"""**RegistryServer**: a registry with its listener."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cordwood.net.http.limits import HttpLimits
+from cordwood.net.http.server import HttpServer
+from cordwood.runtime.clock import Clock
+from cordwood.runtime.network import Network
+from cordwood.runtime.tls import ServerTls
+
+from .registry import Registry, RegistrySettings
+from .rest.app import registry_app
+
+_STOP_GRACE_S = 2.0
+_MAX_BODY_BYTES = 8 << 20
+
+
+class RegistryServer:
+    """Listens once it has read all schemas: who connects gets answers.
+
+    server = await RegistryServer.start(RegistrySettings(reaching("localhost:9092")), network, clock, "127.0.0.1", 8081)
+    """
+
+    def __init__(self, registry: Registry, network: Network, clock: Clock) -> None:
+        self.registry = registry
+        self._http = HttpServer(network, clock, HttpLimits(max_body_bytes=_MAX_BODY_BYTES))
+        self.url = ""
+
+    @classmethod
+    async def start(
+        cls,
+        settings: RegistrySettings,
+        network: Network,
+        clock: Clock,
+        host: str,
+        port: int,
+        *,
+        tls: ServerTls | None = None,
+        advertised_url: str = "",
+        credentials: Mapping[str, str] | None = None,
+    ) -> RegistryServer:
+        """Raises `CannotListen`, `UnusableTopic`, or a `ClientError`."""
+        server = cls(Registry(settings, network=network), network, clock)
+        try:
+            await server.registry.start()
+            app = registry_app(server.registry, credentials)
+            address = await server._http.serve(app, host, port, tls)
+        except BaseException:
+            await server.registry.stop()
+            raise
+        server.url = f"{'http' if tls is None else 'https'}://{address}"
+        server.registry.url = advertised_url or server.url
+        return server
+
+    async def stop(self) -> None:
+        await self._http.stop(_STOP_GRACE_S)
+        await self.registry.stop()
