@@ -2,14 +2,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# What the installation is made from; the compiled room is rebuilt when its source changes.
+# Inputs of the installation; the compiled modules are rebuilt when their sources change.
 TYPES := $(wildcard src/cordwood/*/*.pxd)
 SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.pxd=.py)
 
-# One more than there are processors: many tests wait for sessions and restarts more than they compute.
+# One more than there are cores: many tests mostly wait for sessions and restarts.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
 
-.PHONY: setup test lint demo bench clean help
+.PHONY: setup test lint failovers demo interop bench docs wheel clean help
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -19,12 +19,12 @@ setup: $(STAMP) ## create the virtual environment and install everything
 $(STAMP): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' --group dev
-	# A node's start is mostly importing: bytecode that is there saves a third of it.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,registry]' --group dev
+	# A node's start is mostly importing: precompiled bytecode saves a third of it.
 	$(BIN)/python -m compileall -q src
 	touch $@
 
-lint: setup
+lint: setup ## lint, type-check, check the import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -33,14 +33,29 @@ lint: setup
 test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-demo: setup ## 200,000 orders through a node and a pipeline on Spark that is killed in the middle: each is counted once
+failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
+	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/clients/test_clients_failover.py
+
+interop: setup ## clusters of Apache Kafka's and Cordwood's nodes; fetches Kafka with Maven unless KAFKA_HOME is set
+	test -n "$$KAFKA_HOME" || $(BIN)/python tools/fetch_kafka.py $(VENV)/kafka
+	KAFKA_HOME=$${KAFKA_HOME:-$(VENV)/kafka} $(BIN)/python -m pytest tests/interop $(PYTEST_ARGS)
+
+demo: setup ## 200,000 orders through three brokers and a pipeline on Spark; both are killed in the middle: each is counted once
 	rm -rf $(VENV)/demo
 	$(BIN)/python examples/demo.py $(VENV)/demo
 
-bench: setup ## run every benchmark and print the figures
+bench: setup ## run every benchmark, print the figures and append them to bench/history
 	$(BIN)/python -m bench
 
-clean: ## remove everything that was built
+docs: setup ## build the documentation as a site in build/site
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group docs
+	$(BIN)/python tools/assemble_docs.py build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+wheel: setup ## build a compiled and a pure wheel in dist/, and test each in an empty virtual environment
+	$(BIN)/python tools/build_wheels.py
+
+clean: ## remove all build output
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f src/cordwood/*/*.so src/cordwood/*/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

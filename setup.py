@@ -1,5 +1,9 @@
-"""Builds the compiled room. Everything else is declared in pyproject.toml."""
+"""Builds the compiled modules. Everything else is declared in pyproject.toml.
 
+With CORDWOOD_PURE=1 in the environment nothing is compiled: the wheel is pure Python.
+"""
+
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -7,7 +11,9 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
-ROOM = (
+PURE = os.environ.get("CORDWOOD_PURE") == "1"
+
+WIRE = (
     "hashing",
     "batch_header",
     "record_stream",
@@ -18,18 +24,18 @@ ROOM = (
     "line_input",
     "batch_builder",
 )
-# What `Producer.send` does for each record.
+# The per-record path of `Producer.send`.
 SENDING = ("deliveries", "shortcut")
 
-# -fwrapv: numbers out of hostile bytes wrap around as Java's do, instead of being undefined.
+# -fwrapv: integer overflow on malicious input wraps around as in Java, instead of being undefined.
 COMPILED = [
     Extension(
         f"cordwood.wire.{module}",
         [f"src/cordwood/wire/{module}.py"],
-        depends=[f"src/cordwood/wire/{each}.pxd" for each in ROOM],
+        depends=[f"src/cordwood/wire/{each}.pxd" for each in WIRE],
         extra_compile_args=["-fwrapv"],
     )
-    for module in ROOM
+    for module in WIRE
 ] + [
     Extension(
         "cordwood.log.offset_map",
@@ -41,7 +47,7 @@ COMPILED = [
             f"cordwood.client.producer.{module}",
             [f"src/cordwood/client/producer/{module}.py"],
             depends=[f"src/cordwood/client/producer/{each}.pxd" for each in SENDING]
-            + [f"src/cordwood/wire/{each}.pxd" for each in ROOM],
+            + [f"src/cordwood/wire/{each}.pxd" for each in WIRE],
         )
         for module in SENDING
     ),
@@ -49,22 +55,22 @@ COMPILED = [
 
 
 class BuildAllOrNothing(build_ext):
-    """Without a C compiler the build warns, and the very same .py files run uncompiled: all of them, as they share
-    C types with each other. (setuptools' `optional` would leave out single ones.)"""
+    """Falls back to pure Python, with a warning, if there is no working C compiler. It is all or nothing because the
+    modules share C types; setuptools' `optional` would skip single ones."""
 
     def build_extensions(self) -> None:
         try:
             super().build_extensions()
-        except Exception as error:  # noqa: BLE001  # whatever stands for "there is no working compiler"
+        except Exception as error:  # noqa: BLE001 - compilers fail in many ways
             for extension in self.extensions:
                 Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
-            # Nothing to install, and nothing that is of one platform.
+            # Nothing to install, and nothing platform-specific.
             self.extensions = self.distribution.ext_modules = []
-            self.warn(f"nothing is compiled, the interpreter takes over: {error}")
+            self.warn(f"no working C compiler; building pure Python instead: {error}")
 
 
-class WheelOfWhatWasBuilt(bdist_wheel):
-    """Tags the wheel once it is known whether anything was compiled: without that it is for every platform."""
+class TaggedWheel(bdist_wheel):
+    """Tags the wheel after the build, when it is known whether it is platform-specific."""
 
     def run(self) -> None:
         self.run_command("build")
@@ -73,7 +79,7 @@ class WheelOfWhatWasBuilt(bdist_wheel):
 
 
 setup(
-    # The generated C lies beside the build's other leavings: in the packages it would be installed.
-    ext_modules=cythonize(COMPILED, build_dir="build/cython", language_level=3),
-    cmdclass={"build_ext": BuildAllOrNothing, "bdist_wheel": WheelOfWhatWasBuilt},
+    # The generated C goes into the build directory: inside the packages it would be installed.
+    ext_modules=[] if PURE else cythonize(COMPILED, build_dir="build/cython", language_level=3),
+    cmdclass={"build_ext": BuildAllOrNothing, "bdist_wheel": TaggedWheel},
 )

@@ -1,4 +1,4 @@
-"""How long the codec takes for the requests that a broker sees all day."""
+"""Codec time of a broker's most frequent requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a log is compacted: 20-byte keys, 100-byte values, every second record superseded by a later one."""
+"""Compaction rate: 20-byte keys, 100-byte values, every second record superseded by a later one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Fetch costs in dispatch and handler, without sockets: at any place of a log, of many partitions, and parked.
+"""Cost of a Fetch in dispatch and handler, without sockets: at any place of a log, of many partitions, and parked.
 
 Processor time of this process, the least of several rounds.
 """
@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from cordwood.broker.dispatch import BrokerDispatch
-from cordwood.broker.handlers import HANDLERS
+from cordwood.broker.broker import Broker
 from cordwood.broker.standalone import standalone_config
 from cordwood.broker.topic_creation import create_missing
 from cordwood.config.layers import Layer
+from cordwood.net.pipeline import Pipeline
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.node import Node
 from cordwood.replica.partition import Partition
@@ -60,7 +60,8 @@ async def measure_all(directory: str) -> None:
 
 
 async def measure(node: Node) -> None:
-    dispatch = BrokerDispatch(node.broker, HANDLERS)
+    assert node.broker_role is not None
+    pipeline = node.broker_role.pipeline
     info = ConnectionInfo(NoConnection(), "PLAINTEXT", 0)  # type: ignore[arg-type]
     log = partition_of(node, 0)
     for _ in range(BATCHES):
@@ -69,7 +70,7 @@ async def measure(node: Node) -> None:
 
     def fetching(offset: int, *, partitions: int = 1, isolation_level: int = 0) -> Callable[[], None]:
         frame = encoded(offset, partitions=partitions, isolation_level=isolation_level)
-        return lambda: serve(dispatch, frame, info)
+        return lambda: serve(pipeline, frame, info)
 
     for name, offset in (("first", 0), ("middle", end // 2), ("last", end - BATCH_RECORDS)):
         print(f"{name + ' batch':24} {best_us(fetching(offset), 2000):8.1f} µs")
@@ -77,12 +78,12 @@ async def measure(node: Node) -> None:
     print(f"{'nothing new':24} {best_us(fetching(end), 2000):8.1f} µs")
     each = best_us(fetching(0, partitions=MANY), 5) / MANY
     print(f"{f'{MANY:,} partitions':24} {each:8.1f} µs each")
-    each = best_us(in_session(dispatch, info), 5) / MANY
+    each = best_us(in_session(pipeline, info), 5) / MANY
     print(f"{'the same in a session':24} {each:8.1f} µs each")
-    await measure_parked(node, dispatch, info)
+    await measure_parked(node, pipeline, info)
 
 
-async def measure_parked(node: Node, dispatch: BrokerDispatch, info: ConnectionInfo) -> None:
+async def measure_parked(node: Node, pipeline: Pipeline[Broker], info: ConnectionInfo) -> None:
     """A consumer at the end of a partition: it is parked, a record comes, it is answered."""
     watched = partition_of(node, 1)
     times_us: list[list[float]] = [[], [], []]
@@ -90,7 +91,7 @@ async def measure_parked(node: Node, dispatch: BrokerDispatch, info: ConnectionI
         frame = encoded(offset, partition=1, max_wait_ms=60_000)
         records = a_batch(1)
         begun = time.process_time()
-        reply = dispatch(bytearray(frame), info)
+        reply = pipeline(bytearray(frame), info)
         parked = time.process_time()
         watched.append(records, 1, node.broker.clock.now_ms())
         appended = time.process_time()
@@ -104,22 +105,22 @@ async def measure_parked(node: Node, dispatch: BrokerDispatch, info: ConnectionI
         print(f"{name:24} {sorted(times)[len(times) // 2]:8.1f} µs")
 
 
-def in_session(dispatch: BrokerDispatch, info: ConnectionInfo) -> Callable[[], None]:
+def in_session(pipeline: Pipeline[Broker], info: ConnectionInfo) -> Callable[[], None]:
     """Next fetches of a session, in which one partition has data."""
-    opened = dispatch(bytearray(encoded(0, partition=2, partitions=MANY - 2, session=(0, 0))), info)
+    opened = pipeline(bytearray(encoded(0, partition=2, partitions=MANY - 2, session=(0, 0))), info)
     assert isinstance(opened, list)
     whole = b"".join(part for part in opened if isinstance(part, bytes | bytearray))
     _, response = decode_response(FetchResponse, VERSION, whole[4:])
     epochs = count(1)
 
     def fetch_next() -> None:
-        serve(dispatch, encoded(0, partitions=1, session=(response.session_id, next(epochs))), info)
+        serve(pipeline, encoded(0, partitions=1, session=(response.session_id, next(epochs))), info)
 
     return fetch_next
 
 
-def serve(dispatch: BrokerDispatch, frame: bytes, info: ConnectionInfo) -> None:
-    dispatch(bytearray(frame), info)
+def serve(pipeline: Pipeline[Broker], frame: bytes, info: ConnectionInfo) -> None:
+    pipeline(bytearray(frame), info)
 
 
 def best_us(call: Callable[[], None], count: int) -> float:

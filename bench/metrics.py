@@ -1,4 +1,4 @@
-"""What metrics cost: the CPU of a node per one-record Produce, without and with `--metrics-port`.
+"""Cost of metrics: a node's CPU per one-record Produce, without and with `--metrics-port`.
 
 Two nodes take turns, so that what else the machine does meets both, and the best of several rounds counts. Beside
 the requests, the one with metrics is scraped once in each round.

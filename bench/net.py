@@ -1,4 +1,4 @@
-"""What the network costs: small requests per second through the server, bytes per second of ranges and of buffers.
+"""Cost of the network: small requests per second through the server, bytes per second of ranges and of buffers.
 
 The server runs in a process of its own; its processor time is what is divided, so the client's cost does not count.
 """

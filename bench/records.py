@@ -1,4 +1,4 @@
-"""How fast records go through the compiled room: batches of 10,000 records with values of 100 bytes and no key."""
+"""Rates of the compiled modules: batches of 10,000 records with values of 100 bytes and no key."""
 
 from __future__ import annotations
 

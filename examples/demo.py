@@ -1,4 +1,5 @@
-"""`make demo`: 200,000 orders, counted exactly once by a pipeline on Spark that is killed in the middle.
+"""`make demo`: 200,000 orders on three brokers, counted exactly once by a pipeline on Spark. The pipeline is killed in
+the middle, and later a broker is.
 
 The pipeline is examples/spark/order_windows.py; `cordwood pipeline run` runs it, as you would.
 """
@@ -13,9 +14,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +25,7 @@ from rich.table import Table
 import cordwood.testing
 from cordwood import Consumer, Producer, TopicPartition
 
-PARTITIONS, BATCHES = 3, 10
+BROKERS, PARTITIONS, BATCHES = 3, 3, 10
 KILLED_AFTER_BATCHES = 3
 BEGIN, APART = datetime(2026, 1, 1, tzinfo=UTC), timedelta(milliseconds=100)
 PATIENCE_S = 600.0
@@ -34,22 +36,34 @@ ITEMS = ("candles", "matches", "logs", "axes")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, help="for the node's data and the query's checkpoint")
+    parser.add_argument("folder", nargs="?", type=Path, help="for the brokers' data and the query's checkpoint")
     parser.add_argument("--orders", type=int, default=200_000)
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="cordwood-demo-"))
-    with cordwood.testing.node(subprocess=True, data=folder / "data") as node:
-        say(f"A node is ready at {node.bootstrap}.")
-        source, target = node.topic("orders", partitions=PARTITIONS), node.topic("order-totals", partitions=PARTITIONS)
-        placed = produce(node.bootstrap, source, options.orders)
+    with cordwood.testing.cluster(brokers=BROKERS, data=folder / "data") as cluster:
+        say(f"{BROKERS} brokers are ready at {cluster.bootstrap}.")
+        source = cluster.topic("orders", partitions=PARTITIONS)
+        target = cluster.topic("order-totals", partitions=PARTITIONS)
+        placed = produce(cluster.bootstrap, source, options.orders)
         per_batch = options.orders // BATCHES
 
         say("A pipeline on Spark counts them in windows of an hour, and is killed (SIGKILL) in the middle.")
-        run_pipeline(node.bootstrap, folder, per_batch, killed_after=KILLED_AFTER_BATCHES)
-        say("It is started again.")
-        run_pipeline(node.bootstrap, folder, per_batch)
-        show(placed, list(read(node.bootstrap, target)))
-    say(f"Look around:  cordwood up --data {folder / 'data'}   and   cordwood consume order-totals")
+        run_pipeline(cluster.bootstrap, folder, per_batch, after=Interruption(KILLED_AFTER_BATCHES, None))
+        leader = cluster.partition_leader(source)
+        say(f"It is started again. Broker {leader}, which leads partition 0 of the orders, is killed in the middle.")
+        killed = Interruption(KILLED_AFTER_BATCHES, lambda: cluster.kill(leader))
+        run_pipeline(cluster.bootstrap, folder, per_batch, after=killed)
+        show(placed, list(read(cluster.bootstrap, target)))
+        cluster.start(leader)
+        say(f"Broker {leader} is back.")
+    say(f"Look around:  cordwood up --brokers {BROKERS} --data {folder / 'data'}   and   cordwood consume order-totals")
+
+
+class Interruption(NamedTuple):
+    """Happens once, after so many batches. Without an action the pipeline itself is killed."""
+
+    batches: int
+    action: Callable[[], None] | None
 
 
 def produce(bootstrap: str, topic: str, orders: int) -> Counter[datetime]:
@@ -79,12 +93,13 @@ def order(number: int, placed_at: datetime) -> bytes:
     return json.dumps(fields).encode()
 
 
-def run_pipeline(bootstrap: str, folder: Path, per_batch: int, *, killed_after: int | None = None) -> None:
-    """Until all orders are counted, or until it is killed after so many batches."""
+def run_pipeline(bootstrap: str, folder: Path, per_batch: int, *, after: Interruption) -> None:
+    """Until all orders are counted, or until it is killed."""
     command = [sys.executable, "-m", "cordwood", "pipeline", "run", str(PIPELINE)]
     command += ["--bootstrap", bootstrap, "--set", f"checkpoint={folder / 'checkpoint'}"]
     command += ["--set", f"orders_per_batch={per_batch}", "--set", "available_now=true"]
     said = []
+    pending: Interruption | None = after
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -92,11 +107,16 @@ def run_pipeline(bootstrap: str, folder: Path, per_batch: int, *, killed_after: 
             if line.startswith("order windows: "):
                 print(f"  {line.removeprefix('order windows: ')}", end="", flush=True)
             batches = re.search(r"(\d+) batches", line)
-            if killed_after is not None and batches is not None and int(batches[1]) >= killed_after:
-                # With Java, which it has started.
-                os.killpg(process.pid, signal.SIGKILL)
-                print("  killed", flush=True)
-    if process.returncode != (0 if killed_after is None else -signal.SIGKILL):
+            if pending is not None and batches is not None and int(batches[1]) >= pending.batches:
+                if pending.action is None:
+                    # With Java, which it has started.
+                    os.killpg(process.pid, signal.SIGKILL)
+                    print("  killed", flush=True)
+                else:
+                    pending.action()
+                    print("  the broker is killed", flush=True)
+                pending = None
+    if process.returncode != (-signal.SIGKILL if after.action is None else 0):
         sys.exit(f"the pipeline ended with {process.returncode}:\n{''.join(said)}")
 
 

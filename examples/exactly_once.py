@@ -87,7 +87,7 @@ def new_consumer(bootstrap: str, group: str, topic: str, isolation: str) -> Cons
 
 
 def to_the_end(consumer: Consumer) -> Iterator[list[Message]]:
-    """What comes at a time, until every partition has said that this is all. A real worker would go on."""
+    """Yields records in portions until every partition is at its end. A real worker would continue."""
     ended = 0
     while ended < PARTITIONS:
         received = []

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # Where time, sockets, randomness and descriptors may be touched: the ports themselves, and the shells that hand them to
 # a node (or, in the simulator, stand in for them). Spark's processes are such shells.
-FREE_ROOMS = {"runtime", "cli", "testing", "sim", "spark"}
+FREE_ROOMS = {"runtime", "cli", "local", "testing", "sim", "spark"}
 FORBIDDEN_EVERYWHERE = {"time", "socket", "random", "os", "io", "pathlib", "mmap", "fcntl", "threading"}
 
 

@@ -70,7 +70,8 @@ def main() -> None:
 
 
 def page() -> str:
-    shared = [name for name in field_names(Settings) if name != "tls"]
+    first = ["bootstrap_servers", "client_id"]
+    shared = first + [name for name in field_names(Settings) if name not in (*first, "tls")]
     parts = [
         INTRODUCTION,
         section("All clients", Settings, shared),

@@ -172,7 +172,7 @@ def named_tuple(name: str, items: list[str]) -> str:
 
 
 def validity(fact: Facts) -> str:
-    """How a rule is written here, from how Kafka prints it."""
+    """Translates a rule as printed by Kafka to the form used here."""
     name, valid = fact["name"], fact.get("valid")
     if fact["type"] == "LIST" and (valid is None or WORDS.fullmatch(valid)):
         return distinct(fact, words_of(valid) if valid else [])

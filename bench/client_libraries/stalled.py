@@ -1,4 +1,4 @@
-"""What a producer holds in memory while its broker does not answer: `buffer_memory` and a constant."""
+"""Memory of a producer whose broker does not respond: `buffer_memory` and a constant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
 
 
 def fill(bootstrap: str, broker_pid: int, buffer_memory: int, value_bytes: int) -> tuple[float, int]:
-    """How many MiB this process has grown by, and how many records it took."""
+    """Growth of this process in MiB, and the number of records it accepted."""
     from cordwood import BufferExhausted, Producer
 
     value = b"v" * value_bytes

@@ -65,7 +65,7 @@ def node(settings: dict[str, str] | None = None) -> Iterator[Cordwood]:
 
 
 def find_coordinator(client: WireClient, group_id: str) -> None:
-    """Which makes the coordinator's topic."""
+    """Also creates the coordinator's topic."""
     response = client.ask(FindCoordinatorRequest(coordinator_keys=[group_id]), 4)
     assert response.coordinators[0].error_code == 0, response
 

@@ -72,7 +72,7 @@ class Broker(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """What is done before the clock runs."""
+        """Preparation before the clock starts."""
 
     @abstractmethod
     def _launch(self) -> subprocess.Popen[str]: ...

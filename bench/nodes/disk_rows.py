@@ -28,7 +28,7 @@ FSYNC_S = 3.0
 
 
 def fetch_positions(bench: Bench, broker: Broker) -> tuple[float, ...]:
-    """What a fetch costs the broker at offsets near the first, in the middle and near the last, by turns."""
+    """The broker's cost of a fetch at offsets near the first, in the middle and near the last, by turns."""
     load = Load(bench.topic("large"), 1, 0, LOG_BATCH_RECORDS, LOG_VALUE_BYTES)
     load.requests = bench.log_bytes // len(replay.batch_of(load))
     source = Random(1)

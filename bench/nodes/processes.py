@@ -48,7 +48,7 @@ def rss_mb(pid: int) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the name in /proc/PID/stat: state, parent, …; nothing when the process has ended."""
+    """The fields after the name in /proc/PID/stat: state, parent, …; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -54,7 +54,7 @@ class Row:
 
 @dataclass(slots=True)
 class Bench:
-    """What the command line says."""
+    """Parameters of the command line."""
 
     scale: float = 1.0
     latency_s: int = 10

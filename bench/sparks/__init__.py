@@ -1,1 +1,1 @@
-"""What `python -m bench spark` is made of."""
+"""The parts of `python -m bench spark`."""

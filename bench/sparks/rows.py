@@ -24,7 +24,7 @@ _MANY_PARTITIONS_PER_S = 10
 
 @dataclass(slots=True)
 class Bench:
-    """What the command line says, and the broker that both work with."""
+    """Parameters of the command line, and the broker that both use."""
 
     broker: Broker
     read_rows: int

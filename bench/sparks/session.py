@@ -289,7 +289,7 @@ def _planning_ms(progress: Any) -> float:
 
 
 def _mean_parts(batches: list[Any]) -> dict[str, int]:
-    """What a trigger's time goes to."""
+    """The mean duration of each part of a trigger."""
     names = sorted({name for progress in batches for name in progress["durationMs"]})
     return {name: round(sum(each["durationMs"].get(name, 0) for each in batches) / len(batches)) for name in names}
 

@@ -1,4 +1,4 @@
-"""Who orders several times within half an hour is on one visit: sessions of customers, with state of one's own.
+"""Sessions of customers with custom state: orders within half an hour of each other belong to one visit.
 
 Spark has sessions as windows, too (`session_window`); this is how to write what it does not have: a class that is
 given the rows of a customer, keeps a state, and sets timers in the orders' own time.

@@ -1,4 +1,4 @@
-"""What is sold of each item in each hour of the orders' own time: event-time windows, exactly once into a topic.
+"""Sales of each item per hour of event time: event-time windows, exactly once into a topic.
 
 cordwood pipeline run examples/spark/order_windows.py --set window='1 minute'
 cordwood consume order-totals --follow

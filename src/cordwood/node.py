@@ -15,29 +15,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from cordwood.broker.background import Background
 from cordwood.broker.broker import Broker
-from cordwood.broker.dispatch import BrokerDispatch
 from cordwood.broker.log_dirs import CannotStart as CannotStart
-from cordwood.broker.log_dirs import take_directories
+from cordwood.broker.log_dirs import LogDirs, take_directories
+from cordwood.broker.remote_channel import ActiveController, RemoteChannel
 from cordwood.broker.role import STOP_GRACE_S, BrokerRole
 from cordwood.broker.start_consent import StartConsent
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.listener_tls import ListenerTls
-from cordwood.config.serving import limits_of, listen
-from cordwood.controller.quorum_of_one import QuorumOfOne
+from cordwood.config.listener_tls import ListenerTls, client_tls
+from cordwood.config.peer_settings import peer_settings
+from cordwood.config.serving import Listening, limits_of, listen
+from cordwood.controller.controller import Controller
 from cordwood.controller.role import ControllerRole
 from cordwood.controller.upkeep import Upkeep
 from cordwood.metadata.bootstrap import read_bootstrap
+from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.features import TOLERATED, unsupported_feature
 from cordwood.metadata.image import MetadataImage
-from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
+from cordwood.metadata.loader import Loader
+from cordwood.metadata.log import DiskLog, MetadataLogConfig
+from cordwood.metadata.metadata_log import LeaderAndEpoch
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.net.gate import Gate
+from cordwood.net.measures import Measures
+from cordwood.net.peer import Peer
 from cordwood.net.server import Server
+from cordwood.quorum.configuration import configured_voters, replica_config
+from cordwood.quorum.member import Member
+from cordwood.quorum.peers import PeerConnections
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address, Network
@@ -45,6 +57,8 @@ from cordwood.runtime.randomness import Random
 from cordwood.shard.refusal import Refusal
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Only where share groups were used.
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -54,15 +68,34 @@ class Halt:
     """Why a node cannot go on, once it cannot. `stopped` is set then."""
 
     def __init__(self, stopped: asyncio.Event) -> None:
-        self.failure: DiskError | None = None
+        self.failure: Exception | None = None
         self.stopped = stopped
+        self._failed = asyncio.Event()
 
-    def fail(self, error: DiskError) -> None:
-        """A node without its metadata log, or without any log directory, cannot go on."""
+    def fail(self, error: Exception) -> None:
+        """A node without its metadata log, or without any log directory, cannot go on; nor can one whose metadata
+        contradicts that of the quorum."""
         if self.failure is None:
             self.failure = error
-            _log.critical("the node stops, since it cannot go on without this directory: %s", error)
+            _log.critical("Fatal error, shutting down: %s", error)
+            self._failed.set()
             self.stopped.set()
+
+    async def unless_failed(self, starting: Coroutine[Any, Any, T]) -> T:
+        """Awaits `starting`, but no longer than the node can go on: it may wait for what a failed node never does.
+        Raises the failure."""
+        loop = asyncio.get_running_loop()
+        start, failing = loop.create_task(starting), loop.create_task(self._failed.wait())
+        try:
+            await asyncio.wait((start, failing), return_when=asyncio.FIRST_COMPLETED)
+            if not start.done() and self.failure is not None:
+                raise self.failure
+        finally:
+            failing.cancel()
+            if not start.done():
+                start.cancel()
+                await asyncio.gather(start, return_exceptions=True)
+        return await start
 
 
 class Node:
@@ -73,24 +106,28 @@ class Node:
         config: BrokerConfig,
         halt: Halt,
         metadata_disk: Disk,
-        quorum: QuorumOfOne,
+        quorum: Member,
         upkeep: Upkeep,
-        controller_role: ControllerRole,
+        channels: _Channels,
+        controller_role: ControllerRole | None,
         broker_role: BrokerRole | None,
     ) -> None:
         self.config = config
+        # As process.roles has it: one of them may be None.
         self.controller_role = controller_role
-        # None with process.roles=controller.
         self.broker_role = broker_role
         # Where each listener is reached, by its name.
         self.addresses: dict[str, Address] = {
-            **(broker_role.listening.addresses if broker_role is not None else {}),
-            **controller_role.listening.addresses,
+            name: address
+            for role in (broker_role, controller_role)
+            if role is not None
+            for name, address in role.listening.addresses.items()
         }
         self._halt = halt
         self._metadata_disk = metadata_disk
-        self._quorum = quorum
+        self.quorum = quorum
         self._upkeep = upkeep
+        self._channels = channels
 
     # Starting
 
@@ -104,10 +141,13 @@ class Node:
         random: Random,
         open_disk: Callable[[str], Disk],
         consent: StartConsent | None = None,
+        measures: Measures | None = None,
         stopped: asyncio.Event | None = None,
+        watch_quorum: Callable[[Member], None] = lambda _member: None,
     ) -> Node:
-        """Returns a node that takes requests. Raises `CannotStart`, `CannotListen`, `TlsError`, `DiskError`. `stopped`
-        is set when the node cannot go on."""
+        """Returns a node that takes requests, and measures them with `measures`. Raises `CannotStart`, `CannotListen`,
+        `TlsError`, `DiskError`. `stopped` is set when the node cannot go on. `watch_quorum` is given the node's member
+        of the metadata quorum before that takes part: it may lead long before the node has started."""
         opened: list[Disk] = []
 
         def open_and_note(root: str) -> Disk:
@@ -116,7 +156,12 @@ class Node:
 
         halt = Halt(asyncio.Event() if stopped is None else stopped)
         try:
-            return await cls._start(config, halt, consent or StartConsent(), network, clock, random, open_and_note)
+            gate = Gate(measures=measures)
+            return await halt.unless_failed(
+                cls._start(
+                    config, halt, consent or StartConsent(), gate, network, clock, random, open_and_note, watch_quorum
+                )
+            )
         except BaseException as error:
             # The process may live on, and want the directories that are locked.
             for disk in opened:
@@ -133,75 +178,96 @@ class Node:
         config: BrokerConfig,
         halt: Halt,
         consent: StartConsent,
+        gate: Gate,
         network: Network,
         clock: Clock,
         random: Random,
         open_disk: Callable[[str], Disk],
+        watch_quorum: Callable[[Member], None],
     ) -> Node:
         roles = config.items("process.roles")
-        if "controller" not in roles:
-            raise CannotStart(
-                "process.roles=broker needs a controller on another node, which is not supported yet: "
-                "set process.roles=broker,controller"
-            )
         taken = take_directories(config, open_disk, random, accept_metadata_loss=consent.accept_metadata_loss)
         listeners, tls = config.listeners, ListenerTls(config)
         # Before anything is formatted: a port may be taken. Peers wait until the node has started.
         for_brokers = await listen(network, config, listeners.broker_endpoints, tls)
         servers = [for_brokers.server]
+        member: Member | None = None
         try:
             for_controllers = await listen(network, config, listeners.controller_endpoints, tls)
             servers.append(for_controllers.server)
             dirs = taken.format(random, clock.now_ms())
-            log = SingleNodeLog.open(
+            log = DiskLog.open(
                 dirs.metadata,
-                config.node_id,
                 _metadata_log_config(config),
                 random,
                 now_ms=clock.now_ms(),
                 accept_loss=consent.accept_metadata_loss,
             )
-            loader = load(log)
-            _check_features(loader.image)
-            quorum = QuorumOfOne(log, clock, halt.fail)
-            # In this order: what is committed is in effect here before the controller answers.
-            quorum.on_commit(loader.committed)
+            loader = log.newest_image()
+            member = _member(
+                config, dirs, for_controllers, log, loader, network, clock, random.fork("quorum"), halt.fail
+            )
             node_config = NodeConfig(config, loader.image)
             loader.subscribe(node_config)
-            bootstrap = [] if loader.image.features else read_bootstrap(dirs.metadata)
-            controller_role = await ControllerRole.start(
-                node_config, dirs.cluster_id, quorum, loader, bootstrap, for_controllers, clock=clock, random=random
-            )
+            controller_role = None
+            if "controller" in roles:
+                controller_role = ControllerRole(
+                    node_config,
+                    dirs.cluster_id,
+                    member,
+                    loader,
+                    partial(read_bootstrap, dirs.metadata),
+                    for_controllers,
+                    gate,
+                    network=network,
+                    clock=clock,
+                    random=random.fork("controller"),
+                )
+            watch_quorum(member)
+            member.start()
+            if controller_role is not None:
+                controller_role.accept()
+            await member.caught_up()
+            await _activated(loader, halt)
+            _check_features(loader.image)
+            channels = _channels(config, member, controller_role, network, random.fork("channels"))
+            if controller_role is not None:
+                await controller_role.register(channels.requests.ask)
             broker_role = None
             if "broker" in roles:
 
                 def failed(error: DiskError) -> None:
                     if error.root == dirs.metadata.root:
-                        quorum.fail(error)
+                        member.fail(error)
                     halt.fail(error)
 
                 broker_role = await BrokerRole.start(
                     node_config,
                     dirs,
-                    controller_role.channel,
-                    quorum,
+                    channels.requests,
+                    channels.heartbeats,
+                    member,
                     loader,
                     failed,
+                    halt.fail,
                     consent,
                     for_brokers,
+                    gate,
+                    network=network,
                     clock=clock,
-                    random=random,
+                    random=random.fork("broker"),
                 )
         except BaseException:
+            if member is not None:
+                member.abandon()
             for server in servers:
                 await server.stop(0)
             raise
         for server in servers:
             node_config.subscribe(partial(_set_limits, server))
         node_config.subscribe(tls.reload)
-        upkeep = Upkeep(quorum, loader, clock, quorum.fail)
-        node = cls(config, halt, dirs.metadata, quorum, upkeep, controller_role, broker_role)
-        controller_role.accept()
+        upkeep = Upkeep(member, loader, clock, member.fail)
+        node = cls(config, halt, dirs.metadata, member, upkeep, channels, controller_role, broker_role)
         if broker_role is not None:
             broker_role.accept()
         return node
@@ -221,23 +287,26 @@ class Node:
         return self._halt.stopped
 
     @property
-    def failure(self) -> DiskError | None:
+    def failure(self) -> Exception | None:
         return self._halt.failure
 
     @property
     def servers(self) -> list[Server]:
         """Of its roles, the broker's first."""
-        broker_role = self.broker_role
-        servers = [self.controller_role.listening.server]
-        return servers if broker_role is None else [broker_role.listening.server, *servers]
+        return [role.listening.server for role in (self.broker_role, self.controller_role) if role is not None]
+
+    @property
+    def cluster_id(self) -> str:
+        return self.broker.cluster_id if self.controller_role is None else self.controller.cluster_id
+
+    @property
+    def controller(self) -> Controller:
+        assert self.controller_role is not None, "the node has no controller role"
+        return self.controller_role.controller
 
     @property
     def broker(self) -> Broker:
         return self._with_broker.broker
-
-    @property
-    def dispatch(self) -> BrokerDispatch:
-        return self._with_broker.dispatch
 
     @property
     def server(self) -> Server:
@@ -257,24 +326,119 @@ class Node:
 
     async def stop(self) -> None:
         """Finishes what is in work, flushes, and writes what makes the next start quick."""
-        broker_role = self.broker_role
-        stopping = asyncio.get_running_loop().create_task(self.controller_role.listening.server.stop(STOP_GRACE_S))
+        broker_role, controller_role = self.broker_role, self.controller_role
         if broker_role is not None:
             await broker_role.stop_serving()
-            await stopping
             await broker_role.finish()
-        else:
-            await stopping
         await self._upkeep.stop()
-        await self._quorum.finish()
+        if controller_role is not None:
+            controller_role.probes.stop()
+        await self._channels.close()
+        # While its listener is open: the others tell it who leads next.
+        await self.quorum.finish()
+        if controller_role is not None:
+            await controller_role.listening.server.stop(STOP_GRACE_S)
         if broker_role is not None:
             broker_role.close()
-        self._quorum.close()
+        self.quorum.close()
         self._metadata_disk.close()
+
+
+def _member(
+    config: BrokerConfig,
+    dirs: LogDirs,
+    listening: Listening,
+    log: DiskLog,
+    loader: Loader,
+    network: Network,
+    clock: Clock,
+    random: Random,
+    failed: Callable[[Exception], None],
+) -> Member:
+    """This node's member of the metadata quorum. Loads the log into `loader`, from where that is."""
+    voters = configured_voters(config, log)
+    replica = replica_config(config, dirs.cluster_id, dirs.metadata_id, listening.addresses, log, voters)
+    peers = PeerConnections(config.node_id, replica.quorum, client_tls(config, config.quorum.listener), network, random)
+    member = Member(replica, log, loader.image.covers.offset, voters, peers, clock, random, failed)
+    # First of all listeners: what is committed is in effect here before the controller answers.
+    member.on_commit(loader.committed)
+    member.on_snapshot(loader.install)
+    return member
+
+
+class _Channels(NamedTuple):
+    """The ways to the active controller. Heartbeats have a connection of their own: other requests may take long, and a
+    connection that breaks tells the controller that the broker is gone."""
+
+    requests: RemoteChannel
+    heartbeats: RemoteChannel
+
+    async def close(self) -> None:
+        await self.requests.close()
+        await self.heartbeats.close()
+
+
+def _channels(
+    config: BrokerConfig, member: Member, controller_role: ControllerRole | None, network: Network, random: Random
+) -> _Channels:
+    local = None if controller_role is None else controller_role.channel
+
+    def locate() -> ActiveController | None:
+        if local is not None and member.leader.leader_id == config.node_id:
+            return ActiveController(config.node_id, None)
+        found = member.leader_endpoint
+        if found is None or found[0] == config.node_id:
+            return None
+        return ActiveController(found[0], Address(found[1].host, found[1].port))
+
+    def channel(purpose: str) -> RemoteChannel:
+        settings = replace(
+            peer_settings(config, config.quorum.listener, f"{purpose}-{config.node_id}"),
+            # The channel waits by itself, and less when there is another controller.
+            reconnect_backoff_ms=0,
+            reconnect_backoff_max_ms=0,
+        )
+        return RemoteChannel(locate, local, lambda: Peer(network, settings, random))
+
+    channels = _Channels(channel("controller"), channel("heartbeat"))
+
+    def leader_changed(_leader: LeaderAndEpoch) -> None:
+        channels.requests.changed()
+        channels.heartbeats.changed()
+
+    member.on_leader_change(leader_changed)
+    return channels
 
 
 def _set_limits(server: Server, config: BrokerConfig) -> None:
     server.limits = limits_of(config)
+
+
+async def _activated(loader: Loader, halt: Halt) -> None:
+    """Returns once the cluster has features. A new cluster has none until its first controller has written them, and a
+    node that does not know them cannot say whether it supports them."""
+    if loader.image.features:
+        return
+    activation = _Activation(asyncio.Event())
+    loader.subscribe(activation)
+    waits = [asyncio.ensure_future(event.wait()) for event in (activation.seen, halt.stopped)]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    if halt.failure is not None:
+        raise halt.failure
+
+
+class _Activation(NamedTuple):
+    """A publisher that waits for the first features."""
+
+    seen: asyncio.Event
+
+    def apply(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        if image.features:
+            self.seen.set()
 
 
 def _check_features(image: MetadataImage) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from in_process import InProcessNode
 
+from cordwood.console.request_metrics import RequestMetrics
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
@@ -31,9 +32,24 @@ class SimulatedNode(InProcessNode):
 
 def simulate(test: Callable[[SimulatedNode], Awaitable[None]], **settings: str) -> None:
     """Settings by their names, with underscores for dots."""
+    _simulate(test, World(1, odds=_ODDS, limit_s=_LIMIT_S), None, settings)
+
+
+def simulate_measured(test: Callable[[SimulatedNode, RequestMetrics], Awaitable[None]], **settings: str) -> None:
+    """As `simulate`, with a node that measures its requests."""
     world = World(1, odds=_ODDS, limit_s=_LIMIT_S)
+    requests = RequestMetrics(world.clock.monotonic)
+    _simulate(lambda node: test(node, requests), world, requests, settings)
+
+
+def _simulate(
+    test: Callable[[SimulatedNode], Awaitable[None]],
+    world: World,
+    measures: RequestMetrics | None,
+    settings: Mapping[str, str],
+) -> None:
     said = {name.replace("_", "."): value for name, value in settings.items()}
-    machine = Machine(world, "broker", said)
+    machine = Machine(world, "broker", said, measures=measures)
 
     async def main() -> None:
         assert await machine.start()

@@ -1,4 +1,4 @@
-"""What the admin APIs bring about on a node, and where a node answers better than Kafka does."""
+"""Effects of the admin APIs on a node, and where it answers better than Kafka."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
-from typing import cast
 
 import pytest
 from admin_node import ask, run, running
 
 from cordwood.config.definition import ConfigSource
 from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
-from cordwood.net.api import Call
-from cordwood.net.serving import ConnectionInfo
+from cordwood.net.api import OwnRequest
 from cordwood.node import Node
 from cordwood.runtime.network import Network
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.frames import encode_response
 from cordwood.wire.messages import alter_configs, incremental_alter_configs
 from cordwood.wire.messages.alter_configs import AlterConfigsRequest
 from cordwood.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -28,7 +27,6 @@ from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsReq
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest
 from cordwood.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 
@@ -296,12 +294,10 @@ def test_an_election_can_time_out_in_every_version(tmp_path: Path, version: int)
         async with admin_of(tmp_path) as admin:
             broker = admin.node.broker
             request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=0)
-            header = RequestHeader(request_api_key=43, request_api_version=version)
-            call = Call(header, cast(ConnectionInfo, None), request_bytes=0)
-            answer = await broker.controller.ask(request, call)
+            answer = await broker.controller.ask(request, OwnRequest(version))
             (result,) = answer.replica_election_results[0].partition_result
             assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
-            assert call.parts(answer)
+            assert encode_response(answer, version, 0)
 
     run(main())
 

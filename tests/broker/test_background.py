@@ -1,4 +1,4 @@
-"""What a broker does beside its requests, in virtual time."""
+"""A broker's background work, in virtual time."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_files_of_a_deleted_topic_go_after_the_delay_and_not_on_the_loop() -> No
         await asyncio.sleep(8)
         assert [path for path in disk_of(node).files() if "-delete/" in path]
         on_the_loop = watch_the_loop(node)
-        await asyncio.sleep(3)
+        await asyncio.sleep(4)
         assert not [path for path in disk_of(node).files() if "-delete" in path]
         assert on_the_loop == []
 

@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.3.1 answers to edge cases of the data APIs, Cordwood answers too.
+"""Cordwood's answers to edge cases of the data APIs equal those of Apache Kafka 4.3.1.
 
 Kafka's answers were kept by tools/record_data_answers.py.
 """

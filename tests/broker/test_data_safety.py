@@ -71,6 +71,11 @@ class Host:
         for index in range(partitions):
             node.partition(topic, index).append(batch("a", "b"), ACKS_ALL, self.world.clock.now_ms())
 
+    def forget_committed_offset(self) -> None:
+        """As if the node had been killed before it recorded how far its metadata is committed."""
+        if COMMITTED_OFFSET in self.files():
+            self.disk.damage(COMMITTED_OFFSET, None)
+
     def flip(self, path: str, position: int) -> None:
         data = bytearray(self.disk.files()[path])
         data[position] ^= 1
@@ -155,9 +160,26 @@ def test_a_clean_stop_of_kafka_says_that_all_of_the_metadata_was_flushed() -> No
 
     async def test(host: Host) -> None:
         await host.fill("t")
-        host.disk.damage(COMMITTED_OFFSET, None)
+        host.forget_committed_offset()
         host.flip(METADATA, len(host.files()[METADATA]) - 1)
         assert "the node was stopped cleanly" in await host.refusal()
+
+    on_host(test)
+
+
+def test_a_crash_right_after_the_start_from_a_clean_stop_leaves_an_end_that_is_cut_off() -> None:
+    """The first thing that a start writes to the metadata log may be torn, while the clean stop is still marked."""
+
+    async def test(host: Host) -> None:
+        await host.fill("t")
+        host.forget_committed_offset()
+        marker = host.files()[".kafka_cleanshutdown"]
+        await host.start()
+        host.machine.kill()
+        host.disk.write_file(".kafka_cleanshutdown", marker)
+        data = host.files()[METADATA]
+        host.disk.damage(METADATA, data[:-1])
+        assert end_of(await host.start(), "t") == 2
 
     on_host(test)
 
@@ -182,7 +204,7 @@ def test_damage_that_whole_batches_follow_is_no_unfinished_write() -> None:
         await host.write(node, "t")
         await host.write(node, "u")
         host.machine.kill()
-        host.disk.damage(COMMITTED_OFFSET, None)
+        host.forget_committed_offset()
         *_, (at, _), _ = batch_headers(host.files()[METADATA])
         host.flip(METADATA, at + 30)
         assert "whole batches follow" in await host.refusal()
@@ -197,7 +219,7 @@ def test_partitions_of_metadata_that_was_cut_off_need_consent() -> None:
         node = await host.start()
         await host.write(node, "t")
         host.machine.kill()
-        host.disk.damage(COMMITTED_OFFSET, None)
+        host.forget_committed_offset()
         data = host.files()[METADATA]
         host.flip(METADATA, len(data) - 1)
         for _ in range(2):
@@ -301,7 +323,7 @@ def test_a_directory_that_was_offline_while_topics_were_deleted_may_hold_many_st
         await host.stop()
         assert len([path for path in two.files() if path.endswith("partition.metadata")]) > 3
         # Not even the record of the deletion is left.
-        host.disk.damage(COMMITTED_OFFSET, None)
+        host.forget_committed_offset()
         node = await host.start()
         assert not node.broker.replicas.directories.online[1].logs
 

@@ -1,4 +1,4 @@
-"""What a node does with features, ACLs and quotas that its cluster has and that are not served here."""
+"""A node's handling of features, ACLs and quotas that its cluster has but that are not served."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS = {"group.version": 68, "share.version": 76, "streams.version": 88, "tr
 async def store(directory: Path, *records: MetadataRecord) -> None:
     """In the metadata, as another release or Kafka would have done."""
     async with running(directory) as (node, _, _):
-        await node.controller_role.controller.decide(lambda _: Decision(None, list(records)))
+        await node.controller.decide(lambda _: Decision(None, list(records)))
 
 
 async def advertised(directory: Path) -> ApiVersionsResponse:

@@ -167,11 +167,3 @@ def test_a_disk_that_fails_is_told_in_words_that_the_version_has(version: int, e
         assert ErrorCode((await ask(channel, fetch({("t", 0): 1}), version)).error_code).name == error
 
     simulate(test)
-
-
-def test_controllers_do_not_serve_it_to_clients() -> None:
-    async def test(node: SimulatedNode) -> None:
-        assert 1 in node.broker.served_versions
-        assert 1 not in node.node.controller_role.controller.served_versions
-
-    simulate(test)

@@ -307,3 +307,14 @@ def test_what_a_session_counts_for_follows_its_partitions() -> None:
     assert Client(sessions).fetch(wanted(0, 1), now_ms=now_ms).session_id == NO_SESSION
     client.fetch(forget=(("t", 1), ("t", 2)), now_ms=now_ms)
     assert Client(sessions).fetch(wanted(0, 1), now_ms=now_ms).session_id != NO_SESSION
+
+
+def test_a_watermark_that_a_follower_cannot_use_is_told_again() -> None:
+    """With a divergence the follower truncates and ignores it; so it does after a change of epoch."""
+    wanted = WantedPartition("t", ZERO_UUID, 0, 5, 100, 1, 1, 0)
+    diverging = PartitionData(high_watermark=3, diverging_epoch=EpochEndOffset(epoch=0, end_offset=3))
+    assert wanted.tell(diverging)
+    assert wanted.tell(PartitionData(high_watermark=3))
+    assert not wanted.tell(PartitionData(high_watermark=3))
+    wanted.want(WantedPartition("t", ZERO_UUID, 0, 5, 100, 2, 1, 0))
+    assert wanted.tell(PartitionData(high_watermark=3))

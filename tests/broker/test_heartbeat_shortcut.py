@@ -6,13 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
+from gated import ALICE, BOB, Guard, Meter, connect_as, serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured import Measured
-from simulated import SimulatedNode, simulate
+from measured import figures
+from simulated import SimulatedNode, simulate, simulate_measured
 
-from cordwood.broker.dispatch import BrokerDispatch
+from cordwood.broker.heartbeat_shortcut import HeartbeatShortcut
+from cordwood.console.request_metrics import RequestMetrics
 from cordwood.net.channel import Channel
+from cordwood.net.gate import Gate
 from cordwood.sim.connection import SimConnection
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_response, encode_request
@@ -153,33 +156,22 @@ def test_members_hear_what_they_would_hear_the_general_way(actions: list[tuple[s
     assert heard_after(actions, short_way=True) == heard_after(actions, short_way=False)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(ACTIONS, max_size=30))
-def test_metrics_count_both_ways_alike(actions: list[tuple[str, str]]) -> None:
-    actions = [("join", "a"), ("beat", "a"), ("beat", "a"), *actions]
-    short, general = (heard_after(actions, short_way=short_way, is_measured=True) for short_way in (True, False))
-    assert short == general
-
-
-def heard_after(actions: list[tuple[str, str]], *, short_way: bool, is_measured: bool = False) -> list[bytes | str]:
+def heard_after(actions: list[tuple[str, str]], *, short_way: bool) -> list[bytes | str]:
     """What members hear, and then what metrics have counted."""
     heard: list[bytes | str] = []
 
-    async def test(node: SimulatedNode) -> None:
+    async def test(node: SimulatedNode, requests: RequestMetrics) -> None:
         await node.create(TOPIC)
-        if not short_way:
-            dispatch_of(node).uses_shortcuts = False
-        measured = Measured(node, dispatch_of(node)) if is_measured else None
+        serve(node, Gate(quotas=Meter(lambda number: number % 3), measures=requests), short_way=short_way)
         channel = await node.connect()
         await channel.request(FindCoordinatorRequest(key=CLASSIC), 3)
         groups = Groups(node, channel)
         for action, detail in actions:
             await groups.act(action, detail)
         heard.extend(groups.heard)
-        if measured is not None:
-            heard.extend(measured.figures())
+        heard.extend(figures(node, requests))
 
-    simulate(test, **SETTINGS)
+    simulate_measured(test, **SETTINGS)
     return heard
 
 
@@ -193,9 +185,9 @@ def test_a_heartbeat_like_the_one_before_goes_the_short_way_and_keeps_the_member
         await groups.act("join", "a")
         await groups.act("beat", "a")
         (connection,) = node.node.server
-        shortcut = dispatch_of(node)._heartbeats
+        shortcut = shortcut_of(node)
         (frame,) = (
-            bytearray(known.beginning + b"\0\0\0\x2a" + key)
+            bytearray(known.beginning + b"\0\0\0\x2a" + key.removeprefix(connection.info.origin))
             for key, known in shortcut._known.items()
             if known.request.group_id == protocol
         )
@@ -231,10 +223,11 @@ def test_a_member_whose_group_begins_to_rebalance_is_told_so() -> None:
     simulate(test, **SETTINGS)
 
 
-def dispatch_of(node: SimulatedNode) -> BrokerDispatch:
-    handler = node.node.server.handler
-    assert isinstance(handler, BrokerDispatch)
-    return handler
+def shortcut_of(node: SimulatedNode) -> HeartbeatShortcut:
+    assert node.node.broker_role is not None
+    shortcut = node.node.broker_role.pipeline._shortcuts[HeartbeatRequest.api_key]
+    assert isinstance(shortcut, HeartbeatShortcut)
+    return shortcut
 
 
 def test_a_connection_is_patient_while_nothing_but_quiet_heartbeats_come() -> None:
@@ -259,3 +252,38 @@ def test_a_connection_is_patient_while_nothing_but_quiet_heartbeats_come() -> No
         assert not connection.is_patient
 
     simulate(test, **SETTINGS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["alice", "bob", "refuse nobody", "refuse alice", "refuse bob"]), max_size=30))
+def test_no_client_profits_from_what_another_one_may_do(actions: list[str]) -> None:
+    actions = ["alice", "alice", *actions]
+    assert told_each(actions, short_way=True) == told_each(actions, short_way=False)
+
+
+def told_each(actions: list[str], *, short_way: bool) -> tuple[list[bytes], list[object]]:
+    """What each client is told that sends the heartbeats of one and the same member, and what quotas are asked."""
+    answers: list[bytes] = []
+    asked: list[object] = []
+
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC)
+        guard, meter = Guard(), Meter()
+        serve(node, Gate(guard, meter), short_way=short_way)
+        channels = {"alice": await connect_as(node, ALICE), "bob": await connect_as(node, BOB)}
+        await channels["alice"].request(FindCoordinatorRequest(key=CLASSIC), 3)
+        groups = {name: Groups(node, channel) for name, channel in channels.items()}
+        await groups["alice"].act("join", "a")
+        groups["bob"]._ids, groups["bob"]._epochs = groups["alice"]._ids, groups["alice"]._epochs
+        refused = {"refuse nobody": (), "refuse alice": (ALICE,), "refuse bob": (BOB,)}
+        for action in actions:
+            if action in refused:
+                guard.refuse(*refused[action])
+            else:
+                await groups[action].act("beat", "a")
+                answers.extend(str(heard).encode() for heard in groups[action].heard)
+                groups[action].heard.clear()
+        asked.extend(meter.asked)
+
+    simulate(test, **SETTINGS)
+    return answers, asked

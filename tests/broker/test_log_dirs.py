@@ -15,10 +15,11 @@ from in_process import InProcessNode, run
 from cordwood.broker.log_dirs import CannotStart
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.metadata.bootstrap import format_directory
+from cordwood.metadata.bootstrap import first_voter, format_directory
 from cordwood.metadata.image import METADATA_VERSION
 from cordwood.metadata.reading import read_image
 from cordwood.node import Node
+from cordwood.raft.voters import VoterSet
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.local_disk import LocalDisk
@@ -164,7 +165,8 @@ def test_a_directory_without_an_id_gets_the_one_that_the_metadata_has_for_it(tmp
 def test_a_directory_of_kafka_3_6_is_taken_over_and_gets_an_id_that_it_keeps(tmp_path: Path) -> None:
     """Its metadata knows nothing of directories, nor of controllers; Kafka would not read it any more if it did."""
     disk = LocalDisk(str(tmp_path))
-    format_directory(disk, 1, bytes(16), [], now_ms=1, levels={METADATA_VERSION: 14})
+    voter = first_voter(1, bytes(16), {})
+    format_directory(disk, VoterSet([voter]), now_ms=1, levels={METADATA_VERSION: 14})
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=5L6g3nShT-eMCtK--X86sw\n")
     run(fill(tmp_path))
     taken_over = properties(tmp_path)

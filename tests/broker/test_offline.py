@@ -297,7 +297,7 @@ def test_the_node_stops_when_the_metadata_log_fails(operation: str, caplog: pyte
         await host.node.stop()
 
     with_disks(test)
-    assert len(lines(caplog, "the node stops")) == 1
+    assert len(lines(caplog, "Fatal error, shutting down")) == 1
 
 
 def test_the_node_stops_when_a_partition_fails_the_disk_of_the_metadata_log() -> None:

@@ -140,7 +140,7 @@ def test_a_node_whose_metadata_directory_is_full_ends_with_a_message_and_a_code(
     with process_at(tmp_path, "one", metadata="one") as process:
         run(test(process))
         assert process.exit_code() == 1
-        (line,) = [line for line in process.errors().splitlines() if "the node stops" in line]
+        (line,) = [line for line in process.errors().splitlines() if "Fatal error, shutting down" in line]
         assert str(tmp_path / "one") in line
         assert "File too large" in line
 

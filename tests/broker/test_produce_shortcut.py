@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from gated import ALICE, BOB, Guard, Meter, connect_as, serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured import Measured
-from simulated import SimulatedNode, simulate
+from measured import figures
+from simulated import SimulatedNode, simulate, simulate_measured
 
-from cordwood.broker.dispatch import BrokerDispatch
+from cordwood.broker.produce_shortcut import ProduceShortcut
+from cordwood.console.request_metrics import RequestMetrics
 from cordwood.log.log import Log
+from cordwood.net.api import Call
 from cordwood.net.channel import Channel
-from cordwood.net.serving import Reply
+from cordwood.net.gate import Gate
+from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import Partition
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
@@ -122,24 +126,19 @@ def test_answers_and_logs_of_transactions_are_those_of_the_general_way(sent: lis
 @given(st.lists(requests() | st.sampled_from([BEGIN, END]) | transactional_requests(), min_size=2, max_size=20))
 def test_metrics_count_both_ways_alike(sent: list[Sent]) -> None:
     sent = [*sent, *sent]
-    short, general = (answers_to(sent, short_way=short_way, is_measured=True) for short_way in (True, False))
-    assert short == general
+    short, general = (answers_to(sent, short_way=short_way) for short_way in (True, False))
+    assert short[2] == general[2]
     assert any("requests_total" in line and "Produce" in line for line in short[2])
 
 
-def answers_to(
-    sent: list[Sent], *, short_way: bool, is_measured: bool = False
-) -> tuple[list[bytes], list[bytes], list[str]]:
+def answers_to(sent: list[Sent], *, short_way: bool) -> tuple[list[bytes], list[bytes], list[str]]:
     """The answers as they came, what the logs hold then, and what metrics have counted."""
     answers: list[bytes] = []
     logs: list[bytes] = []
-    figures: list[str] = []
+    counted: list[str] = []
 
-    async def test(node: SimulatedNode) -> None:
-        dispatch = dispatch_of(node)
-        if not short_way:
-            dispatch.uses_shortcuts = False
-        measured = Measured(node, dispatch) if is_measured else None
+    async def test(node: SimulatedNode, requests: RequestMetrics) -> None:
+        serve(node, Gate(quotas=Meter(lambda number: number % 3), measures=requests), short_way=short_way)
         await node.create("t", 2)
         await node.create("a-longer-name", 1)
         await node.create("flushed", 1, FLUSHED)
@@ -149,11 +148,10 @@ def answers_to(
             frame = encode_request(request, version, number, client_id)
             answers.append(bytes(await channel.exchange([frame], number)))
         logs.extend(content(node.partition(*place).log) for place in PLACES[:4])
-        if measured is not None:
-            figures.extend(measured.figures())
+        counted.extend(figures(node, requests))
 
-    simulate(test)
-    return answers, logs, figures
+    simulate_measured(test)
+    return answers, logs, counted
 
 
 async def begin(channel: Channel) -> None:
@@ -172,10 +170,11 @@ def content(log: Log | None) -> bytes:
     return log.active.file.read(0, log.active.size)
 
 
-def dispatch_of(node: SimulatedNode) -> BrokerDispatch:
-    handler = node.node.server.handler
-    assert isinstance(handler, BrokerDispatch)
-    return handler
+def shortcut_of(node: SimulatedNode) -> ProduceShortcut:
+    assert node.node.broker_role is not None
+    shortcut = node.node.broker_role.pipeline._shortcuts[ProduceRequest.api_key]
+    assert isinstance(shortcut, ProduceShortcut)
+    return shortcut
 
 
 def told_by(reply: Reply) -> bytes:
@@ -192,7 +191,7 @@ def test_a_request_like_one_before_it_goes_the_short_way() -> None:
         channel = await node.connect()
         request = produce("t", batch("a"), acks=1)
         frame = encode_request(request, 9, 5, "test")[4:]
-        shortcut = dispatch_of(node)._produce
+        shortcut = shortcut_of(node)
         (connection,) = node.node.server
         assert shortcut.answer(bytearray(frame), connection.info) is None
         await channel.request(request, 9)
@@ -212,7 +211,7 @@ def test_a_batch_of_a_transaction_that_is_known_here_goes_the_short_way() -> Non
         await node.create("flushed")
         channel = await node.connect()
         await begin(channel)
-        shortcut = dispatch_of(node)._produce
+        shortcut = shortcut_of(node)
 
         def frame(sequence: int) -> bytearray:
             request = produce("t", of_transaction(sequence), acks=-1, transactional_id=TRANSACTIONAL_ID)
@@ -220,7 +219,10 @@ def test_a_batch_of_a_transaction_that_is_known_here_goes_the_short_way() -> Non
 
         info = next(iter(node.node.server)).info
         assert shortcut.answer(frame(0), info) is None
-        shortcut.learn(frame(0), decode_request(frame(0))[1], 10)
+        header, decoded = decode_request(frame(0))
+        lesson = shortcut.lesson(frame(0), decoded, Call(header, info, len(frame(0))))
+        assert lesson is not None
+        lesson(ProduceResponse(responses=[]))
         for sequence in range(2):
             assert isinstance(shortcut.answer(frame(sequence), info), list)
         await channel.request(ending(), 3)
@@ -236,9 +238,7 @@ def test_an_acknowledgement_that_has_to_wait_is_given_the_short_way() -> None:
         request = produce("t", batch("a"), acks=-1, timeout_ms=5_000)
         await channel.request(request, 9)
         (connection,) = node.node.server
-        answer = dispatch_of(node)._produce.answer(
-            bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
-        )
+        answer = shortcut_of(node).answer(bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info)
         assert isinstance(answer, Reply)
         await node.broker.replicas.flusher.finish()
         told = decode_response(ProduceResponse, 9, told_by(answer)[4:])[1].responses[0].partition_responses[0]
@@ -254,9 +254,7 @@ def test_one_that_waits_is_told_when_its_disk_fails() -> None:
         request = produce("t", batch("a"), acks=-1, timeout_ms=5_000)
         await channel.request(request, 9)
         (connection,) = node.node.server
-        answer = dispatch_of(node)._produce.answer(
-            bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
-        )
+        answer = shortcut_of(node).answer(bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info)
         assert isinstance(answer, Reply)
         node.partition("t").go_offline()
         told = decode_response(ProduceResponse, 9, told_by(answer)[4:])[1].responses[0].partition_responses[0]
@@ -267,6 +265,8 @@ def test_one_that_waits_is_told_when_its_disk_fails() -> None:
 
 class FailedReader:
     """A reader that is woken and finds that the disk does not answer any more."""
+
+    is_follower = False
 
     def woken(self, partition: Partition) -> None:
         partition.unwatch(self)
@@ -284,9 +284,7 @@ def test_one_under_which_the_disk_fails_is_told() -> None:
         await channel.request(request, 9)
         (connection,) = node.node.server
         node.partition("t").watch(FailedReader())
-        answer = dispatch_of(node)._produce.answer(
-            bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info
-        )
+        answer = shortcut_of(node).answer(bytearray(encode_request(request, 9, 5, "test")[4:]), connection.info)
         assert isinstance(answer, list)
         [whole] = answer
         assert isinstance(whole, bytes)
@@ -305,7 +303,7 @@ def test_a_request_that_is_cut_short_goes_the_general_way() -> None:
         frame = encode_request(request, 9, 5, "test")[4:]
         (connection,) = node.node.server
         for length in range(len(frame)):
-            assert dispatch_of(node)._produce.answer(bytearray(frame[:length]), connection.info) is None
+            assert shortcut_of(node).answer(bytearray(frame[:length]), connection.info) is None
 
     simulate(test)
 
@@ -322,6 +320,94 @@ def test_a_length_that_is_none_goes_the_general_way() -> None:
         at = frame.index(records) - 2
         (connection,) = node.node.server
         lying = bytearray(frame[:at] + b"\xff" * 10 + frame[at + 2 :])
-        assert dispatch_of(node)._produce.answer(lying, connection.info) is None
+        assert shortcut_of(node).answer(lying, connection.info) is None
+
+    simulate(test)
+
+
+@st.composite
+def produces(draw: st.DrawFn) -> tuple[str, int]:
+    """By one of two clients that send the same bytes, to one of two partitions."""
+    return draw(st.sampled_from(["alice", "bob"])), draw(st.sampled_from([0, 0, 1]))
+
+
+CHANGES = st.sampled_from([("refuse", -1), ("refuse alice", -1), ("refuse bob", -1)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(produces() | CHANGES, min_size=5, max_size=30))
+def test_no_client_profits_from_what_another_one_may_do(actions: list[tuple[str, int]]) -> None:
+    assert told_each(actions, short_way=True) == told_each(actions, short_way=False)
+
+
+def told_each(actions: list[tuple[str, int]], *, short_way: bool) -> tuple[list[bytes], list[object]]:
+    """What each client is told, and what quotas are asked."""
+    answers: list[bytes] = []
+    asked: list[object] = []
+
+    async def test(node: SimulatedNode) -> None:
+        guard, meter = Guard(), Meter()
+        serve(node, Gate(guard, meter), short_way=short_way)
+        await node.create("t", 2)
+        channels = {"alice": await connect_as(node, ALICE), "bob": await connect_as(node, BOB)}
+        refused = {"refuse": (), "refuse alice": (ALICE,), "refuse bob": (BOB,)}
+        for number, (action, partition) in enumerate(actions):
+            if action in refused:
+                guard.refuse(*refused[action])
+                continue
+            frame = encode_request(produce("t", batch("a"), partition=partition, acks=1), 9, number, "test")
+            answers.append(bytes(await channels[action].exchange([frame], number)))
+        asked.extend(meter.asked)
+
+    simulate(test)
+    return answers, asked
+
+
+def test_what_was_learned_from_one_principal_or_listener_is_not_used_for_another() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t")
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=1)
+        frame = encode_request(request, 9, 5, "test")[4:]
+        await channel.request(request, 9)
+        (connection,) = node.node.server
+        info, shortcut = connection.info, shortcut_of(node)
+        info.become(ALICE)
+        assert shortcut.answer(bytearray(frame), info) is None
+        await channel.request(request, 9)
+        assert shortcut.answer(bytearray(frame), info) is not None
+        other_listener = ConnectionInfo(info._connection, "OTHER", 99)
+        other_listener.become(ALICE)
+        assert shortcut.answer(bytearray(frame), other_listener) is None
+
+    simulate(test)
+
+
+def test_what_was_learned_is_forgotten_when_the_authorizer_changes() -> None:
+    async def test(node: SimulatedNode) -> None:
+        guard = Guard()
+        shortcut = serve(node, Gate(guard))._shortcuts[ProduceRequest.api_key]
+        await node.create("t")
+        channel = await connect_as(node, ALICE)
+        request = produce("t", batch("a"), acks=1)
+        frame = encode_request(request, 9, 5, "test")[4:]
+        await channel.request(request, 9)
+        info = next(connection.info for connection in node.node.server if connection.info.principal == ALICE)
+        assert shortcut.answer(bytearray(frame), info) is not None
+        guard.refuse()
+        assert shortcut.answer(bytearray(frame), info) is None
+
+    simulate(test)
+
+
+def test_a_refused_request_teaches_nothing() -> None:
+    async def test(node: SimulatedNode) -> None:
+        channel = await node.connect()
+        request = produce("t", batch("a"), acks=1)
+        await channel.request(request, 9)
+        assert not any(shortcut_of(node)._known)
+        await node.create("t")
+        await channel.request(request, 9)
+        assert any(shortcut_of(node)._known)
 
     simulate(test)

@@ -1,4 +1,4 @@
-"""How large the buffers of a node's connections are: as `socket.receive.buffer.bytes` says, and more for bulk."""
+"""Buffer sizes of a node's connections: `socket.receive.buffer.bytes`, and more for bulk."""
 
 import asyncio
 import socket

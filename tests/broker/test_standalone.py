@@ -1,4 +1,4 @@
-"""What need not be said to a node that stands alone."""
+"""Settings that a standalone node does not need."""
 
 import pytest
 

@@ -7,7 +7,7 @@ import asyncio
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.coordinator_topics import GROUP_TOPIC
-from cordwood.broker.txn_markers import Marker
+from cordwood.broker.marker_sender import Marker
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import cast
 
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.handlers.end_txn import end_txn
+from cordwood.broker.marker_sender import Marker
 from cordwood.broker.transactional_produce import Refusals
-from cordwood.broker.txn_markers import Marker
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.records import record
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import Transaction
 from cordwood.log.log import Log
 from cordwood.metadata.image import NO_LEADER
-from cordwood.net.api import Call
+from cordwood.net.api import OwnRequest
 from cordwood.net.channel import Channel
-from cordwood.net.serving import ConnectionInfo
 from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.shard.promise import Promise, settled
 from cordwood.wire.batch_header import batch_headers
@@ -27,7 +25,6 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
-from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.produce import PartitionProduceResponse
 from data_answers.batches import batch
@@ -135,8 +132,7 @@ def test_an_end_is_answered_before_its_markers_are_written_and_they_are_there_fo
         producer = await Producer.begin(node)
         await producer.write("a")
         request = EndTxnRequest(transactional_id=ID, producer_id=producer.producer_id, producer_epoch=0, committed=True)
-        header = RequestHeader(request_api_key=EndTxnRequest.api_key, request_api_version=5, correlation_id=1)
-        result = end_txn.handle(node.broker, request, Call(header, cast(ConnectionInfo, None), request_bytes=0))
+        result = end_txn.handle(node.broker, request, OwnRequest(5))
         assert isinstance(result, EndTxnResponse)
         assert (result.error_code, markers_in(log_of(node))) == (ErrorCode.NONE, 0)
         await asyncio.sleep(0)
@@ -228,7 +224,8 @@ def test_with_a_flush_for_each_write_nobody_is_told_to_try_again() -> None:
             assert not ended.error_code
             producer.epoch = ended.producer_epoch
 
-    simulate(test, log_flush_interval_messages="1")
+    # The disk takes its time for the end, the markers and the completion, one after the other.
+    simulate(test, log_flush_interval_messages="1", add_partitions_to_txn_retry_backoff_max_ms="1000")
 
 
 def test_what_is_asked_after_while_the_transaction_ends_is_not_written() -> None:

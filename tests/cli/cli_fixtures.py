@@ -1,4 +1,4 @@
-"""What the command is tested on: a node of our own, or Kafka with CORDWOOD_TEST_KAFKA=host:port, and Kafka's files."""
+"""Fixtures of the command's tests: a node, or Kafka with CORDWOOD_TEST_KAFKA=host:port, and Kafka's files."""
 
 import os
 import re

@@ -167,7 +167,7 @@ def test_a_bad_line_far_behind_is_named_and_all_before_it_are_sent(cli: Cli, top
     text = b"\n".join([*lines[:150_000], b"no key", *lines[150_000:]])
     done = cli("produce", topic, "--create", "-K", ":", stdin=text, fails=2)
     assert done.stderr == (
-        "cordwood: line 150001: there is no key separator ':'\n"
+        "cordwood: line 150001: no key separator ':'\n"
         f"cordwood: ended early, with 150,000 records delivered to {topic}\n"
     )
     assert cli("consume", topic, "--from", "-1").lines == ["149999"]
@@ -192,7 +192,7 @@ def test_wrong_arguments_of_a_process_are_told_by_typer(cli: Cli) -> None:
         (["consume", "t", "--count", "many"], "--count"),
         (["consume", "t", "--count", "-1"], "--count"),
         (["produce", "t", "-p", "-2"], "--partition"),
-        (["consume", "t", "--json", "--keys"], "one of --keys, --format and --json"),
+        (["consume", "t", "--json", "--keys"], "give only one of --keys, --format and --json"),
         (["consume", "t", "--nothing"], "--nothing"),
     ]:
         with cli.start(*arguments) as process:

@@ -263,7 +263,7 @@ def test_a_group_with_members_is_not_reset(cli: Cli, active: str, protocol: str)
     group = f"{protocol}-{active}"
     done = cli("group", "reset-offsets", group, "--topic", active, "--to", "latest", fails=1)
     assert done.stderr == (
-        f"cordwood: group {group} is Stable with 1 member: its offsets can be reset once no member is left\n"
+        f"cordwood: group {group} is Stable with 1 member: its offsets can be reset only without active members\n"
     )
     assert done.lines == []
 
@@ -298,11 +298,11 @@ def test_what_is_not_committed_cannot_be_shifted(cli: Cli, read_topic: str, grou
         (["--all-topics", "--to", "1", "--shift-by", "1"], "give one of --to, --by-duration"),
         (["--to", "1"], "name topics, or give --all-topics"),
         (["--all-topics", "--topic", "t", "--to", "1"], "name topics, or give --all-topics"),
-        (["--all-topics", "--to", "soon"], "'soon' is no place in a partition"),
-        (["--all-topics", "--to", "@soon"], "'@soon' is no place in a partition"),
-        (["--all-topics", "--by-duration", "PT"], "'PT' is no length of time"),
+        (["--all-topics", "--to", "soon"], "'soon' is not a position in a partition"),
+        (["--all-topics", "--to", "@soon"], "'@soon' is not a position in a partition"),
+        (["--all-topics", "--by-duration", "PT"], "'PT' is not a duration"),
         (["--topic", "t:x", "--to", "1"], "'t:x' is not TOPIC or TOPIC:PARTITION,PARTITION"),
-        (["--topic", "t", "--from-file", "f"], "says which topics itself"),
+        (["--topic", "t", "--from-file", "f"], "names its topics itself"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -344,7 +344,7 @@ def test_deleting_offsets_that_are_not_there_is_told(cli: Cli, read_topic: str, 
 def test_offsets_of_what_members_read_are_not_deleted(cli: Cli, active: str, protocol: str) -> None:
     done = cli("group", "delete-offsets", f"{protocol}-{active}", "--topic", active, "--yes", fails=1)
     assert done.stderr == (
-        f"cordwood: {active}-0: members of group {protocol}-{active} read it now (GROUP_SUBSCRIBED_TO_TOPIC)\n"
+        f"cordwood: {active}-0: members of group {protocol}-{active} are consuming it (GROUP_SUBSCRIBED_TO_TOPIC)\n"
     )
 
 
@@ -364,7 +364,7 @@ def test_groups_are_deleted_by_name_and_by_pattern(cli: Cli, read_topic: str, gr
 def test_without_a_terminal_groups_and_offsets_are_deleted_only_if_told_so(cli: Cli, group: str) -> None:
     done = cli("group", "delete", group, stdin=b"y\n", fails=2)
     assert done.stderr == (
-        f"cordwood: this would delete 1 group: {group}; without a terminal nobody can be asked: give --yes to do it\n"
+        f"cordwood: this would delete 1 group: {group}; there is no terminal to confirm on: give --yes to proceed\n"
     )
     assert "give --yes" in cli("group", "delete-offsets", group, "--all-topics", fails=2).stderr
     assert committed(cli, group) == {0: 2, 1: 2}
@@ -421,9 +421,9 @@ def test_what_nobody_has_seen_is_not_committed(cli: Cli, topic: str) -> None:
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [
-        (["--partition", "0"], "goes with neither --partition nor --until"),
-        (["--until", "5"], "goes with neither --partition nor --until"),
-        (["--from", "-10"], "with --group there are earliest and latest"),
+        (["--partition", "0"], "cannot be combined with --partition or --until"),
+        (["--until", "5"], "cannot be combined with --partition or --until"),
+        (["--from", "-10"], "with --group, only earliest and latest"),
     ],
 )
 def test_what_does_not_go_with_a_group_is_refused(cli: Cli, options: list[str], refusal: str) -> None:

@@ -47,7 +47,7 @@ def test_a_producer_is_told_how_to_create_the_topic_as_well(cli: Cli, orders: st
     wrong = orders.replace("orders", "oders")
     told = cli("produce", wrong, stdin=b"x", fails=1).stderr
     assert told.startswith(f"cordwood: there is no topic {wrong} (did you mean {orders}")
-    assert told.endswith(" --create creates it)\n")
+    assert told.endswith(" use --create to create it)\n")
 
 
 # ---- settings
@@ -167,7 +167,7 @@ def test_internal_topics_are_hidden_unless_asked_for(cli: Cli, topic: str) -> No
 
 def test_a_pattern_neither_deletes_nor_alters_internal_topics(cli: Cli) -> None:
     cli("topic", "create", DEFAULT_LEDGER_TOPIC, "--if-not-exists")
-    refusal = "cordwood: no topic matches '__cordwood*' (but internal ones: name them in full)\n"
+    refusal = "cordwood: no topic matches '__cordwood*' (internal topics must be named in full)\n"
     assert cli("topic", "delete", "__cordwood*", "--yes", fails=1).stderr == refusal
     assert cli("topic", "alter", "__cordwood*", "--partitions", "9", fails=1).stderr == refusal
     assert cli("topic", "list", DEFAULT_LEDGER_TOPIC).lines == [DEFAULT_LEDGER_TOPIC]

@@ -49,7 +49,7 @@ def test_what_lies_in_a_directory_is_listed(data: Path) -> None:
         "node id\t4",
         "directory id\tNVISKppiRt2iIS_3fEof4Q",
         "folder\t__cluster_metadata-0\tmetadata log\t__cluster_metadata\t0\t10",
-        f"folder\tgone-0.{5:032x}-delete\tdeleted, goes at the next start\tgone\t0\t1",
+        f"folder\tgone-0.{5:032x}-delete\tdeleted, removed at the next start\tgone\t0\t1",
         f"folder\t{STRAY}\tstray\told\t1\t57",
         "folder\torders-0\tpartition\torders\t0\t108",
         "folder\tphotos-2024\tnot a partition, left alone\t-\t-\t-",

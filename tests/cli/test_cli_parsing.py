@@ -1,4 +1,4 @@
-"""What the command line says, read without a cluster."""
+"""Command line parsing, without a cluster."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -313,7 +313,7 @@ def test_a_length_of_time_is_read(text: str, duration_ms: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "-5m", "5 m", "1.5h", "h", "P", "PT", "P1DT", "P1H", "٣s"])
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no length of time; there are 500ms, 90s"):
+    with pytest.raises(ValueError, match="is not a duration; expected forms are 500ms, 90s"):
         parse_duration_ms(text)
 
 

@@ -35,14 +35,14 @@ def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str
 
 
 def on_terminal(cli: Cli, *arguments: str) -> str:
-    """What the command prints when all its streams are a terminal."""
+    """Returns the command's output if all its streams are a terminal."""
     return on_terminal_until(cli, arguments)[0]
 
 
 def on_terminal_until(
     cli: Cli, arguments: Sequence[str], prompt: str = "", answer: bytes | signal.Signals = b""
 ) -> tuple[str, int]:
-    """What it prints, and how it ends; once it asks `prompt` it is answered, or given a signal."""
+    """Returns its output and exit code; at `prompt` it gets an answer, or a signal."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "cordwood", *arguments],
@@ -110,7 +110,7 @@ def test_warnings_of_the_client_library_look_as_those_of_the_command(cli: Cli, t
     with cli.start("consume", topic, "-f") as reader:
         assert reader.read_line() == b"one\n"
         cli("topic", "delete", topic, "--yes")
-        assert reader.stderr.readline().startswith(b"cordwood: there is no topic " + topic.encode())
+        assert reader.stderr.readline().startswith(b"cordwood: Topic " + topic.encode() + b" does not exist yet")
 
 
 def test_a_line_is_sent_while_the_input_stays_open(cli: Cli, topic: str) -> None:

@@ -112,10 +112,10 @@ def test_a_profile_reaches_the_cluster_also_from_a_process_of_its_own(cli: Cli, 
     ("given", "reason"),
     [
         ({"bootstrap.server": "a:1"}, "there is no setting bootstrap.server; is it bootstrap.servers?"),
-        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism: there is no SASL here"),
-        ({"security.protocol": "SASL_SSL"}, "there is no SASL here; expected PLAINTEXT or SSL"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism: SASL is not supported"),
+        ({"security.protocol": "SASL_SSL"}, "SASL is not supported; expected PLAINTEXT or SSL"),
         ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon'; expected a whole number"),
-        ({"ssl.truststore.password": "x"}, "ssl.truststore.password: stores are PEM here"),
+        ({"ssl.truststore.password": "x"}, "ssl.truststore.password: stores are PEM files"),
     ],
     ids=str,
 )
@@ -141,7 +141,7 @@ def test_files_and_profiles_that_are_not_there_are_told(tmp_path: Path) -> None:
     done = run_here(["topic", "list", "--client-config", missing])
     assert (done.code, done.stderr) == (2, f"cordwood: {missing}: No such file or directory\n")
     done = run_here(["topic", "list", "--profile", "nothing"])
-    expected = "cordwood: there is no profile nothing; cordwood profile create makes one\n"
+    expected = "cordwood: there is no profile nothing; create one with cordwood profile create\n"
     assert (done.code, done.stderr) == (2, expected)
 
 
@@ -191,7 +191,7 @@ def test_none_may_be_in_use_again() -> None:
 def test_a_profile_that_is_there_is_replaced_only_where_that_is_said() -> None:
     assert run_here(["profile", "create", "one", "-b", "one:1"]).code == 0
     done = run_here(["profile", "create", "one", "-b", "other:1"])
-    assert (done.code, done.stderr) == (2, "cordwood: there is a profile one already; --replace replaces it\n")
+    assert (done.code, done.stderr) == (2, "cordwood: profile one already exists; overwrite it with --replace\n")
     assert run_here(["profile", "create", "one", "-b", "other:1", "--replace"]).code == 0
     assert run_here(["profile", "list"]).lines == ["\tone\tother:1"]
 
@@ -200,7 +200,7 @@ def test_a_profile_that_is_there_is_replaced_only_where_that_is_said() -> None:
 def test_a_name_that_could_be_a_path_is_refused(name: str, configuration_directory: Path) -> None:
     done = run_here(["profile", "create", name, "-b", "a:1"])
     assert done.code == 2
-    assert "cannot be a profile's name" in done.stderr
+    assert "is not a valid profile name" in done.stderr
     assert not configuration_directory.exists()
 
 

@@ -125,7 +125,7 @@ def test_transactions_are_listed_by_state_producer_and_duration(cli: Cli, writte
 
 def test_wrong_values_are_told_with_the_right_ones(cli: Cli) -> None:
     assert "'ongoing'" in cli("txn", "list", "--state", "asleep", fails=2).stderr
-    assert "there are 500ms, 90s, 15m, 2h, 7d" in cli("txn", "list", "--longer-than", "5", fails=2).stderr
+    assert "expected forms are 500ms, 90s, 15m, 2h, 7d" in cli("txn", "list", "--longer-than", "5", fails=2).stderr
 
 
 # ---- describe
@@ -259,7 +259,7 @@ def test_a_transaction_that_is_not_there_is_told_with_those_that_are(
     [
         ([], "give either a transactional id or --topic"),
         (["id", "--topic", "t:0"], "give either a transactional id or --topic"),
-        (["id", "--producer-id", "1"], "go with --topic"),
+        (["id", "--producer-id", "1"], "need --topic"),
         (["--topic", "t:0"], "needs either --start-offset or --producer-id"),
         (["--topic", "t:0", "--start-offset", "1", "--producer-id", "1"], "needs either --start-offset or"),
         (["--topic", "t", "--start-offset", "1"], "'t' does not name one partition"),

@@ -1,4 +1,4 @@
-"""What `cordwood up` says of an address that it cannot listen on, or that clients cannot connect to."""
+"""Errors of `cordwood up` for an address that it cannot listen on, or that clients cannot connect to."""
 
 from __future__ import annotations
 

@@ -223,20 +223,20 @@ def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     done = dump(tmp_path / "notes.txt")
     assert done.exit_code == 2
-    assert "notes.txt is no file of a log directory: expected a segment (.log)" in done.stderr
+    assert "notes.txt is not a log directory file: expected a segment (.log)" in done.stderr
 
 
 def test_a_log_file_that_kafka_did_not_write_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "access.log").write_text('127.0.0.1 - - "GET / HTTP/1.1" 200\n' * 10)
     done = dump(tmp_path / "access.log")
     assert done.exit_code == 2
-    assert "access.log is no file of a log directory" in done.stderr
+    assert "access.log is not a log directory file" in done.stderr
 
 
 def test_a_directory_without_anything_of_a_log_is_an_error(tmp_path: Path) -> None:
     done = dump(tmp_path)
     assert done.exit_code == 2
-    assert "holds nothing of a log directory" in done.stderr
+    assert "is not a log directory" in done.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--verify"], ["--verify", "--json"]])
@@ -247,7 +247,7 @@ def test_a_directory_of_another_program_is_an_error(tmp_path: Path, options: lis
     (tmp_path / "book.index").write_text("x")
     done = dump(tmp_path, *options)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert f"{tmp_path} holds nothing of a log directory" in done.stderr
+    assert f"{tmp_path} is not a log directory" in done.stderr
 
 
 def test_what_other_programs_keep_beside_partitions_is_passed_over(kafkas: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a node says: log lines for machines, and which of its settings do nothing."""
+"""A node's log output: lines for machines, and warnings about settings without effect."""
 
 import json
 import logging

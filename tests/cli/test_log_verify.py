@@ -102,7 +102,7 @@ DAMAGE: list[tuple[Callable[[Path], None], str]] = [
     (_change_aborted_end, "no marker is there"),
     (_drop_aborted, "is not in the transaction index"),
     (_damage_snapshot, "stored checksum"),
-    (_miscount_epochs, "3 rows announced, 2 found"),
+    (_miscount_epochs, "3 rows declared, 2 found"),
 ]
 
 

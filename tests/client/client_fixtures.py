@@ -1,4 +1,4 @@
-"""What tests of clients work on; where CORDWOOD_TEST_KAFKA=host:port names a Kafka, that takes the place of nodes."""
+"""Fixtures of the client tests; CORDWOOD_TEST_KAFKA=host:port replaces nodes by a Kafka."""
 
 import uuid
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ def producer(node: AnyCluster) -> Iterator[Producer]:
 
 
 class KafkaInstead:
-    """What the fixture `cordwood` asks of a node."""
+    """The parts of a node that the fixture `cordwood` needs."""
 
     log = ""
 

@@ -105,6 +105,9 @@ class _NoScatter:
     def below(self, bound: int) -> int:
         return bound // 2
 
+    def fork(self, purpose: str) -> "_NoScatter":
+        return self
+
 
 class _Stage:
     def __init__(self, settings: ConsumerSettings) -> None:

@@ -1,4 +1,4 @@
-"""What brokers answer to an admin client, as a test says."""
+"""Scripted broker responses for an admin client."""
 
 from scripted_broker import IMPATIENT, ScriptedBroker
 

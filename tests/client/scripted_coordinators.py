@@ -19,7 +19,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 class Coordinators:
-    """Which broker coordinates what; a broker that is asked for something else says NOT_COORDINATOR."""
+    """Coordinators by broker; any other broker answers NOT_COORDINATOR."""
 
     def __init__(self, brokers: list[ScriptedBroker], default: int = 1) -> None:
         self.of: dict[str, int] = {}

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.offset_types import OffsetAndMetadata
@@ -12,6 +11,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.requests import Ask
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -294,7 +294,7 @@ def test_an_abort_takes_out_what_is_not_in_flight() -> None:
 
 
 def shut(gathering: Accumulator, partition: TopicPartition, what_happens: Callable[[], object]) -> bool:
-    """Whether the batch that was open takes nothing more after it."""
+    """True if the open batch accepts nothing more."""
     batch = gathering.open_batch(partition)
     assert batch is not None
     assert batch.append(1, None, b"before", ()) is not None

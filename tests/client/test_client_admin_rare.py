@@ -20,8 +20,6 @@ def test_what_a_broker_does_not_have_is_said_so(administer: Administer, topic: s
     async def work(admin: Admin) -> None:
         acl = Acl(AclResourceType.TOPIC, topic, "User:alice", AclOperation.READ)
         for call in (
-            admin.list_partition_reassignments(),
-            admin.alter_partition_reassignments({TopicPartition(topic, 0): [1]}),
             admin.describe_acls(),
             admin.create_acls([acl]),
             admin.delete_acls([AclFilter()]),

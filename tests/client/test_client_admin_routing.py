@@ -1,4 +1,4 @@
-"""What the admin client asks of leaders, coordinators and single brokers, and of those that are old."""
+"""Routing of the admin client's requests to leaders, coordinators and single brokers, also old ones."""
 
 from collections.abc import Callable
 

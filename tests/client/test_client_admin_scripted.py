@@ -1,4 +1,4 @@
-"""What the admin client asks of whom: what changes the cluster goes to its controller."""
+"""Requests of the admin client: changes of the cluster go to its controller."""
 
 import asyncio
 from dataclasses import replace

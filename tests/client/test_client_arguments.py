@@ -1,4 +1,4 @@
-"""What applications give to calls: what is taken as it was meant, and what is refused before anything is done."""
+"""Arguments of calls: accepted forms, and those rejected before anything is sent."""
 
 import asyncio
 import re
@@ -127,7 +127,7 @@ def test_a_state_that_there_is_not_is_refused_with_those_that_there_are(call: st
         # Nobody listens there: it is refused before anybody is asked.
         settings = AdminSettings(bootstrap_servers=parse_bootstrap("localhost:1"))
         admin = AsyncAdmin(settings, network=SocketNetwork())
-        with pytest.raises(BadSetting, match="'Emptyy' is none of states; there are Empty, "):
+        with pytest.raises(BadSetting, match="'Emptyy' is not one of states: Empty, "):
             await getattr(admin, call)(states=["Emptyy"])
 
     asyncio.run(main())
@@ -180,7 +180,7 @@ def test_who_resets_the_offsets_of_a_group_with_members_hears_that_they_have_to_
     with Consumer(topic, bootstrap_servers=bootstrap, group_id=topic) as consumer:
         while not consumer.assignment():
             consumer.poll(timeout_ms=100)
-        with pytest.raises(BrokerError, match=f"group {topic} has members") as refused:
+        with pytest.raises(BrokerError, match=f"group {topic} has active members") as refused:
             admin.alter_consumer_group_offsets(topic, {TopicPartition(topic, 0): 0})
     assert refused.value.what_to_do == "stop its members first"
 
@@ -288,7 +288,7 @@ def test_partitions_are_given_one_by_one_or_as_a_list(consumer: Consumer, topic:
 
 
 def test_an_empty_list_is_not_taken_for_all_that_is_assigned(consumer: Consumer) -> None:
-    with pytest.raises(BadSetting, match="an empty list of partitions"):
+    with pytest.raises(BadSetting, match="the list of partitions is empty"):
         consumer.seek_to_beginning([])  # type: ignore[arg-type]
     consumer.pause([])  # type: ignore[arg-type]
     assert consumer.paused() == set()

@@ -129,7 +129,7 @@ def test_sticky_tells_nothing_before_it_was_given_something() -> None:
 
 
 def test_sticky_believes_the_first_version_of_the_user_data_too() -> None:
-    """Which has no generation."""
+    """The first version has no generation."""
     had = {member: [TopicPartition("t", index)] for member, index in (("a", 2), ("b", 0), ("c", 1))}
     subscriptions = {
         member: Subscription(["t"], user_data=write_user_data(Assignment(share), 5)[:-4])
@@ -170,7 +170,7 @@ TOPICS = ("a", "b", "c")
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[GroupTopics, dict[str, Subscription]]:
-    """What members own may be claimed twice, and be of topics that are gone."""
+    """Owned partitions may be claimed twice, and belong to deleted topics."""
     counts = {topic: draw(st.integers(1, 7)) for topic in TOPICS if draw(st.booleans())}
     everything = [TopicPartition(topic, index) for topic in TOPICS for index in range(8)]
     racks = {part: frozenset(draw(st.sets(st.sampled_from("xyz"), max_size=2))) for part in everything}

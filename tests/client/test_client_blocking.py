@@ -1,4 +1,4 @@
-"""How the clients for threads begin and end: when they are made, closed, forgotten or forked."""
+"""Life cycle of the clients for threads: creation, close, garbage collection, fork."""
 
 import gc
 import subprocess
@@ -25,7 +25,7 @@ def test_a_cluster_that_cannot_be_reached_is_told_when_the_client_is_made() -> N
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64])
 def test_a_name_that_no_host_can_have_is_told_when_the_client_is_made(host: str) -> None:
-    with pytest.raises(CannotReachCluster, match=f"{host}:9092: no name of a host"):
+    with pytest.raises(CannotReachCluster, match=f"{host}:9092: not a valid host name"):
         Producer(bootstrap_servers=f"{host}:9092")
 
 
@@ -122,5 +122,5 @@ def test_a_forked_process_is_refused_and_does_not_harm_its_parent(node: AnyClust
         node.bootstrap,
         topic,
     )
-    assert "make a new one in each process" in told
+    assert "create one in each process" in told
     assert told.splitlines()[-1] == "1"

@@ -217,7 +217,7 @@ def test_batches_that_the_topic_does_not_take_are_split(node: AnyCluster, produc
         ({"value": pa.array([b"one less"] * 9)}, "value is an array of 9 for 10 rows"),
         ({"timestamp": pa.array([1] * 9)}, "timestamp is an array of 9 for 10 rows"),
         ({"partition": pa.array([1] * 9)}, "partition is an array of 9 for 10 rows"),
-        ({"value": None}, "need a column"),
+        ({"value": None}, "need a key column"),
         ({"value": "shard"}, "value is the column shard of type int64; expected bytes or text"),
         ({"value": [b"x"] * 10}, "value is of type list; expected the name of a column or an array"),
         ({"timestamp": datetime(2024, 1, 1)}, "timestamp is of type datetime; expected the name of a column, an int"),
@@ -249,7 +249,7 @@ def test_the_batches_of_a_reader_are_taken_one_after_the_other(node: AnyCluster,
 
 def test_an_array_beside_a_reader_is_refused(node: AnyCluster, producer: Producer) -> None:
     rows = table(10)
-    with pytest.raises(BadSetting, match="key is an array; of a RecordBatchReader's batches, name a column"):
+    with pytest.raises(BadSetting, match="key is an array; for a RecordBatchReader, pass a column name"):
         producer.send_arrow(rows.to_reader(), node.topic(partitions=1), key=rows.column("customer"))
 
 

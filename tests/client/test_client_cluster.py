@@ -1,4 +1,4 @@
-"""What a client knows of a cluster, as Metadata responses come."""
+"""The client's view of a cluster after Metadata responses."""
 
 import pytest
 

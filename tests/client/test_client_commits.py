@@ -1,4 +1,4 @@
-"""What is committed, and what becomes of it when the coordinator or the group has other plans."""
+"""Commits, and their outcome when the coordinator moves or the group rebalances."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What was committed before is asked for."""
+"""Fetching committed offsets."""
 
 import pytest
 from committing import P0, P1, Stage, play
@@ -34,7 +34,7 @@ def test_a_partition_that_the_coordinator_says_nothing_of_is_not_one_without_an_
     async def scene(stage: Stage) -> None:
         silent = OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g")])
         stage.broker.answers[OffsetFetchRequest.api_key] = lambda request, version: silent
-        with pytest.raises(BadAnswer, match="says nothing of t-1"):
+        with pytest.raises(BadAnswer, match="is missing t-1"):
             await stage.commits.committed([P1])
 
     play(scene)

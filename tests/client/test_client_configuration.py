@@ -203,7 +203,7 @@ def test_acks_other_than_all_go_without_idempotence_as_in_kafka() -> None:
         ({"enable_idempotence": False, "transactional_id": "t"}, "a transactional_id needs enable_idempotence"),
         (
             {"transactional_id": "t", "transaction_two_phase_commit_enable": True, "transaction_timeout_ms": 5},
-            "transactions of two phases do not expire",
+            "two-phase transactions do not expire",
         ),
         ({"delivery_timeout_ms": 30_000}, "expected at least 30005, which is linger_ms + request_timeout_ms"),
     ],
@@ -227,10 +227,10 @@ def test_a_delivery_timeout_that_nobody_gave_grows_with_what_it_holds() -> None:
         ({"heartbeat_interval_ms": 45_000}, "expected less than session_timeout_ms, 45000"),
         ({"group_instance_id": "i"}, "group_instance_id needs a group_id"),
         ({"enable_auto_commit": True}, "enable_auto_commit needs a group_id"),
-        ({"group_remote_assignor": "uniform"}, "does not go with group_protocol=classic"),
-        ({"group_protocol": "consumer", "session_timeout_ms": 9}, "session_timeout_ms does not go with"),
-        ({"group_protocol": "CONSUMER", "heartbeat_interval_ms": 9}, "heartbeat_interval_ms does not go with"),
-        ({"group_protocol": "consumer", "partition_assignment_strategy": "range"}, "does not go with"),
+        ({"group_remote_assignor": "uniform"}, "cannot be set with group_protocol=classic"),
+        ({"group_protocol": "consumer", "session_timeout_ms": 9}, "session_timeout_ms cannot be set with"),
+        ({"group_protocol": "CONSUMER", "heartbeat_interval_ms": 9}, "heartbeat_interval_ms cannot be set with"),
+        ({"group_protocol": "consumer", "partition_assignment_strategy": "range"}, "cannot be set with"),
         ({"partition_assignment_strategy": "fair"}, "partition_assignment_strategy: 'fair' is none of range"),
         ({"partition_assignment_strategy": []}, "partition_assignment_strategy is empty"),
         ({"auto_offset_reset": "smallest"}, "auto_offset_reset is 'smallest'; expected earliest"),
@@ -274,9 +274,9 @@ def test_asking_for_what_is_done_anyway_is_no_matter(options: dict[str, object])
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"security_protocol": "SASL_SSL"}, "there is no SASL here; expected PLAINTEXT or SSL"),
-        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism: there is no SASL here"),
-        ({"ssl_keystore_password": "x"}, "stores are PEM here"),
+        ({"security_protocol": "SASL_SSL"}, "SASL is not supported; expected PLAINTEXT or SSL"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism: SASL is not supported"),
+        ({"ssl_keystore_password": "x"}, "stores are PEM files"),
         ({"client_dns_lookup": "resolve_canonical_bootstrap_servers_only"}, "all addresses of a name are tried"),
     ],
 )
@@ -319,7 +319,7 @@ def test_ssl_settings_without_ssl_are_warned_of() -> None:
         ({"ssl_truststore_location": "a", "ssl_truststore_certificates": PEM}, "not both"),
         ({"ssl_keystore_certificate_chain": PEM}, "ssl_keystore_certificate_chain needs ssl_keystore_key"),
         ({"ssl_key_password": "x"}, "ssl_key_password needs a certificate"),
-        ({"ssl_enabled_protocols": "SSLv3"}, "SSLv3 is not offered"),
+        ({"ssl_enabled_protocols": "SSLv3"}, "SSLv3 is not supported"),
         ({"ssl_endpoint_identification_algorithm": "ldaps"}, "expected https"),
     ],
 )

@@ -1,4 +1,4 @@
-"""How a client keeps its connections and its metadata: on virtual time, with brokers that do as a test says."""
+"""Reconnecting and metadata refresh: on virtual time, with scripted brokers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,15 +8,12 @@ import pytest
 from scripted_broker import ScriptedBroker, scripted_brokers
 
 from cordwood.client.client import Client
-from cordwood.client.connection import Connections
 from cordwood.client.errors import BrokerError, CannotReachCluster, NetworkFailed
 from cordwood.client.settings import Settings
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.api_versions import ApiVersionsRequest
-from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 
 
@@ -31,11 +28,6 @@ async def client_in(world: World, *bootstrap: Address, **settings: Any) -> Clien
     )
 
 
-def connections_made(broker: ScriptedBroker) -> int:
-    """Each opens with ApiVersions."""
-    return len(broker.seen_of(ApiVersionsRequest))
-
-
 def answers_nothing(request: Any, version: int) -> None:
     return None
 
@@ -44,98 +36,6 @@ def only(broker: ScriptedBroker) -> Callable[[MetadataRequest, int], MetadataRes
     """A cluster of this one."""
     listed = MetadataResponseBroker(node_id=broker.id, host=broker.address.host, port=broker.address.port)
     return lambda request, version: MetadataResponse(brokers=[listed], controller_id=broker.id)
-
-
-# ---- connections
-
-
-def test_a_connection_that_stands_idle_is_closed_and_opened_again_when_it_is_needed() -> None:
-    async def main(world: World) -> None:
-        async with scripted_brokers(1, world) as [broker]:
-            async with await client_in(world, broker.address, connections_max_idle_ms=60_000) as client:
-                await asyncio.sleep(59)
-                assert client.opened(broker.id) is not None
-                await asyncio.sleep(2)
-                assert client.opened(broker.id) is None
-                await client.refresh()
-            assert connections_made(broker) == 2
-
-    run(main)
-
-
-def test_a_connection_in_use_is_not_idle() -> None:
-    async def main(world: World) -> None:
-        async with scripted_brokers(1, world) as [broker]:
-            async with await client_in(world, broker.address, connections_max_idle_ms=60_000) as client:
-                for _ in range(10):
-                    await asyncio.sleep(50)
-                    await client.refresh()
-            assert connections_made(broker) == 1
-
-    run(main)
-
-
-def test_a_connection_that_waits_for_a_response_is_not_idle() -> None:
-    async def main(world: World) -> None:
-        async with scripted_brokers(1, world) as [broker]:
-            broker.answers[DescribeClusterRequest.api_key] = answers_nothing
-            async with await client_in(world, broker.address, connections_max_idle_ms=10_000) as client:
-                connection = await client.any_broker()
-                with pytest.raises(NetworkFailed, match="no response"):
-                    await connection.ask(DescribeClusterRequest(), timeout_ms=50_000)
-
-    run(main)
-
-
-def test_a_negative_idle_time_closes_nothing() -> None:
-    async def main(world: World) -> None:
-        async with (
-            scripted_brokers(1, world) as [broker],
-            await client_in(world, broker.address, connections_max_idle_ms=-1) as client,
-        ):
-            # Longer than by default; the broker itself has had enough after ten minutes.
-            await asyncio.sleep(580)
-            assert client.opened(broker.id) is not None
-
-    run(main)
-
-
-def test_a_broker_that_does_not_answer_in_time_is_connected_to_anew() -> None:
-    async def main(world: World) -> None:
-        async with scripted_brokers(1, world) as [broker]:
-            broker.answers[DescribeClusterRequest.api_key] = answers_nothing
-            async with await client_in(world, broker.address) as client:
-                hangs = await client.any_broker()
-                with pytest.raises(NetworkFailed, match="no response"):
-                    await hangs.ask(DescribeClusterRequest())
-                assert hangs.is_lost
-                broker.answers[DescribeClusterRequest.api_key] = lambda request, version: DescribeClusterResponse()
-                await client.ask_any(DescribeClusterRequest())
-            assert connections_made(broker) == 2
-
-    run(main)
-
-
-def test_a_connection_may_take_longer_to_be_made_after_each_failure() -> None:
-    """KIP-601: twice as long, up to the greatest, each scattered by a fifth."""
-
-    async def main(world: World) -> None:
-        settings = Settings(socket_connection_setup_timeout_ms=10_000, socket_connection_setup_timeout_max_ms=30_000)
-        connections = Connections(world.network.host("client"), settings, SeededRandom(1))
-        world.network.host("broker")
-        world.network.cut("broker")
-        loop = asyncio.get_running_loop()
-        took_s = []
-        for _ in range(4):
-            began = loop.time()
-            with pytest.raises(NetworkFailed, match="no connection within"):
-                await connections.to(Address("broker", 9092))
-            took_s.append(loop.time() - began)
-        # The pauses between the tries, a second at most, are in it.
-        for took, expected in zip(took_s, [10, 20, 30, 30], strict=True):
-            assert expected * 0.8 <= took <= expected * 1.2 + 1
-
-    run(main)
 
 
 # ---- beginning again

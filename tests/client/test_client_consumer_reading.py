@@ -361,7 +361,7 @@ def test_interceptors_see_and_change_what_is_read(cordwood: Cordwood) -> None:
 def test_a_consumer_that_has_nothing_to_read_says_so(cordwood: Cordwood) -> None:
     async def main() -> None:
         async with consumer(cordwood.bootstrap) as source:
-            with pytest.raises(IllegalState, match="nothing to read"):
+            with pytest.raises(IllegalState, match="nothing to poll"):
                 await source.poll()
             with pytest.raises(BadSetting, match="group_id"):
                 source.subscribe(["t"])
@@ -371,7 +371,7 @@ def test_a_consumer_that_has_nothing_to_read_says_so(cordwood: Cordwood) -> None
                 source.seek(TopicPartition("t", 0), 0)
             source.assign([TopicPartition("t", 0)])
             source.assign([])
-            with pytest.raises(IllegalState, match="nothing to read"):
+            with pytest.raises(IllegalState, match="nothing to poll"):
                 await source.poll()
 
     asyncio.run(main())

@@ -59,7 +59,7 @@ SETTINGS = ConsumerSettings(
 
 
 class Log:
-    """What a broker has of partition 0, one record in a batch; the end of it is answered with nothing, at once."""
+    """A broker's log of partition 0, one record per batch; at its end it responds at once with nothing."""
 
     def __init__(self, broker: ScriptedBroker, end: int, epoch: int = 0) -> None:
         self.broker = broker
@@ -96,7 +96,7 @@ class Log:
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[told])])
 
     def ends_epochs_at(self, end_offset: int, epoch: int) -> None:
-        """What it says when it is asked where an epoch ended."""
+        """Sets the response to OffsetForLeaderEpoch."""
 
         def answer(request: OffsetForLeaderEpochRequest, version: int) -> OffsetForLeaderEpochResponse:
             told = EpochEndOffset(partition=0, leader_epoch=epoch, end_offset=end_offset)

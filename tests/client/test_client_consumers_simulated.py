@@ -28,7 +28,7 @@ NODE = {
 
 
 class Progress:
-    """How far each partition is known to be committed."""
+    """The known committed offset of each partition."""
 
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, int] = {}

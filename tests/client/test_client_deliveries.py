@@ -1,4 +1,4 @@
-"""What `send` returns: done once, for each record, whatever becomes of its batch."""
+"""Promises of `send`: completed once per record, whatever happens to the batch."""
 
 import asyncio
 import logging

@@ -32,7 +32,7 @@ def enough(*printed: Any) -> None:
 
 @pytest.fixture(scope="module")
 def names() -> Iterator[dict[str, Any]]:
-    """What examples take for granted; what they make is closed."""
+    """Names that the examples assume; closes what they create."""
     pa = pytest.importorskip("pyarrow")
     made: list[Any] = []
 

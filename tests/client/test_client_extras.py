@@ -1,4 +1,4 @@
-"""What an installation without the extras says: one sentence with what to install."""
+"""Errors of an installation without extras: one sentence with what to install."""
 
 import subprocess
 import sys

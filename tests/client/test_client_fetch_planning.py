@@ -1,5 +1,5 @@
-"""Which partitions a consumer asks which broker for, and what it makes of the answers; one rule at a time, and by
-random histories: whatever happens, the application gets each record once and in order, within the bounds of memory."""
+"""Fetch planning and response handling; one rule at a time, and by random histories: in every case the application gets
+each record once and in order, within the memory limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +8,6 @@ from fetched_data import P0, P1, P2, TOPIC_ID, batch, cluster, partition_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import Cluster, TopicPartition
 from cordwood.client.consumer.buffers import Buffers
 from cordwood.client.consumer.fetching import Fetching, FetchOrder, Findings
@@ -17,6 +16,7 @@ from cordwood.client.consumer.reset_strategy import ResetKind
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.errors import AuthorizationFailed, NetworkFailed, OffsetOutOfRange
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData

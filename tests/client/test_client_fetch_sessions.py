@@ -1,4 +1,4 @@
-"""What a request of a fetch session says, and what becomes of the session (KIP-227)."""
+"""Requests and state of a fetch session (KIP-227)."""
 
 from fetched_data import P0, P1, TOPIC_ID
 

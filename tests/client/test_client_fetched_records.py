@@ -1,4 +1,4 @@
-"""What a consumer makes of the batches that it was sent."""
+"""Decoding of fetched batches."""
 
 import json
 from collections.abc import Sequence
@@ -135,7 +135,7 @@ def test_without_check_crcs_the_checksum_is_not_looked_at() -> None:
 
 
 def test_an_answer_without_a_whole_batch_is_told() -> None:
-    with pytest.raises(BadAnswer, match="no whole batch"):
+    with pytest.raises(BadAnswer, match="no complete batch"):
         fetched(batch(0)[:-1]).take(1)
 
 

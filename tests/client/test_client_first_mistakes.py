@@ -1,4 +1,4 @@
-"""What who begins runs into: a name that is mistyped, a record that does not read, work that fails, nobody there."""
+"""Beginners' mistakes: a mistyped name, an unreadable record, a failing callback, no broker."""
 
 import asyncio
 import copy
@@ -194,7 +194,7 @@ def test_a_consumer_says_once_that_a_topic_is_not_there(
         for _ in range(20):
             consumer.poll(timeout_ms=100)
     told = [message for message in caplog.messages if missing in message]
-    assert told == [f"there is no topic {missing} (yet): nothing is read of it before it is created"]
+    assert told == [f"Topic {missing} does not exist yet; consuming starts once it is created"]
 
 
 def test_a_consumer_says_once_that_a_partition_is_not_there(
@@ -207,7 +207,7 @@ def test_a_consumer_says_once_that_a_partition_is_not_there(
         for _ in range(10):
             consumer.poll(timeout_ms=100)
     told = [message for message in caplog.messages if f"{topic}-7" in message]
-    assert told == [f"there is no partition {topic}-7 (yet): the topic has 1, counted from 0"]
+    assert told == [f"Partition {topic}-7 does not exist yet: the topic has 1 partitions"]
 
 
 # ---- what helps

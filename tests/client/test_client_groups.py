@@ -69,7 +69,7 @@ def test_all_brokers_are_asked_for_their_groups() -> None:
                 ("a", "consumer", "Empty", 2),
                 ("b", "classic", "Stable", 1),
             ]
-            (request,) = brokers[0].seen_of(ListGroupsRequest)
+            request, *_ = brokers[0].seen_of(ListGroupsRequest)
             assert (request.states_filter, request.types_filter) == (["Empty", "Stable"], ["classic", "consumer"])
 
     run(main())

@@ -22,7 +22,7 @@ DURATION_S = 150.0
 
 
 class Work:
-    """How far the work on each partition is known to be committed."""
+    """The known committed progress of each partition."""
 
     def __init__(self) -> None:
         self.done = dict.fromkeys(ALL, 0)

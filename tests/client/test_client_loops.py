@@ -10,7 +10,7 @@ from any_cluster import AnyCluster
 from cordwood import IllegalState
 from cordwood.aio import Admin, Consumer, Producer
 
-RULE = "belongs to the event loop in which it was started"
+RULE = "belongs to the event loop that started it"
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ class Stage:
         return answer
 
     def seen(self, kind: type[Any]) -> list[int]:
-        """Which brokers were asked, as often as they were."""
+        """The brokers that received requests, with repetitions."""
         return [broker.id for broker in self.brokers for _ in broker.seen_of(kind)]
 
 
@@ -309,6 +309,6 @@ def test_an_assignment_that_does_not_read_is_told(assignment: bytes) -> None:
         )
         await stage.subscribe()
         await stage.poll_until(lambda: stage.driver.error)
-        assert "does not read" in str(stage.driver.error)
+        assert "unreadable metadata" in str(stage.driver.error)
 
     play(scene)

@@ -141,7 +141,7 @@ def test_each_of_several_threads_gets_its_own_callbacks(portal: Portal) -> None:
 
 
 class Large:
-    """What a coroutine returns."""
+    """A coroutine's result."""
 
 
 def test_what_was_returned_is_not_kept(portal: Portal) -> None:
@@ -236,7 +236,7 @@ def test_a_call_on_the_loops_own_thread_is_refused_rather_than_stuck(portal: Por
     async def work() -> None:
         portal.run(thread_name())
 
-    with pytest.raises(IllegalState, match="wait forever"):
+    with pytest.raises(IllegalState, match="that would deadlock"):
         portal.run(work())
 
 
@@ -294,7 +294,7 @@ def test_a_forked_process_is_told_that_the_thread_stayed_behind(portal: Portal) 
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
-        assert "make a new one in each process" in pipe.read()
+        assert "create one in each process" in pipe.read()
     os.waitpid(child, 0)
     assert portal.run(thread_name()) == "portal of a test"
 

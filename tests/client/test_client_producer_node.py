@@ -163,7 +163,7 @@ def test_the_record_that_a_compacted_topic_refuses_is_named_and_later_ones_are_w
             keyless = await producer.send(topic, b"x")
             with pytest.raises(BrokerError, match="key"):
                 await keyless
-            with pytest.raises(BrokerError, match="another record of its batch"):
+            with pytest.raises(BrokerError, match="another record in its batch"):
                 await fine
             assert (await producer.send_and_wait(topic, b"x", b"key")).offset == 0
 

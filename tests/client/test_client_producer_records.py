@@ -1,4 +1,4 @@
-"""What a record is made of on its way into a producer: serializers, headers, interceptors; and metrics."""
+"""Records on their way into a producer: serializers, headers, interceptors; and metrics."""
 
 from typing import Any
 
@@ -177,7 +177,7 @@ def test_what_interceptors_raise_reaches_nobody_who_sends(caplog: pytest.LogCapt
         assert stage.partition.values == [b"a!"]
 
     play(scene)
-    assert "an interceptor failed" in caplog.text
+    assert "Interceptor failed" in caplog.text
 
 
 def test_metrics_count_what_was_sent_tried_again_and_failed() -> None:

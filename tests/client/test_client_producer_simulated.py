@@ -124,7 +124,7 @@ async def started(brokers: list[ScriptedBroker], world: World, settings: Produce
 
 
 class Told:
-    """What each delivery was told, and how often."""
+    """The results of each delivery, and their number."""
 
     def __init__(self) -> None:
         self.metadata: dict[bytes, RecordMetadata] = {}

@@ -1,4 +1,4 @@
-"""What a producer waits for, for how long, and how it ends."""
+"""Waits, timeouts and shutdown of a producer."""
 
 import asyncio
 
@@ -285,10 +285,10 @@ def test_a_mistake_while_an_answer_is_read_ends_the_producer_with_its_reason(
         async with stage.producer() as producer:
             monkeypatch.setattr(Sender, "finish", fail)
             delivery = await producer.send("t", b"a")
-            with pytest.raises(ClientError, match=r"cannot go on: ZeroDivisionError\('a bug'\)"):
+            with pytest.raises(ClientError, match=r"has failed: ZeroDivisionError\('a bug'\)"):
                 await delivery
-            with pytest.raises(ClientError, match="cannot go on"):
+            with pytest.raises(ClientError, match="has failed"):
                 await producer.flush()
 
     play(scene)
-    assert "the producer cannot go on" in caplog.text
+    assert "the producer has failed" in caplog.text

@@ -97,7 +97,7 @@ def test_who_unsubscribes_is_through_with_its_group_though_its_listener_fails(pr
 @every_protocol
 @pytest.mark.parametrize("end", ["close", "unsubscribe"])
 def test_a_listener_may_end_what_it_hears_of(protocol: dict[str, Any], end: str) -> None:
-    """What it was just given, it gives back; it hears of everything once."""
+    """It returns what it was just assigned; each callback is called once."""
 
     async def scene(cluster: GroupCluster) -> None:
         listener = Listener()

@@ -1,4 +1,4 @@
-"""What the client does when brokers fail it."""
+"""The client's reaction to failing brokers."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 
 import pytest
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import Broker, Cluster, Partition, Topic, TopicPartition
 from cordwood.client.errors import (
     BrokerError,
@@ -21,6 +20,7 @@ from cordwood.client.producer.metrics import ProducerMetrics
 from cordwood.client.producer.sender import Attempt, Sender
 from cordwood.client.producer.sequences import Sequences
 from cordwood.client.producer.settings import ProducerSettings
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""What is said of settings elsewhere: on a page for people, and to type checkers."""
+"""Settings documented elsewhere: on a page, and for type checkers."""
 
 import subprocess
 import sys

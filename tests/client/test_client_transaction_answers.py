@@ -1,4 +1,4 @@
-"""What each error code of each answer does to a transaction."""
+"""The effect of each error code of each response on a transaction."""
 
 from collections.abc import Callable
 

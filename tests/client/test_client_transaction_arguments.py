@@ -1,4 +1,4 @@
-"""What an application gives to a transaction's calls: taken in the forms people write, or refused before it harms."""
+"""Arguments of transaction calls: accepted in common forms, or rejected before they do harm."""
 
 from typing import Any
 
@@ -27,10 +27,10 @@ def test_offsets_are_numbers_or_with_metadata_and_partitions_may_be_plain_tuples
 @pytest.mark.parametrize(
     ("offsets", "group", "told"),
     [
-        ({P0: "5"}, GroupMetadata("g"), "t-0: '5' is no offset"),
-        ({P0: -1}, GroupMetadata("g"), "t-0: -1 is no offset"),
-        ({P0: None}, GroupMetadata("g"), "t-0: None is no offset"),
-        ({P0: (5, 7)}, GroupMetadata("g"), "t-0: the metadata of an offset is 7"),
+        ({P0: "5"}, GroupMetadata("g"), "t-0: '5' is not an offset"),
+        ({P0: -1}, GroupMetadata("g"), "t-0: -1 is not an offset"),
+        ({P0: None}, GroupMetadata("g"), "t-0: None is not an offset"),
+        ({P0: (5, 7)}, GroupMetadata("g"), "t-0: the offset's metadata is 7"),
         ({TOPIC: 5}, GroupMetadata("g"), "expected a TopicPartition"),
         ({(TOPIC, -1): 5}, GroupMetadata("g"), "expected a TopicPartition"),
         ([(P0, 5)], GroupMetadata("g"), "expected a dict"),
@@ -70,7 +70,7 @@ def test_what_is_no_prepared_state_does_not_abort_the_transaction_that_is_prepar
         await producer.begin_transaction()
         await write(producer, b"x", [0])
         prepared = await producer.prepare_transaction()
-        with pytest.raises(BadSetting, match=r"expected what prepare_transaction\(\) returned"):
+        with pytest.raises(BadSetting, match=r"expected the return value of prepare_transaction\(\)"):
             await producer.complete_transaction(str(prepared))  # type: ignore[arg-type]
         await producer.complete_transaction(prepared)
         assert (await stage.committed())[0] == [b"x"]

@@ -1,4 +1,4 @@
-"""How a producer's requests for its transactions get to their coordinators: on virtual time."""
+"""Routing of a producer's transaction requests to coordinators: on virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -10,13 +10,13 @@ from scripted_broker import Cut, ScriptedBroker, scripted_brokers
 from scripted_coordinators import Coordinators
 from scripted_transactions import GROUP, OFFSETS, P0, added, committed
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
 from cordwood.client.errors import BrokerError
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.driver import TransactionDriver
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""What a transactional producer does after errors, and with calls at the wrong time."""
+"""A transactional producer after errors, and calls at the wrong time."""
 
 import pytest
 from scripted_transactions import GROUP, OFFSETS, P0, PRODUCER_ID, Scripted
@@ -152,7 +152,7 @@ def states_and_calls() -> list[tuple[State, str, str]]:
         (State.READY, "abort", "call begin_transaction"),
         (State.READY, "add_partition", "call begin_transaction"),
         (State.READY, "send_offsets", "call begin_transaction"),
-        (State.READY, "initialize", "once is enough"),
+        (State.READY, "initialize", "it was already called"),
         (State.IN_TRANSACTION, "begin", "end it by commit_transaction"),
         (State.IN_TRANSACTION, "initialize", "end it by commit_transaction"),
         (State.IN_TRANSACTION, "complete", "end it by commit_transaction"),

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from scripted_transactions import GROUP, OFFSETS, added, committed
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BrokerError, ClientError, NetworkFailed, TimedOut
 from cordwood.client.producer.identity import ProducerIdentity
@@ -19,6 +18,7 @@ from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.requests import Ask
 from cordwood.client.producer.transactions.states import State
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -1,4 +1,4 @@
-"""What `cordwood consume` reads of partitions, from brokers that answer as a test says."""
+"""`cordwood consume` reading partitions of scripted brokers."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping

@@ -207,7 +207,7 @@ class AiokafkaReader:
 
 def connection_settings(address: Address) -> dict[str, Any]:
     # It tries each of these once: a connection that is cut there is no reason to give up.
-    settings: dict[str, Any] = {"bootstrap_servers": [address.bootstrap] * 20, "retry_backoff_ms": 20}
+    settings: dict[str, Any] = {"bootstrap_servers": address.bootstrap.split(",") * 20, "retry_backoff_ms": 20}
     if address.tls is not None:
         context = ssl.create_default_context(cafile=address.tls.ca_file)
         if address.tls.certificate_file is not None:

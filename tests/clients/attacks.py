@@ -1,4 +1,4 @@
-"""What a broken or hostile client may do to a broker: each function is one attempt, on connections of its own.
+"""Attacks of a broken or malicious client on a broker: each function is one attempt, on its own connections.
 
 An attempt ends when the broker answered or closed the connection, or was given its time. It reports only what no
 broker may do: take garbage for a record, or not answer what was right.

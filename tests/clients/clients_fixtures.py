@@ -155,5 +155,5 @@ def incremental_admin(
 
 @pytest.fixture
 def librdkafka(connect: Callable[[str, Address], LibrdkafkaClient], address: Address) -> LibrdkafkaClient:
-    """Whom a test asks for what it does not test."""
+    """The client for what a test needs but does not test."""
     return connect("librdkafka", address)

@@ -229,7 +229,7 @@ def _stored(record: ConsumerRecord) -> Stored:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What a broker refuses, as the tests know it."""
+    """Converts a broker's errors to those of the tests."""
     try:
         yield
     except BrokerError as error:

@@ -29,7 +29,7 @@ _ABORTED_EVERY = 4
 
 @dataclass(slots=True)
 class Flow:
-    """What is known of it so far. It goes on until `end`."""
+    """The state of a flow. It continues until `end`."""
 
     sent: int = 0
     """Of these each has to be read, once."""

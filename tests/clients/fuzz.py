@@ -39,7 +39,7 @@ NODE_SETTINGS = {"auto.create.topics.enable": "false", "socket.listen.backlog.si
 
 @dataclass(slots=True)
 class Attacked:
-    """What attackers did, and what they found wrong with how the node took it."""
+    """Results of the attackers, and problems that they found in the node's reactions."""
 
     attempts: Counter[str] = field(default_factory=Counter)
     wrongs: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What administrators see of groups and do to their offsets, with each library."""
+"""Group administration with each library."""
 
 import asyncio
 from collections.abc import Mapping
@@ -242,5 +242,5 @@ def _spelled(word: str) -> str:
 
 
 def _word(metadata: str | None) -> str:
-    """What librdkafka commits through confluent-kafka has a zero byte at its end."""
+    """confluent-kafka commits metadata with a trailing zero byte."""
     return (metadata or "").rstrip("\0")

@@ -1,4 +1,4 @@
-"""What the members of a group did, joined from their journals, and what must hold of it."""
+"""The history of a group, joined from its members' journals, and its invariants."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -31,7 +31,7 @@ class GroupHistory:
         return [record for event in self.events if event.kind == "processed" for record in event.records]
 
     def counted(self) -> Counter[Position]:
-        """How often each record was worked on."""
+        """The number of times each record was processed."""
         return Counter(self.processed())
 
     def of(self, *kinds: str) -> list[Event]:
@@ -76,7 +76,7 @@ class GroupHistory:
                     del owner[place]
 
     def check_in_order(self) -> None:
-        """What a member works on from one assignment on is without gaps."""
+        """A member's work after an assignment has no gaps."""
         last: dict[tuple[str, Place], int] = {}
         for event in self.events:
             if event.kind in ("assigned", "revoked", "lost"):
@@ -99,9 +99,9 @@ class GroupHistory:
             assert repeated == {}, self.story({record.place for record in repeated})
 
     def _given_up(self) -> list[Position]:
-        """What was done by a member that was refused the commit, and then had to give up the partition. librdkafka
-        joins a cooperative rebalance while the application works: where the others are quick, commits of the
-        generation before come too late, for a broker of Kafka's as for ours."""
+        """Records processed by a member whose commit was rejected and that then lost the partition. librdkafka joins a
+        cooperative rebalance while the application works: if the others are quick, commits of the previous generation
+        come too late, with Kafka as with Cordwood."""
         given_up: list[Position] = []
         undone: Undone = defaultdict(list)
         refused: set[tuple[str, Place]] = set()
@@ -128,7 +128,7 @@ class GroupHistory:
 
 
 def _commit(undone: Undone, event: Event) -> list[Position]:
-    """What the event commits of it. Work is added to it."""
+    """Records that the event commits. Adds work to it."""
     committed: list[Position] = []
     for record in event.records:
         key = (event.member, record.place)

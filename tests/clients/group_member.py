@@ -30,7 +30,7 @@ class GroupConsumer(Protocol):
     def poll(self, wait_s: float) -> None: ...
 
     def commit(self) -> None:
-        """What is uncommitted; a refusal is written down."""
+        """Commits uncommitted work; records a rejection."""
         ...
 
     def stall(self, until: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""What the tests ask of a Kafka client, whichever it is, and the values that they speak of.
+"""The interface of all Kafka clients in these tests, and its values.
 
 An implementation per real client stands next to this: `librdkafka_client`, `kafka_python_client`, `aiokafka_client`,
 `kcat_client`, and `cordwood_client`, our own. A client takes part as a real program would use it: no request is made by
@@ -56,7 +56,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How records are sent. Without limits of the client's own that would hide the broker's."""
+    """Producer parameters. Without client limits, which would hide the broker's."""
 
     compression: str = "none"
     acks: int = -1
@@ -78,7 +78,7 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What has a configuration."""
+    """A resource with a configuration."""
 
     kind: str  # "topic" or "broker"
     name: str

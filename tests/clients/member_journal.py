@@ -1,4 +1,4 @@
-"""What a member of a group writes down about its work: a line per event, in a file that outlives it.
+"""A group member's journal: one line per event, in a file that outlives it.
 
 The member may be killed between any two lines. `Journal` writes, `read_journal` reads, also while the member lives.
 """

@@ -1,4 +1,4 @@
-"""What a member of a group is told when it is started."""
+"""Parameters of a group member's process."""
 
 from dataclasses import dataclass
 from pathlib import Path

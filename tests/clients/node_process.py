@@ -51,7 +51,7 @@ class NodeProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "stderr").open("ab") as stderr:
             self._process = subprocess.Popen(
-                self._command(), stdout=subprocess.PIPE, stderr=stderr, text=True, env=_environment()
+                self._command(), stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment()
             )
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
@@ -80,7 +80,7 @@ class NodeProcess:
         return log.read_text() if log.exists() else ""
 
     def rss_bytes(self) -> int:
-        """What it holds in memory; 0 where the system does not tell."""
+        """Its resident memory; 0 if the system does not report it."""
         if not TELLS_OF_PROCESSES:
             return 0
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
@@ -112,7 +112,7 @@ class NodeProcess:
 
 
 def refused_start(data: Path, settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> str:
-    """What a node says that should not start."""
+    """The output of a node that should not start."""
     done = subprocess.run(
         up_command(data, settings or {}, port), capture_output=True, text=True, timeout=READY_WITHIN_S
     )
@@ -131,7 +131,7 @@ def up_command(data: Path, settings: Mapping[str, str], port: int | None) -> lis
     return command
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)}
 
 

@@ -1,4 +1,4 @@
-"""What a node does by itself: it lets old records go, keeps the last of each key, closes idle connections."""
+"""Background work of a node: retention, compaction, closing idle connections."""
 
 from collections.abc import Callable
 

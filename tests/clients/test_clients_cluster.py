@@ -1,4 +1,4 @@
-"""What administrators ask about a cluster, its partitions and its producers."""
+"""Administrators' queries about a cluster, its partitions and its producers."""
 
 from collections.abc import Iterator
 from typing import Any

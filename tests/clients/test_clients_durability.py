@@ -1,4 +1,4 @@
-"""What was acknowledged is there after the node was stopped, in whatever way."""
+"""Acknowledged records survive any kind of stop."""
 
 from collections.abc import Callable
 

@@ -37,7 +37,7 @@ Connect = Callable[[str, Address], Client]
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """How the work is done: by which library, and who gets which partitions."""
+    """The parameters of the work: library, and assignment of partitions."""
 
     library: str
     protocol: str = "classic"
@@ -106,7 +106,7 @@ class Slot:
             self._process.kill()
 
     def failures(self) -> list[str]:
-        """What has ended its processes, beside being killed."""
+        """Reasons why its processes ended, other than being killed."""
         journals = sorted(self._folder.glob(f"slot-{self._number}-*.jsonl"))
         return [event.text for path in journals for event in read_journal(path, path.stem) if event.kind == "failed"]
 

@@ -1,4 +1,4 @@
-"""Which member gets what: clients of several libraries in one group, and who is left in peace by a rebalance."""
+"""Assignments in groups with clients of several libraries, and undisturbed members in a rebalance."""
 
 from collections.abc import Callable, Iterator
 
@@ -140,7 +140,7 @@ def assert_works_on(group: Group, records: Feed, member: Member) -> None:
 
 
 def assert_nothing_stopped(group: Group, records: Feed, members: list[Member]) -> None:
-    """Who kept a partition was never without it, and has worked on all of it."""
+    """A member that kept a partition never lost it, and has processed all of it."""
     history = group.history()
     history.check_one_owner_per_generation()
     history.check_owned_by_one_at_a_time()

@@ -1,4 +1,4 @@
-"""What is checked of a group's history is seen when it is wrong."""
+"""The checks of a group's history detect violations."""
 
 from itertools import count
 

@@ -60,7 +60,7 @@ def test_members_that_join_and_leave_share_the_work(kind: Kind, group: Group, fe
 def test_the_work_of_a_member_that_crashes_is_taken_over(
     kind: Kind, group: Group, feed: CreateFeed, groups_admin: LibrdkafkaClient
 ) -> None:
-    """What was done and not committed is done again, and nothing else is."""
+    """Uncommitted work is repeated, and nothing else."""
     records = feed(PARTITIONS)
     set_session_timeout(groups_admin, group, kind, SHORT_SESSION_MS)
     members = [group.start(kind, session_timeout_ms=SHORT_SESSION_MS) for _ in range(3)]

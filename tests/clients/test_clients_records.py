@@ -1,4 +1,4 @@
-"""What is written is what is read, whichever clients write and read it."""
+"""Records are read as written, with any pair of clients."""
 
 from collections.abc import Callable
 from random import Random

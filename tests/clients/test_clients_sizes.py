@@ -1,4 +1,4 @@
-"""How large a record may be: `max.message.bytes`, 1 MiB and the batch's overhead unless it is set."""
+"""Record size limits: `max.message.bytes`, by default 1 MiB and the batch's overhead."""
 
 import random
 

@@ -40,7 +40,7 @@ def places(groups_admin: LibrdkafkaClient, topic: str) -> list[Place]:
 
 
 def committed(connect: Connect, address: Address, place: Place, count: int) -> list[bytes | None]:
-    """What each reader sees of so many committed records; they agree."""
+    """The first N committed records as seen by each reader; they agree."""
     seen = [
         [
             record.value

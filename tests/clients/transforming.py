@@ -1,4 +1,4 @@
-"""What transformers of all libraries share: what they are told, their steps, and what they make of a number."""
+"""Common parts of the transformers of all libraries: parameters, steps, and the transformation."""
 
 import os
 import signal

@@ -44,7 +44,7 @@ def data_dir_facts() -> dict[str, Any]:
 
 @cache
 def data_dir_settings() -> Settings:
-    """What its metadata log says was set, by resource."""
+    """The settings in its metadata log, by resource."""
     settings: Settings = {}
     for record in sorted(_config_records(data_dir_facts()["partitions"]), key=lambda record: int(record["offset"])):
         data = record["decoded"]["data"]
@@ -70,7 +70,7 @@ def data_dir_broker() -> BrokerConfig:
 
 @cache
 def answers() -> dict[str, Any]:
-    """What Kafka 4.3.1 said to changes, and described after some of them.
+    """Kafka 4.3.1's recorded responses to changes, and descriptions after some of them.
 
     Recorded from a node that `shared/anchors/kafka-run` had just formatted: `altered` are requests to it with
     validate_only and its answers, one by one; `settings` was then set for real, and `described` is what it told.

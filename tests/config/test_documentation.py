@@ -1,4 +1,4 @@
-"""What is told of a setting: every one that has an effect is described, with its default, range and when it counts."""
+"""Documentation of settings: every effective one has a description, default, range and when a change applies."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_descriptions_are_sentences() -> None:
             ["Allowed: required, requested, none.", "can be changed for one broker at a time."],
         ),
         (ResourceType.BROKER, "listener.name.inner.ssl.key.password", ["The password of the private key."]),
-        (ResourceType.BROKER, "replica.lag.time.max.ms", ["Has no effect in Cordwood yet."]),
+        (ResourceType.BROKER, "controller.performance.sample.period.ms", ["Has no effect in Cordwood yet."]),
         (ResourceType.GROUP, "consumer.session.timeout.ms", ["may be silent", "45000 (45 seconds)"]),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

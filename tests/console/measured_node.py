@@ -73,8 +73,8 @@ class Figures:
 async def measured_node(data: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[MeasuredNode]:
     network = SocketNetwork()
     server = await MetricsServer.listen(network, SystemClock(), "127.0.0.1", 0)
-    node = await start_node(settings or {}, str(data), 0)
-    server.measure(node)
+    node = await start_node(settings or {}, str(data), 0, measures=server.measures)
+    server.show(node)
     try:
         async with await Client.connect(parse_bootstrap(node.bootstrap), network=network) as client:
             yield MeasuredNode(node, client, server)

@@ -88,7 +88,7 @@ def test_a_node_that_stops_is_not_ready(tmp_path: Path) -> None:
     async def main() -> None:
         async with asyncio.timeout(PATIENCE_S), measured_node(tmp_path) as measured:
             measured.node.stopped.set()
-            assert await ask(measured.server, "/ready") == (503, b'{"ready":false,"problems":["the node stops"]}')
+            assert await ask(measured.server, "/ready") == (503, b'{"ready":false,"problems":["the node is stopping"]}')
             assert (await ask(measured.server, "/healthz"))[0] == 200
 
     asyncio.run(main())

@@ -11,7 +11,6 @@ from measured_node import MeasuredNode, fetch_request, make_topic, measured_node
 
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
-from cordwood.net.api import Call
 from cordwood.sim.world import World
 from cordwood.testing.assembly import start_node
 from cordwood.wire.record import Record
@@ -196,11 +195,11 @@ def test_the_process_is_measured(run: Run) -> None:
     run(test)
 
 
-def test_a_node_without_metrics_makes_plain_calls(tmp_path: Path) -> None:
+def test_a_node_without_metrics_measures_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         node = await start_node({}, str(tmp_path), 0)
-        assert node.dispatch.new_call is Call
-        assert node.dispatch._produce._measures is None
+        assert node.broker_role is not None
+        assert node.broker_role.pipeline._measures is None
         await node.stop()
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""What goes in and out by topic, and lag by group, of a real node."""
+"""Traffic by topic, and lag by group, of a real node."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

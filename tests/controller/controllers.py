@@ -11,14 +11,17 @@ from cordwood.config.layers import Layer
 from cordwood.controller.controller import Controller
 from cordwood.controller.handlers import HANDLERS
 from cordwood.controller.local_channel import LocalChannel
-from cordwood.controller.quorum_of_one import QuorumOfOne
-from cordwood.metadata.bootstrap import format_directory, read_bootstrap
+from cordwood.metadata.bootstrap import first_voter, format_directory, read_bootstrap
 from cordwood.metadata.features import SUPPORTED
-from cordwood.metadata.image import Endpoint
-from cordwood.metadata.log import MetadataLogConfig, SingleNodeLog, load
+from cordwood.metadata.log import DiskLog, MetadataLogConfig
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.net.api import served_versions
-from cordwood.runtime.disk import DiskError
+from cordwood.quorum.member import Member
+from cordwood.quorum.peers import PeerConnections
+from cordwood.raft.config import QuorumConfig
+from cordwood.raft.identity import Endpoint, ReplicaKey, VersionRange
+from cordwood.raft.replica import ReplicaConfig
+from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
 from cordwood.sim.world import World
@@ -30,13 +33,26 @@ DIRECTORY = b"\xd0" * 16
 
 class Stage:
     def __init__(self, world: World, disk: SimDisk) -> None:
-        self.failures: list[DiskError] = []
+        self.failures: list[Exception] = []
         self.disk = disk
         now_ms = world.clock.now_ms()
-        self.log = SingleNodeLog.open(disk, 1, MetadataLogConfig(), SeededRandom(1), now_ms=now_ms)
-        self.loader = load(self.log)
-        self.quorum = QuorumOfOne(self.log, world.clock, self.failures.append)
+        self.log = DiskLog.open(disk, MetadataLogConfig(), SeededRandom(1), now_ms=now_ms)
+        self.loader = self.log.newest_image()
+        endpoints = {"CONTROLLER": Endpoint("localhost", 9093)}
+        self.quorum = Member(
+            ReplicaConfig(
+                "a cluster", VoterNode(ReplicaKey(1, DIRECTORY), endpoints, VersionRange(0, 1)), "CONTROLLER", []
+            ),
+            self.log,
+            self.loader.image.covers.offset,
+            VoterSet(),
+            PeerConnections(1, QuorumConfig(), None, world.network.host("controller-1"), SeededRandom(1)),
+            world.clock,
+            SeededRandom(1),
+            self.failures.append,
+        )
         self.quorum.on_commit(self.loader.committed)
+        self.quorum.on_snapshot(self.loader.install)
         config = standalone_config(Layer("test", {"log.dirs": "/data"}))
         node_config = NodeConfig(config, self.loader.image)
         self.loader.subscribe(node_config)
@@ -48,9 +64,17 @@ class Stage:
             world.clock,
             SeededRandom(2),
             served_versions(HANDLERS),
-            [] if self.loader.image.features else read_bootstrap(disk),
+            lambda: read_bootstrap(disk),
         )
         self.channel = LocalChannel(self.controller)
+        self.quorum.start()
+
+    async def settle(self) -> None:
+        """Returns when everything that was appended is committed."""
+        if not self.failures:
+            await self.quorum.caught_up()
+        while self.quorum.high_watermark < self.quorum.end_offset and not self.failures:
+            await asyncio.sleep(0.001)
 
     async def register_broker(self) -> int:
         registered = await self.channel.ask(
@@ -75,16 +99,19 @@ def on_stage(test: Callable[[Stage], Awaitable[T]], *, again: Callable[[Stage], 
     """`again` gets the stage after a restart."""
     world = World(1, limit_s=1_000)
     disk = SimDisk(world.random("disk"), root="/data", now_ms=world.clock.now_ms)
-    endpoint = Endpoint("CONTROLLER", "localhost", 9093, 0)
-    format_directory(disk, 1, DIRECTORY, [endpoint], now_ms=world.clock.now_ms())
+    voter = first_voter(1, DIRECTORY, {"CONTROLLER": Endpoint("localhost", 9093)})
+    format_directory(disk, VoterSet([voter]), now_ms=world.clock.now_ms())
 
     async def main() -> None:
         stage = Stage(world, disk)
+        await stage.settle()
         await test(stage)
         await stage.quorum.finish()
         if again is not None:
             stage.quorum.close()
-            await again(Stage(world, disk.restart(power_lost=True)))
+            restarted = Stage(world, disk.restart(power_lost=True))
+            await restarted.settle()
+            await again(restarted)
         # Callbacks that are due run before the world ends.
         await asyncio.sleep(0)
 

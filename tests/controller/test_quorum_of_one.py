@@ -24,7 +24,7 @@ def setting(name: str) -> ConfigRecord:
 def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_came() -> None:
     async def test(stage: Stage) -> None:
         quorum: MetadataLog = stage.quorum
-        await stage.quorum.finish()
+        await stage.settle()
         heard: list[tuple[str, list[str]]] = []
 
         def listener(who: str, batches: list[MetadataBatch]) -> None:
@@ -38,7 +38,7 @@ def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_cam
         assert quorum.append([setting("b")], epoch, VERSION).base_offset == offset + 1
         assert heard == []
         assert quorum.high_watermark == offset
-        await stage.quorum.finish()
+        await stage.settle()
         assert heard == [("first", ["a", "b"]), ("second", ["a", "b"])], "one flush commits both"
         assert quorum.high_watermark == quorum.end_offset == offset + 2
 
@@ -47,7 +47,7 @@ def test_listeners_get_each_batch_once_it_is_committed_and_in_the_order_they_cam
 
 def test_what_is_appended_during_a_flush_waits_for_the_next() -> None:
     async def test(stage: Stage) -> None:
-        await stage.quorum.finish()
+        await stage.settle()
         epoch = stage.quorum.leader.epoch
         heard: list[tuple[int, int]] = []
         stage.quorum.on_commit(lambda batches: heard.append((batches[-1].next_offset, stage.quorum.high_watermark)))
@@ -55,7 +55,7 @@ def test_what_is_appended_during_a_flush_waits_for_the_next() -> None:
         # The flush begins.
         await asyncio.sleep(0)
         second = stage.quorum.append([setting("b")], epoch, VERSION)
-        await stage.quorum.finish()
+        await stage.settle()
         assert heard == [(batch.next_offset, batch.next_offset) for batch in (first, second)]
 
     on_stage(test)
@@ -74,7 +74,7 @@ def test_only_the_leader_of_the_epoch_appends() -> None:
 @pytest.mark.parametrize("operation", ["append to", "sync"])
 def test_a_log_that_fails_has_no_leader_any_more_and_commits_nothing(operation: str) -> None:
     async def test(stage: Stage) -> None:
-        await stage.quorum.finish()
+        await stage.settle()
         leaders: list[LeaderAndEpoch] = []
         stage.quorum.on_leader_change(leaders.append)
         epoch = stage.quorum.leader.epoch
@@ -86,8 +86,8 @@ def test_a_log_that_fails_has_no_leader_any_more_and_commits_nothing(operation: 
                 stage.quorum.append([setting("a")], epoch, VERSION)
         else:
             stage.quorum.append([setting("a")], epoch, VERSION)
-        await stage.quorum.finish()
-        assert leaders == [LeaderAndEpoch(1, epoch), LeaderAndEpoch(-1, epoch)]
+        await stage.settle()
+        assert leaders == [LeaderAndEpoch(1, epoch), LeaderAndEpoch(None, epoch)]
         assert committed == []
         assert len(stage.failures) == 1
         with pytest.raises(Refusal):

@@ -1,4 +1,4 @@
-"""How messages are written in transcripts.
+"""The notation of messages in transcripts.
 
     group_id=g session_timeout_ms=10000 protocols=[{name: range, metadata: subscription(orders)}]
 

@@ -14,7 +14,7 @@ from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.log import Log
 from cordwood.log.recovery import open_log
 from cordwood.metadata.image import Partition as PartitionState
-from cordwood.replica.partition import Partition
+from cordwood.replica.partition import Partition, Replication
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
@@ -29,6 +29,7 @@ BROKER, OTHER = 1, 2
 TIMEOUT_MS = 5_000
 _LIMIT_S = 100_000.0
 _CONFIG = standalone_config(Layer("test", {"log.dirs": "/data"}), port=0)
+_REPLICATION = Replication(lag_time_max_ms=30_000, backoff_ms=1_000, propose_isr=lambda _partition, _proposal: None)
 
 
 class HandClock:
@@ -95,7 +96,7 @@ class Stage:
         self.disk.make_directory("t-0")
         log = open_log(self.disk, "t-0", config.log, SeededRandom(1), now_ms=self.clock.now_ms())
         self.partition = Partition(
-            "t", 0, bytes(16), BROKER, _state(BROKER), log, config, self.clock, 30_000, lambda _partition: None
+            "t", 0, bytes(16), BROKER, _state(BROKER), log, config, self.clock, _REPLICATION, lambda _partition: None
         )
         self.disk_errors: list[DiskError] = []
         self.diary = Diary(self.clock)

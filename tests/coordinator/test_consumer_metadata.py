@@ -1,4 +1,4 @@
-"""What consumer groups remember of topics and times, where those change behind their backs."""
+"""Topic and time state of consumer groups under concurrent changes."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ def test_an_alarm_with_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureF
         assert stage.diary.names == ["rung"]
 
     on_stage(test)
-    assert "has failed" in caplog.text
+    assert "Timer first: handler failed" in caplog.text
 
 
 def test_what_an_alarm_sets_for_at_once_waits_until_others_had_their_turn() -> None:

@@ -211,7 +211,7 @@ class World:
     # What the list says
 
     def expected_clean(self, last_pass_ms: int) -> list[tuple[int, bytes, bytes | None]]:
-        """What must be left below the clean point."""
+        """The records that must remain below the clean point."""
         last: dict[bytes, Written] = {}
         for written in self.written:
             if written.offset < self.clean_to and not written.is_aborted:
@@ -276,7 +276,7 @@ class World:
                 assert appended.is_duplicate, f"producer {client.producer_id}"
 
     def facts(self) -> dict[str, object]:
-        """What no cleaning and no restart may change."""
+        """Facts that no cleaning and no restart may change."""
         return {
             "end": self.log.end_offset,
             "start": self.log.start_offset,

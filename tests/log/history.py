@@ -45,7 +45,7 @@ class SimClock:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the model knows of one offset."""
+    """The model's state of one offset."""
 
     offset: int
     timestamp: int

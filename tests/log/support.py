@@ -1,4 +1,4 @@
-"""What the log's tests share: batches as a client sends them, and a log on a disk of their choice."""
+"""Helpers of the log's tests: batches as a client sends them, and a log on any disk."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a leader takes, what it refuses, and what it writes."""
+"""Batches that a leader accepts or rejects, and what it writes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +130,7 @@ def test_a_count_that_does_not_match_the_offsets_is_refused(tmp_path: Path) -> N
     data = encode_batch([Record(0, NOW, None, b"a", ()), Record(3, NOW, None, b"b", ())])
     refusal = refusal_of(tmp_path, data)
     assert refusal.error is ErrorCode.INVALID_RECORD
-    assert "2 records by its count and 4 by its offsets" in str(refusal)
+    assert "2 records according to its record count, but 4 according to its offsets" in str(refusal)
 
 
 @pytest.mark.parametrize("codec", ALL_CODECS, ids=lambda codec: codec.name)

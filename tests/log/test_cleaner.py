@@ -1,4 +1,4 @@
-"""Which log is compacted when, and how the result gets into its place whatever happens."""
+"""Choosing the log to compact, and installing the result, whatever happens."""
 
 import errno
 import logging
@@ -151,7 +151,7 @@ def test_a_checkpoint_before_the_logs_start_is_moved_up_to_it(caplog: pytest.Log
     log.advance_start(log.end_offset - 2)
     logs.cleaner.next(logs.now_ms)
     assert read_offsets(logs.disk, CLEANER_OFFSETS) == {("a", 0): log.start_offset}
-    assert "a-0 was clean up to 10" in caplog.text
+    assert "a-0: cleaner checkpoint 10 " in caplog.text
 
 
 def test_a_log_that_is_also_deleted_from_moves_its_checkpoint_quietly(caplog: pytest.LogCaptureFixture) -> None:
@@ -161,7 +161,7 @@ def test_a_log_that_is_also_deleted_from_moves_its_checkpoint_quietly(caplog: py
     logs.fill("a", 10)
     logs["a"].advance_start(logs["a"].end_offset - 2)
     logs.cleaner.next(logs.now_ms)
-    assert "was clean up to" not in caplog.text
+    assert "cleaner checkpoint" not in caplog.text
 
 
 def test_a_checkpoint_past_the_logs_end_is_no_good(caplog: pytest.LogCaptureFixture) -> None:
@@ -171,7 +171,7 @@ def test_a_checkpoint_past_the_logs_end_is_no_good(caplog: pytest.LogCaptureFixt
     plan = logs.cleaner.next(logs.now_ms)
     assert plan is not None
     assert read_offsets(logs.disk, CLEANER_OFFSETS) == {("a", 0): 0}
-    assert "a-0 was clean up to 1000" in caplog.text
+    assert "a-0: cleaner checkpoint 1000 " in caplog.text
 
 
 def test_a_truncation_takes_the_clean_point_back() -> None:
@@ -288,7 +288,8 @@ def test_a_log_that_cannot_be_compacted_does_not_keep_others_waiting(
     assert logs.directory.cleaner_offsets == {("b", 0): 10}
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1
-    assert errors[0].startswith("a-0 cannot be compacted and is left as it is from here on: CorruptBatch: ")
+    assert errors[0].startswith("a-0: compaction failed; ")
+    assert "CorruptBatch: " in errors[0]
     assert logs.clean_all() == []
 
 

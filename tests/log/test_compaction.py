@@ -100,7 +100,7 @@ def test_records_without_a_key_are_dropped_counted_and_told(caplog: pytest.LogCa
     result = clean(world)
     assert contents(world) == [(2, "a", "1")]
     assert result.stats.keyless_records == 2
-    assert "t-0 had 2 records without a key" in caplog.text
+    assert "t-0: compaction dropped 2 records without a key" in caplog.text
 
 
 # Tombstones
@@ -356,7 +356,7 @@ def test_a_map_that_is_too_small_for_one_batch_is_an_error_that_names_the_settin
     outcome = plan.run()
     assert isinstance(outcome.result, DedupeBufferTooSmall)
     assert not world.cleaner.install(outcome, world.now_ms)
-    assert "t-0 cannot be compacted" in caplog.text
+    assert "t-0: compaction failed" in caplog.text
     assert "log.cleaner.dedupe.buffer.size" in caplog.text
 
 
@@ -496,7 +496,7 @@ def test_a_damaged_batch_ends_the_compaction_and_nothing_is_dropped(
     assert clean_to > 0
     assert path.read_bytes() == data
     assert not list(tmp_path.glob(f"t-0/*{CLEANED}"))
-    assert "t-0 cannot be compacted" in caplog.text
+    assert "t-0: compaction failed" in caplog.text
     assert list(world.cleaner.uncleanable) == [PARTITION]
     assert world.cleaner.next(world.now_ms) is None
 

@@ -1,6 +1,7 @@
 """The log against a list, over random histories with crashes. `--histories N` runs more than the usual number."""
 
 import pytest
+
 from history import History
 
 _CHUNK = 50

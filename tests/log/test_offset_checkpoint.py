@@ -33,7 +33,7 @@ def flushed_log(directory: LogDirectory, topic: str = "t", records: int = 3) -> 
 
 
 def up_to_the_first_job(steps: Steps[None]) -> None:
-    """What was gathered is written by a thread from here on."""
+    """From here on a thread writes the gathered offsets."""
     for step in steps:
         if not isinstance(step, int):
             step()

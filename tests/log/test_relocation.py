@@ -337,3 +337,17 @@ def test_a_crash_at_any_step_leaves_one_replica_with_all_records(crashing: int, 
         assert len(holders) == 1, step
         assert values(holders[0].logs[KEY]) == ["v2", "v3", "v4"], step
         assert KEY not in holders[0].interrupted, step
+
+
+def test_a_truncation_meanwhile_leaves_nothing_of_what_was_cut_off() -> None:
+    both = directories(*two_disks())
+    log = filled(both)
+    log.advance_high_watermark(log.end_offset)
+    relocation = relocation_of(both)
+    while relocation.copy(1 << 20):
+        pass
+    # As a follower does after an unclean election; then the new leader's records come.
+    log.truncate_to(2, NOW)
+    append(log, "other", "records", "than", "before")
+    moved = relocation.finish()
+    assert values(moved) == ["v0", "v1", "other", "records", "than", "before"]

@@ -1,4 +1,4 @@
-"""What goes, when, and in which steps."""
+"""Retention: which segments are deleted, when, and in which steps."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a log remembers of its room makes no difference to where it rolls."""
+"""Cached segment limits do not change where a log rolls."""
 
 from dataclasses import replace
 from random import Random

@@ -4,6 +4,7 @@ import pytest
 from cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 from cordwood.metadata.controller.brokers import (
+    Contact,
     broker_heartbeat,
     fence_broker,
     register_broker,
@@ -432,9 +433,56 @@ def test_registrations_that_cannot_be_are_refused() -> None:
     ):
         request = cluster.registration(1, **fields)
         decision = register_broker(
-            cluster.image, request, cluster.defaults, cluster_id=CLUSTER_ID, next_offset=9, has_session=True
+            cluster.image,
+            request,
+            cluster.defaults,
+            cluster_id=CLUSTER_ID,
+            next_offset=9,
+            old_incarnation=Contact.CONNECTED,
         )
         assert (list(decision.records), response_of(decision).error_code) == ([], error)
+
+
+@pytest.mark.parametrize(
+    ("contact", "directory", "error"),
+    [
+        (Contact.NONE, directory_of(1), ErrorCode.NONE),
+        (Contact.NONE, directory_of(3), ErrorCode.NONE),
+        (Contact.OUT_OF_TOUCH, directory_of(1), ErrorCode.NONE),
+        (Contact.OUT_OF_TOUCH, directory_of(3), ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+        (Contact.CONNECTED, directory_of(1), ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+        (Contact.CONNECTED, directory_of(3), ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+    ],
+)
+def test_an_incarnation_replaces_one_that_is_gone_or_whose_directory_it_holds(
+    contact: Contact, directory: bytes, error: ErrorCode
+) -> None:
+    cluster = Cluster(brokers=2)
+    request = cluster.registration(1, number=1, log_dirs=[directory])
+    decision = register_broker(
+        cluster.image, request, cluster.defaults, cluster_id=CLUSTER_ID, next_offset=9, old_incarnation=contact
+    )
+    assert response_of(decision).error_code == error
+
+
+def test_registering_over_an_incarnation_that_is_not_fenced_fences_it_in_the_same_decision() -> None:
+    cluster = Cluster(brokers=2)
+    cluster.create(topic("t", assignments={0: [1, 2]}))
+    old = cluster.image.brokers[1]
+    records = cluster.register(1, number=1, previous_broker_epoch=old.epoch)
+    assert records[0] == "PartitionChange t-0 isr=[2] leader=2"
+    new = cluster.image.brokers[1]
+    assert new.fenced
+    assert new.epoch > old.epoch
+
+
+def test_a_partition_that_is_nowhere_else_keeps_its_leader_over_a_clean_stop_without_a_shutdown() -> None:
+    cluster = Cluster()
+    cluster.create(topic("t", 1))
+    epoch = cluster.image.brokers[1].epoch
+    records = cluster.start(1, number=1, previous_broker_epoch=epoch)
+    assert [record for record in records if record.startswith("PartitionChange")] == []
+    assert partition(cluster).leader == 1
 
 
 def test_the_same_incarnation_keeps_its_epoch_and_state() -> None:

@@ -1,4 +1,4 @@
-"""What records make of an image, and what a delta tells of it."""
+"""Images and deltas produced by records."""
 
 import pytest
 from cluster import Cluster, topic

@@ -1,4 +1,4 @@
-"""What Kafka's controller decided, decided again: each of its batches from the image before it and the request."""
+"""Decisions of Kafka's controller, repeated: each of its batches from the preceding image and the request."""
 
 import random
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def test_the_first_records_of_a_cluster() -> None:
     _, expected = before(3)
 
     disk = SimDisk(random.Random(1))
-    format_directory(disk, 1, bytes(16), [], now_ms=0, levels=KAFKA_LEVELS)
+    format_directory(disk, None, now_ms=0, levels=KAFKA_LEVELS)
     bootstrap = read_bootstrap(disk)
     assert activation_records(bootstrap, min_insync_replicas=1) == expected
 

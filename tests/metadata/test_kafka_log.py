@@ -14,7 +14,6 @@ from cordwood.metadata.image import (
 from cordwood.metadata.image_records import image_records
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.log import METADATA_TOPIC_ID
-from cordwood.metadata.quorum_state import QuorumState
 from cordwood.metadata.snapshot import (
     QuorumVoters,
     decode_snapshot,
@@ -23,6 +22,7 @@ from cordwood.metadata.snapshot import (
     snapshot_name,
 )
 from cordwood.metadata.versions import record_version
+from cordwood.raft.election_state import ElectionState
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.frames import decode_metadata_record
 from cordwood.wire.primitives import uuid_from_text, uuid_text
@@ -185,8 +185,8 @@ def _runs(kinds: list[str], joined: set[str]) -> list[str]:
 
 def test_the_quorum_state_and_the_topic_id_are_kafkas() -> None:
     theirs = files()["quorum-state"]
-    assert QuorumState.decode("quorum-state", theirs) == QuorumState(1, 2)
-    assert QuorumState(1, 2).encode(1, [1]) == theirs
+    assert ElectionState.decode("quorum-state", theirs) == ElectionState(2, 1)
+    assert ElectionState(2, 1).encode(1, [1]) == theirs
     assert uuid_from_text("AAAAAAAAAAAAAAAAAAAAAQ") == METADATA_TOPIC_ID
 
 

@@ -5,20 +5,30 @@ import random
 import pytest
 from cluster import directory_of
 from kafka_metadata import KAFKA_LEVELS, files
+from one_voter import OneVoter
 
 from cordwood.log.checkpoint import decode_partition_metadata
-from cordwood.metadata.bootstrap import activation_records, bootstrap_version, format_directory, read_bootstrap
+from cordwood.metadata.bootstrap import (
+    activation_records,
+    bootstrap_version,
+    first_voter,
+    format_directory,
+    read_bootstrap,
+)
 from cordwood.metadata.exceptions import InvalidMetadata
-from cordwood.metadata.image import Endpoint, MetadataImage, OffsetAndEpoch
+from cordwood.metadata.image import OffsetAndEpoch
 from cordwood.metadata.loader import Loader
-from cordwood.metadata.log import METADATA_DIRECTORY, METADATA_TOPIC_ID, MetadataLogConfig, SingleNodeLog, load
-from cordwood.metadata.quorum_state import QuorumState
+from cordwood.metadata.log import METADATA_DIRECTORY, METADATA_TOPIC_ID, MetadataLogConfig
 from cordwood.metadata.snapshot import decode_snapshot, snapshot_name
-from cordwood.runtime.randomness import SeededRandom
+from cordwood.raft.election_state import ElectionState
+from cordwood.raft.identity import Endpoint
+from cordwood.raft.voters import VoterSet
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.batch_header import batch_headers
+from cordwood.wire.messages.data.voters_record import Voter, VotersRecord
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from cordwood.wire.messages.metadata_records.no_op_record import NoOpRecord
+from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
 NOW = 1_700_000_000_000
@@ -35,12 +45,21 @@ def new_disk(seed: int = 1) -> SimDisk:
     return SimDisk(random.Random(seed))
 
 
-def opened(disk: SimDisk, config: MetadataLogConfig | None = None, now_ms: int = NOW) -> SingleNodeLog:
-    return SingleNodeLog.open(disk, 1, config or MetadataLogConfig(), SeededRandom(1), now_ms=now_ms)
+def opened(
+    disk: SimDisk, config: MetadataLogConfig | None = None, now_ms: int = NOW, directory_id: Uuid | None = None
+) -> OneVoter:
+    return OneVoter(disk, config or MetadataLogConfig(), now_ms, directory_id)
+
+
+def kafkas_voter() -> Voter:
+    voters = decode_snapshot("0", files()["00000000000000000000-0000000000.checkpoint"]).quorum.voters
+    assert voters is not None
+    return voters.voters[0]
 
 
 def formatted(disk: SimDisk) -> SimDisk:
-    format_directory(disk, 1, directory_of(1), [Endpoint("CONTROLLER", "127.0.0.1", 39611, 0)], now_ms=NOW)
+    voter = first_voter(1, directory_of(1), {"CONTROLLER": Endpoint("127.0.0.1", 39611)})
+    format_directory(disk, VoterSet([voter]), now_ms=NOW)
     return disk
 
 
@@ -48,14 +67,8 @@ def setting(name: str, value: str) -> MetadataRecord:
     return ConfigRecord(resource_type=4, resource_name="", name=name, value=value)
 
 
-def append(log: SingleNodeLog, *records: MetadataRecord, now_ms: int = NOW) -> int:
+def append(log: OneVoter, *records: MetadataRecord, now_ms: int = NOW) -> int:
     return log.append(list(records), 30, now_ms)
-
-
-def snapshot(log: SingleNodeLog, image: MetadataImage, now_ms: int = NOW) -> None:
-    job = log.begin_snapshot(image, now_ms)
-    job.run()
-    log.end_snapshot(job, now_ms)
 
 
 # As Kafka does it
@@ -66,12 +79,9 @@ def test_a_new_cluster_begins_with_kafkas_bytes() -> None:
     theirs = files()["00000000000000000000.log"]
     (_, leader_change), (activation_at, activation) = list(batch_headers(theirs))[:2]
     disk = new_disk()
-    voters = decode_snapshot("0", files()["00000000000000000000-0000000000.checkpoint"]).quorum.voters
-    assert voters is not None
-    voter = voters.voters[0]
-    endpoints = [Endpoint(end.name, end.host, end.port, 0) for end in voter.endpoints]
-    format_directory(disk, 1, voter.voter_directory_id, endpoints, now_ms=NOW, levels=KAFKA_LEVELS)
-    log = opened(disk, now_ms=leader_change.max_timestamp)
+    voter = kafkas_voter()
+    format_directory(disk, VoterSet.of_record(VotersRecord(voters=[voter])), now_ms=NOW, levels=KAFKA_LEVELS)
+    log = opened(disk, now_ms=leader_change.max_timestamp, directory_id=voter.voter_directory_id)
     bootstrap = read_bootstrap(disk)
     log.append(activation_records(bootstrap, 1), bootstrap_version(bootstrap), activation.max_timestamp)
     log.commit(NOW)
@@ -86,7 +96,7 @@ def test_the_directory_has_kafkas_files() -> None:
     found = disk.files()
     metadata = found[f"{METADATA_DIRECTORY}/partition.metadata"]
     assert decode_partition_metadata("", metadata) == METADATA_TOPIC_ID
-    assert found[f"{METADATA_DIRECTORY}/quorum-state"] == QuorumState(1, 1).encode(1, [1])
+    assert found[f"{METADATA_DIRECTORY}/quorum-state"] == ElectionState(1, 1).encode(1, [1])
     assert found[f"{METADATA_DIRECTORY}/leader-epoch-checkpoint"] == b"0\n1\n1 0\n"
     log.close(NOW)
     again = opened(disk)
@@ -102,16 +112,16 @@ def test_kafkas_own_directory_is_opened_and_carried_on() -> None:
     for name, data in files().items():
         if name != "bootstrap.checkpoint":
             disk.write_file(f"{METADATA_DIRECTORY}/{name}", data)
-    log = opened(disk)
+    log = opened(disk, directory_id=kafkas_voter().voter_directory_id)
     assert log.epoch == 3
-    assert log.quorum.kraft_version == 1
+    assert log.kraft_version == 1
     assert log.snapshot_ids == [OffsetAndEpoch(0, 0), OffsetAndEpoch(122, 1), OffsetAndEpoch(255, 2)]
-    loader = load(log)
+    loader = log.load()
     assert loader.image.covers == OffsetAndEpoch(291, 3)
     assert len(loader.image.topics) == 17
     append(log, setting("a", "1"))
     log.commit(NOW)
-    assert load(log).image.configs != loader.image.configs
+    assert log.load().image.configs != loader.image.configs
 
 
 # Committing
@@ -121,13 +131,13 @@ def test_a_record_counts_only_once_it_is_flushed() -> None:
     log = opened(formatted(new_disk()))
     offset = append(log, setting("a", "1"))
     assert log.high_watermark == offset
-    assert load(log).image.configs == {}
+    assert log.load().image.configs == {}
     job = log.begin_commit(NOW)
     later = append(log, setting("b", "2"))
     job.run()
     log.end_commit(job)
     assert log.high_watermark == later
-    assert [*load(log).image.configs.values()] == [{"a": "1"}]
+    assert [*log.load().image.configs.values()] == [{"a": "1"}]
 
 
 def test_reading_from_within_a_batch_leaves_out_what_is_before() -> None:
@@ -143,15 +153,15 @@ def test_reading_from_within_a_batch_leaves_out_what_is_before() -> None:
 
 def test_a_snapshot_is_due_by_bytes_and_by_time() -> None:
     log = opened(formatted(new_disk()), SMALL)
-    loader = load(log)
+    loader = log.load()
     assert not log.snapshot_due(loader.image, NOW)
     assert log.snapshot_due(loader.image, NOW + SMALL.max_snapshot_interval_ms)
     for number in range(8):
         append(log, setting(f"key-{number}", "value"))
     log.commit(NOW)
-    image = load(log).image
+    image = log.load().image
     assert log.snapshot_due(image, NOW)
-    snapshot(log, image)
+    log.snapshot(image, NOW)
     assert not log.snapshot_due(image, NOW + SMALL.max_snapshot_interval_ms)
 
 
@@ -171,9 +181,9 @@ def test_old_snapshots_go_with_the_log_below_them_and_the_newest_stays() -> None
     for number in range(60):
         append(log, setting("key", str(number)), now_ms=NOW + number)
         log.commit(NOW + number)
-        image = load(log).image
+        image = log.load().image
         if log.snapshot_due(image, NOW + number):
-            snapshot(log, image, NOW + number)
+            log.snapshot(image, NOW + number)
     log.clean(NOW + 10_000)
     # The files go in a second step.
     log.clean(NOW + 20_000)
@@ -184,9 +194,9 @@ def test_old_snapshots_go_with_the_log_below_them_and_the_newest_stays() -> None
         f"{METADATA_DIRECTORY}/{snapshot_name(kept)}"
     ]
     assert not [name for name in found if name.endswith(".deleted")]
-    image = load(log).image
+    image = log.load().image
     log.close(NOW)
-    assert load(opened(disk, SMALL)).image.same_state(image)
+    assert opened(disk, SMALL).load().image.same_state(image)
 
 
 def test_a_damaged_snapshot_is_passed_over_while_the_log_has_what_it_held() -> None:
@@ -194,15 +204,14 @@ def test_a_damaged_snapshot_is_passed_over_while_the_log_has_what_it_held() -> N
     log = opened(disk)
     append(log, setting("a", "1"))
     log.commit(NOW)
-    image = load(log).image
-    snapshot(log, image)
-    newest = log.latest_snapshot_id
-    assert newest is not None
+    image = log.load().image
+    log.snapshot(image, NOW)
+    newest = log.snapshot_ids[-1]
     path = f"{METADATA_DIRECTORY}/{snapshot_name(newest)}"
     data = bytearray(disk.files()[path])
     data[100] ^= 1
     disk.write_file(path, bytes(data))
-    assert load(opened(disk)).image.same_state(image)
+    assert opened(disk).load().image.same_state(image)
 
 
 def test_without_log_and_snapshot_nothing_is_made_up() -> None:
@@ -211,14 +220,14 @@ def test_without_log_and_snapshot_nothing_is_made_up() -> None:
     for number in range(60):
         append(log, setting("key", str(number)), now_ms=NOW + number)
     log.commit(NOW)
-    snapshot(log, load(log).image)
+    log.snapshot(log.load().image, NOW)
     log.clean(NOW + 10_000)
     assert log.start_offset > 0
     for snapshot_id in log.snapshot_ids:
         disk.remove(f"{METADATA_DIRECTORY}/{snapshot_name(snapshot_id)}")
     log.close(NOW)
     with pytest.raises(InvalidMetadata, match="no snapshot"):
-        load(opened(disk, SMALL))
+        opened(disk, SMALL).load()
 
 
 # Crashes
@@ -252,7 +261,7 @@ class History:
                 self.restart()
         self.restart()
 
-    def start(self) -> SingleNodeLog:
+    def start(self) -> OneVoter:
         log = opened(self.disk, SMALL, self.now_ms)
         assert log.epoch > self.epoch, "a leader epoch was used twice"
         self.epoch = log.epoch
@@ -296,16 +305,16 @@ class History:
         self.check()
 
     def snapshot(self) -> None:
-        image = load(self.log).image
+        image = self.log.load().image
         if self.log.snapshot_due(image, self.now_ms):
-            snapshot(self.log, image, self.now_ms)
+            self.log.snapshot(image, self.now_ms)
 
     def clean(self) -> None:
         self.log.clean(self.now_ms)
 
     def check(self) -> None:
         """What is there is a prefix of what was appended, and not shorter than what was committed."""
-        found = [value for config in load(self.log).image.configs.values() for value in config.values()]
+        found = [value for config in self.log.load().image.configs.values() for value in config.values()]
         assert sorted(found, key=int) == self.appended[: len(found)]
         assert len(found) >= self.committed, f"{self.committed} were committed, {len(found)} are there"
         if self.trace and self.trace[-1] == "restart":

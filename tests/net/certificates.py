@@ -2,6 +2,7 @@
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +27,15 @@ class Authority:
 
     def issue(self, common_name: str, password: str | None = None) -> KeyPair:
         """A certificate for this name and this machine, with its key in another file."""
-        key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        return self._issue(common_name, names, password)
+
+    def issue_for(self, common_name: str, hosts: Sequence[str]) -> KeyPair:
+        """A certificate with these alternative names."""
+        return self._issue(common_name, [x509.DNSName(host) for host in hosts], None)
+
+    def _issue(self, common_name: str, names: list[x509.GeneralName], password: str | None) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
         certificate = _certificate(common_name, key, self.certificate.subject, self.key, names, is_authority=False)
         certificate_file = self.folder / f"{common_name}.crt"
         key_file = self.folder / f"{common_name}.key"

@@ -1,4 +1,4 @@
-"""What the tests of the network share: both event loops, a server for a while, a client of plain bytes."""
+"""Helpers of the network tests: both event loops, a temporary server, a client of plain bytes."""
 
 import asyncio
 import socket

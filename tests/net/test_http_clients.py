@@ -47,6 +47,7 @@ async def stream(request: Request) -> Response:
 
 
 async def wait(request: Request) -> Response:
+    request.app.state.is_waiting.set()
     await request.app.state.gate.wait()
     return PlainTextResponse("waited")
 
@@ -66,6 +67,7 @@ async def serving(
     server = HttpServer(SocketNetwork(), SystemClock(), limits)
     app = Starlette(routes=ROUTES)
     app.state.gate = asyncio.Event()
+    app.state.is_waiting = asyncio.Event()
     address = await server.serve(app, "127.0.0.1", 0, tls)
     try:
         yield server, address, app
@@ -192,8 +194,7 @@ def test_a_request_in_flight_is_answered_when_the_server_stops(run: Run) -> None
     async def main() -> None:
         async with serving() as (server, address, app):
             asking = asyncio.create_task(curl("-D", "-", f"http://{address}/wait"))
-            while not len(server):
-                await asyncio.sleep(0.001)
+            await app.state.is_waiting.wait()
             stopping = asyncio.create_task(server.stop(grace_seconds=30))
             while (await curl(f"http://{address}/greet/you")).returncode == 0:
                 pass

@@ -14,10 +14,10 @@ from cordwood.sim.world import World
 
 def test_a_simulated_node_is_monitored_over_a_network_that_cuts_and_delays() -> None:
     world = World(3, odds=NetworkOdds(split=0.5, slow=0.3), limit_s=3600)
-    machine = Machine(world, "broker", {})
 
     async def main() -> None:
         server = await MetricsServer.listen(world.network.host("broker"), world.clock, "broker", 9644)
+        machine = Machine(world, "broker", {}, measures=server.measures)
         peer = await Peer.connect(world.network.host("monitor"), Address("broker", 9644))
 
         async def ask(path: str) -> Answer:
@@ -27,7 +27,7 @@ def test_a_simulated_node_is_monitored_over_a_network_that_cuts_and_delays() -> 
         assert (await ask("/ready")).status == 503
         assert await machine.start()
         assert machine.node is not None
-        server.measure(machine.node)
+        server.show(machine.node)
         assert json.loads((await ask("/ready")).body) == {"ready": True, "problems": []}
         await asyncio.sleep(100)
         # The monitor's host is cut off for a while; what it asked for arrives when the network is whole again.

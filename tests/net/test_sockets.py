@@ -227,7 +227,7 @@ def test_a_shortage_of_descriptors_is_waited_out(run: Run, caplog: pytest.LogCap
                 client = Client(sock)
                 await client.send(frame(b"patience"))
                 assert await client.receive_frame() == b"patience"
-            assert caplog.messages == [f"cannot accept connections on {address} for now: Too many open files"]
+            assert caplog.messages == [f"Cannot accept connections on {address}, retrying: Too many open files"]
 
     run(main())
 
@@ -280,7 +280,7 @@ def test_a_broker_that_is_not_there_is_named(run: Run) -> None:
 
 
 class Heard:
-    """What a connection tells who receives from it."""
+    """The events that a connection reports to its receiver."""
 
     def __init__(self) -> None:
         self.received_bytes = bytearray()

@@ -51,6 +51,7 @@ from cordwood.raft.states import Leader
 from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.codec import decode, encode
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from cordwood.wire.schema import Message, Request, Response
 
@@ -350,7 +351,7 @@ class World:
 
         def fail() -> None:
             if host.incarnation == incarnation:
-                self.step(host, RequestFailed(effect.correlation_id))
+                self.step(host, RequestFailed(effect.correlation_id, ErrorCode.BROKER_NOT_AVAILABLE))
 
         def arrive() -> None:
             if target.machine is None:

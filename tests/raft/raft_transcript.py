@@ -74,6 +74,9 @@ class Steady:
     def below(self, bound: int) -> int:
         return 0
 
+    def fork(self, purpose: str) -> "Steady":
+        return self
+
 
 def voter(node_id: int) -> VoterNode:
     key = ReplicaKey(node_id, bytes(15) + bytes([node_id]))
@@ -432,7 +435,7 @@ class Stage:
     def fail(self, words: Words) -> list[Effect]:
         """fail 2 [error=UNSUPPORTED_VERSION]: no answer will come"""
         sent = self.sent[int(words.words[0])]
-        error = ErrorCode[words.values.get("error", "BROKER_NOT_AVAILABLE")]
+        error = ErrorCode[words.values.get("error", "NETWORK_EXCEPTION")]
         return self.step(RequestFailed(sent.correlation_id, error))
 
     def _nodes(self, kind: type[Any], leader: int) -> list[Any]:

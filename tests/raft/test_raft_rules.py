@@ -219,9 +219,9 @@ def test_kip_595_appends_go_on_while_an_fsync_is_under_way_and_share_the_next_on
     assert [effect for effect in stage.step(Flushed(4)) if isinstance(effect, Flush)] == [Flush(8)]
 
 
-def test_kip_595_an_fsync_counts_for_what_was_appended_before_it() -> None:
-    stage = played("start id=1 voters=1", "flushed", "propose a", "propose b", "flushed 99")
-    assert stage.machine.high_watermark == 4
+def test_kip_595_an_fsync_counts_for_what_was_appended_before_it_began() -> None:
+    stage = played("start id=1 voters=1", "flushed", "propose a", "propose b", "propose c", "flushed 5")
+    assert (stage.machine.high_watermark, stage.machine.log.end_offset) == (5, 6)
 
 
 def test_kip_595_only_the_leader_describes_the_quorum() -> None:

@@ -11,14 +11,14 @@ from cordwood.config.topic import topic_config
 from cordwood.log.log import Log
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.metadata.image import Partition as PartitionState
-from cordwood.replica.partition import Partition
+from cordwood.replica.partition import Partition, Replication
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 
 NOW = 1_700_000_000_000
-LAG_TIME_MAX_MS = 30_000
+REPLICATION = Replication(lag_time_max_ms=30_000, backoff_ms=1_000, propose_isr=lambda _partition, _proposal: None)
 BROKER = 1
 OTHER = 2
 BROKER_CONFIG = BrokerConfig.from_layers(
@@ -64,9 +64,7 @@ def partition_on(
     config = topic_config(BROKER_CONFIG, {name.replace("_", "."): value for name, value in settings.items()})
     where.make_directory(f"t-{index}")
     log = open_log(where, f"t-{index}", config.log, SeededRandom(1), now_ms=NOW, options=OpenOptions())
-    return Partition(
-        "t", index, bytes(16), BROKER, state(), log, config, StoppedClock(), LAG_TIME_MAX_MS, request_flush
-    )
+    return Partition("t", index, bytes(16), BROKER, state(), log, config, StoppedClock(), REPLICATION, request_flush)
 
 
 def log_of(partition: Partition) -> Log:

@@ -10,6 +10,7 @@ Broker 1 leads, or follows. Commands of a leader:
     > lead replicas=1,2,3 isr=1,2 [epoch=0] [end=0] [hw=0] [min_isr=1] [lag_ms=30000]
     > written OFFSET                  the leader's own replica counts up to here
     > fetch FOLLOWER OFFSET [epoch=E] [registered=E|none]
+    > registered FOLLOWER EPOCH|none  its registration has changed; none: it is fenced
     > wait MS                         and check for lag when the leader asked for it
     > answer ERROR | answer isr=1,2 partition_epoch=2       to the proposal made last
     > metadata replicas=… isr=… epoch=… partition_epoch=…
@@ -123,6 +124,10 @@ class LeaderStage:
                     replica, epoch, None if registered == "none" else int(registered), offset
                 )
                 return leader.step(event, self.now_ms)
+            case "registered":
+                replica, registered = int(command.words[0]), command.words[1]
+                changed = leading.RegistrationChanged(replica, None if registered == "none" else int(registered))
+                return leader.step(changed, self.now_ms)
             case "wait":
                 return self._wait(self.now_ms + int(command.words[0]))
             case "answer":

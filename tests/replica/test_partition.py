@@ -28,6 +28,8 @@ class Flushes:
 class Reader:
     """A watcher that only counts."""
 
+    is_follower = False
+
     def __init__(self) -> None:
         self.wakes = 0
         self.expired = 0

@@ -1,4 +1,4 @@
-"""What every Disk does: run against the real file system and against the simulated one, so that they cannot differ."""
+"""The contract of every Disk: run against the real file system and the simulated one, so that they cannot differ."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -240,7 +240,7 @@ def test_a_directory_is_removed_only_if_it_is_empty(disk: Disk) -> None:
     assert names(disk) == ["kept", "t"]
     assert disk.remove_directory("t/deep")
     assert disk.remove_directory("t")
-    assert disk.remove_directory("t"), "it is not there any more"
+    assert disk.remove_directory("t"), "it no longer exists"
     assert names(disk) == ["kept"]
     assert disk.failure is None
 

@@ -8,8 +8,9 @@ from typing import Any
 from mutants import Mutant, Patch
 
 from cordwood.broker import fetch_read
+from cordwood.broker.marker_sender import Marker
 from cordwood.broker.transactional_produce import TransactionalProduce, _Generation
-from cordwood.broker.txn_markers import Marker, TxnMarkers
+from cordwood.broker.txn_markers import TxnMarkers
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets

@@ -9,13 +9,11 @@ import pytest
 
 from cordwood.broker import fetch_read
 from cordwood.broker.background import Background
-from cordwood.controller.quorum_of_one import QuorumOfOne
 from cordwood.log import compaction, directory, recovery, retention
 from cordwood.log.durability import FlushJob
 from cordwood.log.log import Log
 from cordwood.log.offset_map import OffsetMap
 from cordwood.log.producers import Producers
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.replica.partition import Partition
 
 # Its package has a name for the handler, and not for the module.
@@ -113,21 +111,6 @@ def compact_the_last_of_a_key_away(patch: Patch) -> None:
     patch.setattr(compaction, "OffsetMap", Wrong)
 
 
-def publish_before_the_commit(patch: Patch) -> None:
-    append = QuorumOfOne.append
-
-    def published(quorum: QuorumOfOne, *args: Any) -> MetadataBatch:
-        batch = append(quorum, *args)
-        for listener in quorum._commit_listeners:
-            listener([batch])
-        # Nothing is left that a flush would have to commit.
-        quorum._pending.clear()
-        return batch
-
-    patch.setattr(QuorumOfOne, "append", published)
-    patch.setattr(QuorumOfOne, "high_watermark", property(lambda quorum: quorum.end_offset))
-
-
 def answer_a_duplicate_with_the_next_offset(patch: Patch) -> None:
     append = Log.append_as_leader
 
@@ -163,7 +146,6 @@ MUTANTS: list[Mutant] = [
     forget_deletions,
     delete_too_early,
     compact_the_last_of_a_key_away,
-    publish_before_the_commit,
     answer_a_duplicate_with_the_next_offset,
     tell_a_high_watermark_that_is_ahead,
 ]

@@ -1,4 +1,4 @@
-"""What a simulated disk keeps and loses when the power goes."""
+"""A simulated disk's contents after a power loss."""
 
 import errno
 import random

@@ -2,9 +2,11 @@
 
 import client_mutants
 import pytest
+from cluster_mutants import CLUSTER_MUTANTS
 from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
 from damage_mutants import DAMAGE_MUTANTS
 from mutants import MUTANTS, Mutant
+from quorum_mutants import QUORUM_MUTANTS
 
 from cordwood.sim.workload import run_seed
 
@@ -13,6 +15,8 @@ BROKEN = [
     *(("groups", mutant) for mutant in GROUP_MUTANTS),
     *(("transactions", mutant) for mutant in TRANSACTION_MUTANTS),
     *(("damage", mutant) for mutant in DAMAGE_MUTANTS),
+    *(("quorum", mutant) for mutant in QUORUM_MUTANTS),
+    *(("cluster", mutant) for mutant in CLUSTER_MUTANTS),
 ]
 BROKEN_CLIENTS = [
     *(("node", mutant) for mutant in client_mutants.NODE_MUTANTS),

@@ -30,7 +30,7 @@ class Both:
         self._always = {"kafka.bootstrap.servers": bootstrap}
 
     def read(self, options: dict[str, str]) -> tuple[Told, Told]:
-        """What Cordwood tells, and what the connector tells."""
+        """The results of Cordwood and of the connector."""
         chosen = self._always | options
         return connector_program.read(self._spark, "cordwood", chosen), self._ask_connector("read", options=chosen)
 

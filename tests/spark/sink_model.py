@@ -31,7 +31,7 @@ class Fenced(Exception):
 
 
 class Lost(Exception):
-    """What was decided cannot be committed."""
+    """A decided transaction cannot be committed."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What is in a topic, for readers of committed records; what brokers know of the sink's transactions."""
+"""Contents of a topic for read_committed consumers; the brokers' state of the sink's transactions."""
 
 from cordwood import Admin, Consumer, ConsumerRecord, NewTopic, TopicPartition
 from cordwood.spark.sink.names import TRANSACTIONAL_ID_PREFIX

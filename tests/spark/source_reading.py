@@ -69,7 +69,7 @@ def fill(producer: Producer, topic: str, count: int, partition: int = 0, first: 
 
 
 def numbered(count: int, first: int = 0) -> list[bytes]:
-    """What `fill` has put there."""
+    """The records that `fill` wrote."""
     return [b"v%d" % number for number in range(first, first + count)]
 
 

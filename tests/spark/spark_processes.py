@@ -48,7 +48,7 @@ class SparkServer:
         self._reader.start()
 
     def until_said(self, pattern: str, *, times: int = 1) -> list[str]:
-        """What the pattern's group matched, so many different ones."""
+        """The first N different matches of the pattern's group."""
 
         def matches() -> list[str]:
             return list(dict.fromkeys(re.findall(pattern, self._said)))

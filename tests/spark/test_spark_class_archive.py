@@ -296,7 +296,7 @@ def test_prepare_makes_an_archive_from_which_spark_takes_its_classes(tmp_path: P
 
 
 def loading_of(name: str, environment: dict[str, str], folder: Path) -> str:
-    """What Java logs of where it takes a class from, when Spark's script starts it."""
+    """Java's log of where it loads a class from, when Spark's script starts it."""
     log = folder / "classes.log"
     options = f"{environment['SPARK_SUBMIT_OPTS']} -Xlog:class+load:file={log}"
     script = Path(pyspark.__file__).parent / "bin" / "spark-submit"

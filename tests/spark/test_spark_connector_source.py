@@ -15,7 +15,7 @@ T0_MS = 1_700_000_000_000
 
 
 def same(ours_and_theirs: tuple[Told, Told]) -> Told:
-    """What both tell, which is no refusal."""
+    """The common result of both, which must not be an error."""
     ours, theirs = ours_and_theirs
     assert "refused" not in ours, ours["refused"]
     assert "refused" not in theirs, theirs["refused"]

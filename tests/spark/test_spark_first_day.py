@@ -1,4 +1,4 @@
-"""What a newcomer runs first prints what was asked for, and nothing else."""
+"""A newcomer's first programs print what was asked for, and nothing else."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What was being written when a program was stopped is ended on its way out."""
+"""Open writes of a stopped program are ended on its way out."""
 
 import os
 import signal
@@ -83,7 +83,7 @@ def test_what_is_between_a_tasks_report_and_its_commit_is_left() -> None:
         report_committed(done)
     assert leftovers.are_there()
     reason = "cannot connect to 127.0.0.1:1: Connection refused"
-    told = "transactions of a batch that was stopped may be open, and hold up readers of committed records until"
+    told = "transactions of the stopped batch may still be open and block read_committed consumers until"
     assert list(leftovers.end()) == [
         f"{told} the query is started again, or their timeout (15 min): {reason}",
         f"{told} their timeout (15 min): {reason}",

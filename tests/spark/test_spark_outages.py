@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import struct
 import time
 from collections.abc import Mapping
 
@@ -9,8 +10,12 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from cordwood.net.channel import Channel
+from cordwood.net.server import Server
+from cordwood.net.serving import Answer, ConnectionInfo, Reply
 from cordwood.runtime.network import CannotConnect
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.spark.pipelines.display import Lines, LiveTable
 from cordwood.spark.pipelines.figures import QueryFigures
@@ -126,9 +131,10 @@ def test_a_network_reports_failures_and_the_first_success_after_them() -> None:
         with pytest.raises(CannotConnect):
             await watched.connect("a", 1)
         assert told.pop() == ("unreachable", {**REFUSED, "doing": "writing"})
-        await server.listen("a", 1, lambda connection: connection.abort())
-        await watched.connect("a", 1)
-        await watched.connect("a", 1)
+        await Server(server, answer).listen("TEST", "a", 1)
+        for _ in range(2):
+            channel = await Channel.open(watched, "a", 1)
+            await channel.exchange([REQUEST], 7)
         assert told == [("reached", {"address": "a:1"})]
 
     world.run(scenario())
@@ -139,15 +145,56 @@ def test_a_network_reports_an_address_that_does_not_answer() -> None:
     world = World(seed=1)
 
     async def scenario() -> None:
-        await world.network.host("a").listen("a", 1, lambda connection: connection.abort())
+        await Server(world.network.host("a"), answer).listen("TEST", "a", 1)
         client = world.network.host("client")
         watched = WatchedNetwork(client, "writing", lambda kind, **content: told.append((kind, content.get("reason"))))
         world.network.cut("a")
-        connecting = asyncio.create_task(watched.connect("a", 1))
+        connecting = asyncio.create_task(Channel.open(watched, "a", 1))
         await asyncio.sleep(10)
         assert told == [("unreachable", "cannot connect to a:1: no answer yet")]
         world.network.heal("a")
-        await connecting
+        channel = await connecting
+        assert told[1:] == [], "it may hang"
+        await channel.exchange([REQUEST], 7)
         assert told[1:] == [("reached", None)]
 
     world.run(scenario())
+
+
+def test_a_network_reports_a_broker_that_accepts_connections_and_does_not_answer() -> None:
+    told: list[tuple[str, object]] = []
+    replies: list[Reply] = []
+    world = World(seed=1, odds=NetworkOdds(delay_s=0.001, slow=0.0, split=0.0))
+
+    def hang(frame: bytearray, connection: ConnectionInfo) -> Answer:
+        replies.append(Reply())
+        return replies[-1]
+
+    async def scenario() -> None:
+        await Server(world.network.host("a"), hang).listen("TEST", "a", 1)
+        client = world.network.host("client")
+        watched = WatchedNetwork(client, "writing", lambda kind, **content: told.append((kind, content.get("reason"))))
+        channel = await Channel.open(watched, "a", 1)
+        await asyncio.sleep(60)
+        assert told == [], "it was not asked anything"
+        asking = asyncio.create_task(channel.exchange([REQUEST], 7))
+        await asyncio.sleep(25)
+        assert told == [
+            ("unreachable", "a:1 accepts connections, and has not answered for 10 s"),
+            ("unreachable", "a:1 accepts connections, and has not answered for 20 s"),
+        ]
+        replies[0].answer([REQUEST])
+        await asking
+        assert told[2:] == [("reached", None)]
+        await asyncio.sleep(60)
+        assert told[3:] == []
+
+    world.run(scenario())
+
+
+# A frame with a correlation id.
+REQUEST = struct.pack(">ii", 4, 7)
+
+
+def answer(frame: bytearray, connection: ConnectionInfo) -> Answer:
+    return [REQUEST]

@@ -27,7 +27,7 @@ def test_init_leaves_a_file_alone_that_is_there(tmp_path: Path, capsys: pytest.C
     file.write_text("mine")
     assert cordwood("init", str(file)) == 2
     assert file.read_text() == "mine"
-    assert capsys.readouterr().err == f"cordwood: {file} is there already; name another\n"
+    assert capsys.readouterr().err == f"cordwood: {file} already exists; choose another name\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which Java Spark is started with, and which Python its workers are."""
+"""The choice of Java for Spark, and of Python for its workers."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a pipeline is loaded from, how its progress is counted and told, and how its failures read."""
+"""Loading a pipeline, counting and showing its progress, and describing its failures."""
 
 import io
 import os
@@ -120,7 +120,7 @@ def test_brokers_are_at_the_usual_address_where_neither_the_pipeline_nor_its_use
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"bach": "7"}, "pipeline() has no parameter bach; is it batch?"),
+        ({"bach": "7"}, "pipeline() has no parameter bach; did you mean batch?"),
         ({"x": "7"}, "pipeline() has no parameter x; it has bootstrap, batch, fast"),
         ({"batch": "many"}, "batch is 'many'; expected a number, such as 100"),
         ({"fast": "1"}, "fast is '1'; expected true or false"),
@@ -180,9 +180,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         (
             "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: "
             "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform "
-            "initialOffset: cordwood.spark.errors.CannotRead: topic t is not there to be read; create it\n"
+            "initialOffset: cordwood.spark.errors.CannotRead: topic t does not exist or cannot be read; create it\n"
             " SQLSTATE: 38000 SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: [id = 1-2]",
-            "topic t is not there to be read; create it",
+            "topic t does not exist or cannot be read; create it",
         ),
         (
             "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: [PYTHON_EXCEPTION] An exception "

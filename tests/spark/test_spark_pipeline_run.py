@@ -125,7 +125,7 @@ def test_a_failing_query_stops_the_others_and_is_told_in_a_sentence(
 
     with pytest.raises(PipelineFailed) as failure:
         run_pipeline(pipeline, spark, {}, Watcher(), UNHEARD)
-    assert str(failure.value).startswith("bad: topic nowhere is not there to be read")
+    assert str(failure.value).startswith("bad: topic nowhere does not exist or cannot be read")
     assert not any(query.isActive for query in started)
 
 

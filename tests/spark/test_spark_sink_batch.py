@@ -147,10 +147,13 @@ def wrong_rows() -> Iterator[Any]:
         "select 'v' as value, map('a', 'b') as headers", {}, "the column headers is of type", id="headers"
     )
     yield pytest.param(
-        "select 'v' as value", {"topic": ""}, "no topic to write to: give the option topic", id="no topic"
+        "select 'v' as value", {"topic": ""}, "no topic to write to: set the option topic", id="no topic"
     )
     yield pytest.param(
-        "select 'v' as value", {"topics": "x"}, "no option topics for a batch write; is it topic", id="typo"
+        "select 'v' as value",
+        {"topics": "x"},
+        "no option topics for a batch write; did you mean topic",
+        id="typo",
     )
     yield pytest.param("select 'v' as value", {"guarantee": "maybe"}, "guarantee is 'maybe'; expected", id="guarantee")
     yield pytest.param(
@@ -179,5 +182,5 @@ def test_what_cannot_be_written_is_said_in_a_sentence(
 
 
 def test_a_topic_is_not_overwritten(spark: SparkSession, node: NodeProcess, topic: str) -> None:
-    with pytest.raises(PySparkException, match='a topic cannot be overwritten; write with mode\\("append"\\)'):
+    with pytest.raises(PySparkException, match='a topic cannot be overwritten; use mode\\("append"\\)'):
         writer(numbers(spark, 1), node, topic=topic).mode("overwrite").save()

@@ -48,7 +48,7 @@ class Query:
         self.rows = 0
 
     def feed(self, batches: int) -> None:
-        """What a life reads is what is there when it begins."""
+        """A run reads what exists when it starts."""
         more = range(self.rows, self.rows + batches * ROWS_PER_BATCH)
         with Producer(bootstrap_servers=self.node.bootstrap) as producer:
             # In each partition there is some of each batch: more than one transaction is to be ended.

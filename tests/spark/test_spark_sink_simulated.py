@@ -4,7 +4,7 @@ once."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from random import Random
 
@@ -46,11 +46,14 @@ _LOSSY = NetworkOdds(loss=0.002)
 
 
 class Stage:
-    def __init__(self, world: World, node: Machine, seed: int) -> None:
+    def __init__(self, world: World, node: Machine, seed: int, bootstrap: Sequence[Address] = ()) -> None:
+        """`bootstrap` is that of a cluster which `node` is one of."""
         self.world = world
         self.node = node
         self.chance = Random(seed)
-        self.options = read_options({"kafka.bootstrap.servers": f"{node.name}:{PORT}", "topic": TOPIC}, "a test")
+        self.bootstrap = bootstrap or [Address(node.name, PORT)]
+        servers = ",".join(map(str, self.bootstrap))
+        self.options = read_options({"kafka.bootstrap.servers": servers, "topic": TOPIC}, "a test")
         self.committed_batches = 0
         self.lives = 0
         self._hosts = 0
@@ -69,7 +72,7 @@ class Stage:
         network = self.world.network.host(f"client-{self._hosts}")
         while True:
             try:
-                return await Client.connect([Address(self.node.name, PORT)], network=network)
+                return await Client.connect(self.bootstrap, network=network)
             except ClientError:
                 continue
 
@@ -83,7 +86,7 @@ class Stage:
             settings=ConsumerSettings(
                 isolation_level="read_committed", enable_auto_commit=False, auto_offset_reset="earliest"
             ),
-            bootstrap=[Address(self.node.name, PORT)],
+            bootstrap=self.bootstrap,
             network=self.world.network.host(f"client-{self._hosts}"),
             clock=self.world.clock,
             random=SeededRandom(self._hosts),

@@ -166,7 +166,7 @@ def test_output_mode_complete_appends_all_rows_of_each_batch(query: Query) -> No
 def test_an_unknown_option_is_said_in_a_sentence(query: Query) -> None:
     query.add_files(0, 1)
     # Spark makes the names of options small.
-    with pytest.raises(StreamingQueryException, match="no option ledgertopik for a streaming write; is it ledgerTopic"):
+    with pytest.raises(StreamingQueryException, match="no option ledgertopik for a streaming write; did you mean"):
         query.run(ledgerTopik="x")
 
 

@@ -79,7 +79,7 @@ def test_filters_narrow_what_is_planned_where_spark_pushes_them(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"starting": "earliest"}, "there is no option starting for a read; is it startingOffsets?"),
+        ({"starting": "earliest"}, "there is no option starting for a read; did you mean startingOffsets?"),
         ({"startingTimestamp": "99999999999999"}, "is of 99999999999999 or later"),
         ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "cannot connect to 127.0.0.1:1: Connection refused; check"),
     ],

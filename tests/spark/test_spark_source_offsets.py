@@ -60,9 +60,9 @@ def test_a_time_for_all_goes_before_times_and_times_before_offsets() -> None:
 def test_who_names_offsets_names_them_for_all_partitions() -> None:
     option = starting(startingOffsets='{"a":{"0":23}}')
     option.check_partitions([A0])
-    with pytest.raises(CannotRead, match="says nothing of a-1"):
+    with pytest.raises(CannotRead, match="startingOffsets is missing a-1"):
         option.check_partitions([A0, A1])
-    with pytest.raises(CannotRead, match="speaks of a-0, which is not read"):
+    with pytest.raises(CannotRead, match="lists a-0, which is not read"):
         option.check_partitions([])
 
 

@@ -23,7 +23,7 @@ def test_names_of_options_are_taken_in_any_case() -> None:
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_known_one() -> None:
-    with pytest.raises(BadOption, match="there is no option startingOffset for a read; is it startingOffsets"):
+    with pytest.raises(BadOption, match="there is no option startingOffset for a read; did you mean startingOffsets"):
         batch(startingOffset="earliest")
 
 
@@ -66,10 +66,10 @@ def test_what_spark_decides_cannot_be_set_for_the_client(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "none is given"),
-        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign are given"),
-        ({"subscribe": " , "}, "expected names of topics"),
-        ({"subscribePattern": "("}, "no regular expression"),
+        ({}, "none is set"),
+        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign are set"),
+        ({"subscribe": " , "}, "expected comma-separated topic names"),
+        ({"subscribePattern": "("}, "not a valid regular expression"),
         ({"assign": "[1]"}, "expected JSON such as"),
         ({"assign": '{"a":["0"]}'}, "expected JSON such as"),
     ],

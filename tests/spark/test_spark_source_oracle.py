@@ -1,4 +1,4 @@
-"""What the source reads is what a read_committed consumer of librdkafka reads."""
+"""The source reads the same as a read_committed consumer of librdkafka."""
 
 import random
 import threading
@@ -231,7 +231,7 @@ def starts(admin: Admin, topic: str) -> list[int]:
 
 
 def is_compacted(once: Read, now: Read) -> bool:
-    """Whether something is gone from between what there is now."""
+    """True if there are gaps between the remaining records."""
     firsts: dict[int, int] = {}
     for number, offset, _ in now:
         firsts.setdefault(number, offset)

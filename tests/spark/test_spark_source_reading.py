@@ -158,7 +158,7 @@ def test_records_that_retention_took_are_reported_with_both_offsets(
     fill(producer, topic, 20)
     admin.delete_records({TopicPartition(topic, 0): 12})
     lost = [task_of(topic, 5, 20)]
-    with pytest.raises(DataLoss, match=f"topic {topic} partition 0: records from offset 5 to 12 are gone"):
+    with pytest.raises(DataLoss, match=f"topic {topic} partition 0: records from offset 5 to 12 were deleted"):
         values(batch_reader(node.bootstrap, topic), lost)
     assert values(batch_reader(node.bootstrap, topic, failOnDataLoss="false"), lost) == numbered(8, first=12)
 
@@ -169,7 +169,7 @@ def test_a_log_that_ends_too_early_is_reported_with_both_offsets(
     create(admin, topic)
     fill(producer, topic, 3)
     lost = [task_of(topic, 10, 20)]
-    with pytest.raises(DataLoss, match=f"topic {topic} partition 0: it ends at offset 3, but offset 10 was reached"):
+    with pytest.raises(DataLoss, match=f"{topic} partition 0: it ends at offset 3, but offset 10 was already read"):
         values(batch_reader(node.bootstrap, topic), lost)
     assert values(batch_reader(node.bootstrap, topic, failOnDataLoss="false"), lost) == []
 
@@ -254,7 +254,9 @@ def test_topics_are_found_by_a_pattern_that_matches_anywhere_in_their_name(
 
 
 def test_a_missing_topic_and_a_wrong_address_are_one_sentence(node: NodeProcess, topic: str) -> None:
-    with pytest.raises(CannotRead, match=f"^topic {topic} is not there to be read; create it, or check the name$"):
+    with pytest.raises(
+        CannotRead, match=f"^topic {topic} does not exist or cannot be read; create it, or check the name$"
+    ):
         batch_reader(node.bootstrap, topic).partitions()
     with pytest.raises(Exception, match=r"Connection refused; check kafka\.bootstrap\.servers"):
         batch_reader("127.0.0.1:1", topic).partitions()
@@ -315,7 +317,7 @@ def test_malformed_values_are_dropped_or_fail_by_mode(
     dropping = batch_reader(node.bootstrap, topic, JSON_SCHEMA, valueFormat="json", mode="dropMalformed")
     assert [row["_offset"] for row in rows(dropping)] == [0, 2, 3]
     failing = batch_reader(node.bootstrap, topic, JSON_SCHEMA, valueFormat="json", mode="FAILFAST")
-    with pytest.raises(CannotRead, match=f"{topic}-0: the value at offset 1 is no JSON object"):
+    with pytest.raises(CannotRead, match=f"{topic}-0: the value at offset 1 is not a JSON object"):
         rows(failing)
 
 

@@ -168,7 +168,7 @@ def test_limits_make_small_batches_or_are_refused_with_a_sentence(
     else:
         assert sentence_of(told) == (
             "maxOffsetsPerTrigger, minOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2 or newer: "
-            "this one does not tell a source where a batch begins"
+            "earlier versions do not tell a source where a batch starts"
         )
 
 
@@ -182,7 +182,7 @@ def test_an_option_that_is_not_for_streams_is_told_in_a_sentence(
 
 def test_a_missing_topic_is_told_in_a_sentence(other_spark: OtherSpark, node: NodeProcess, topic: str) -> None:
     told = other_spark.ask("read", options=reading(node, topic))
-    assert sentence_of(told).startswith(f"topic {topic} is not there to be read")
+    assert sentence_of(told).startswith(f"topic {topic} does not exist or cannot be read")
     assert "Traceback" not in told["refused"]
 
 

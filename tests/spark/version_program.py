@@ -1,4 +1,4 @@
-"""What every PySpark that is supported has to do, in a session of `cordwood.spark.session()`.
+"""The work that every supported PySpark must do, in a session of `cordwood.spark.session()`.
 
 Run as a file by the interpreter that has that PySpark. It does what lines of JSON on its input ask for, and answers
 each with a line: what came of it, or `{"refused": ...}` with the text that a user would see.

@@ -141,8 +141,8 @@ def test_a_start_that_failed_leaves_the_directory_free(in_subprocess: bool, tmp_
 @KINDS
 def test_what_the_node_logged_can_be_read(in_subprocess: bool) -> None:
     with cordwood.testing.node(subprocess=in_subprocess, log_level="INFO") as node:
-        assert "opened 0 partitions" in node.log
-    assert "opened 0 partitions" in node.log
+        assert "Opened 0 partitions" in node.log
+    assert "Opened 0 partitions" in node.log
 
 
 def test_two_nodes_in_one_process_have_their_own_logs() -> None:

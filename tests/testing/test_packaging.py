@@ -1,4 +1,4 @@
-"""What a wheel holds, and which platforms it is for.
+"""The contents and platform tags of wheels.
 
 Generating and compiling the C of the real modules takes minutes, and is not what this is about: C files that are newer
 than the modules stand in for it, and a compiler that writes empty files.

@@ -86,12 +86,12 @@ def test_the_command_line_wins_over_the_ini_file(run_pytest: RunPytest) -> None:
 def test_the_nodes_log_is_shown_with_a_test_that_fails(run_pytest: RunPytest) -> None:
     session = run_pytest("def test_it(cordwood_broker):\n    assert False\n", "--cordwood-log-level", "INFO")
     assert "Log of the Cordwood node" in session.stdout
-    assert "opened 0 partitions" in session.stdout
+    assert "Opened 0 partitions" in session.stdout
 
 
 def test_a_setting_without_a_value_is_a_usage_error(run_pytest: RunPytest) -> None:
     session = run_pytest("def test_it(cordwood_broker): pass\n", "--cordwood-set", "num.partitions")
-    assert "'num.partitions' is no setting: expected NAME=VALUE" in session.stdout
+    assert "'num.partitions' is not a setting; expected NAME=VALUE" in session.stdout
 
 
 def test_a_session_without_the_fixture_imports_nothing_of_the_node(run_pytest: RunPytest) -> None:

@@ -208,11 +208,11 @@ def test_a_version_that_does_not_exist_is_refused() -> None:
     [
         ({"max_wait_ms": 1 << 31}, "max_wait_ms: 2147483648 is not int32"),
         ({"max_wait_ms": "5"}, "max_wait_ms: '5' is not int32"),
-        ({"rack_id": None}, "rack_id: None, which this field cannot be"),
+        ({"rack_id": None}, "rack_id: None, but this field is not nullable"),
         ({"rack_id": b"r"}, "rack_id: b'r' is not a string"),
         ({"rack_id": "\ud800"}, "rack_id: .* is not UTF-8"),
-        ({"rack_id": "x" * 32_768}, "rack_id: a string of 32768 bytes; 32767 is the most"),
-        ({"topics": None}, "topics: None, which this field cannot be"),
+        ({"rack_id": "x" * 32_768}, "rack_id: a string of 32768 bytes; 32767 is the maximum"),
+        ({"topics": None}, "topics: None, but this field is not nullable"),
         ({"topics": 5}, "topics: 5 is not a list"),
         ({"topics": [FetchTopic(topic_id=b"short")]}, r"topics\[0\].topic_id: b'short' is not the 16 bytes of a uuid"),
         ({"unknown_tags": ((1, b""), (1, b""))}, "unknown_tags: tag 1 twice"),
@@ -240,15 +240,15 @@ def refused(cls: Any, version: int, data_hex: str) -> str:
 @pytest.mark.parametrize(
     ("version", "data_hex", "reason"),
     [
-        (9, "", "topics at byte 0: 1 bytes wanted, 0 are left"),
+        (9, "", "topics at byte 0: 1 bytes expected, 0 are left"),
         (9, "02", "topics at byte 0: 1 elements where 0 bytes are left"),
         (9, "ffffffff0f" + "00" * 8, "topics at byte 0: 4294967294 elements where 8 bytes are left"),
         (9, "ffffffff1f" + "00" * 8, "topics at byte 0: an unsigned varint of more than 32 bits"),
         (8, "7fffffff" + "00" * 8, "topics at byte 0: 2147483647 elements where 8 bytes are left"),
         (8, "fffffffe" + "010000", "topics at byte 0: a length of -2"),
-        (8, "00000001" + "ffff" + "010000", r"topics\[0\].name at byte 4: null, which this field cannot be"),
+        (8, "00000001" + "ffff" + "010000", r"topics\[0\].name at byte 4: null, but this field is not nullable"),
         (8, "00000001" + "000561", r"topics\[0\].name at byte 4: a length of 5 where 1 bytes are left"),
-        (9, "02" + "00" + "00" + "010000" + "00", r"topics\[0\].name at byte 1: null, which this field cannot be"),
+        (9, "02" + "00" + "00" + "010000" + "00", r"topics\[0\].name at byte 1: null, but this field is not nullable"),
         (9, "02" + "0361ff" + "00" + "010000" + "00", r"topics\[0\].name at byte 3: not UTF-8: invalid start byte"),
         (
             9,
@@ -386,5 +386,5 @@ def test_a_coordinators_key_has_its_type_before_it_and_its_value_its_version() -
         decode_coordinator_key("group", b"\x00\x63")
     with pytest.raises(DecodeError, match="there is no version 77"):
         decode_coordinator_value("group", 1, b"\x00\x4d")
-    with pytest.raises(DecodeError, match="2 bytes wanted"):
+    with pytest.raises(DecodeError, match="2 bytes expected"):
         decode_coordinator_value("group", 1, b"")

@@ -167,7 +167,7 @@ def measured(cls: type[Message], version: int, body: bytes) -> Message:
 
 
 def weight(value: Any) -> int:
-    """How many bytes of a frame a decoded value accounts for, at the least."""
+    """The minimum number of frame bytes that a decoded value accounts for."""
     if isinstance(value, Struct):
         total = sum(weight(getattr(value, field.name)) for field in type(value).fields)
         return total + sum(2 + len(data) for _, data in value.unknown_tags)

@@ -454,7 +454,7 @@ def test_log_append_time_survives_a_filter(room: Room) -> None:
 
 
 def test_a_mask_of_another_length_is_a_mistake_of_the_caller(room: Room) -> None:
-    with pytest.raises(ValueError, match="decisions"):
+    with pytest.raises(ValueError, match="retain flags"):
         kept(room, room.records.encode_batch(some_records(3)), b"\x01\x00")
 
 

@@ -67,7 +67,7 @@ class Asking:
         return topic_id
 
     def name(self, value: object, name: str) -> None:
-        """What is to stand in the answers for a value that no two brokers have in common."""
+        """Names a broker-specific value, for use in the recorded answers."""
         self._names[value] = name
 
     async def __call__(self, words: str, request: Request[ResponseT], version: int) -> ResponseT:
@@ -91,7 +91,7 @@ class Asking:
             await self(words, request, version)
 
     async def closes(self, words: str, request: Request[Any], version: int, *, no_answer: bool = False) -> None:
-        """Whether the connection survives it. With `no_answer` none is waited for."""
+        """Records whether the connection survives. With `no_answer`, does not wait for one."""
         channel = await self.broker.connect()
         try:
             if no_answer:

@@ -38,7 +38,7 @@ Logs = Mapping[tuple[str, int], Log]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What the directory tells of the node that it belongs to."""
+    """The node that the directory belongs to."""
 
     cluster_id: str
     node_id: int
@@ -88,7 +88,7 @@ def _topics(metadata: Metadata) -> dict[str, Any]:
 
 
 def _check_configs(resource: dict[str, Any], metadata: Metadata, node: Node, report: Report) -> None:
-    """What was set dynamically comes from the metadata log, what is in the node's file from there."""
+    """Dynamic settings come from the metadata log, static ones from the node's file."""
     asked = (RESOURCE_TYPES[resource["type"]], resource["name"])
     where = f"live.describeConfigs {resource['type']} {resource['name'] or 'default'}"
     set_here = set()

@@ -27,7 +27,7 @@ _CODECS: dict[str, Codec | None] = {
 
 
 def log_config(broker: Mapping[str, str], topic: Mapping[str, str]) -> LogConfig:
-    """What the log goes by; what it has no use for is passed over."""
+    """The log's settings; others are ignored."""
     settings = {_BROKER_NAMES[name]: value for name, value in broker.items() if name in _BROKER_NAMES} | dict(topic)
     # How Kafka's tests have segments of less than the smallest size allowed.
     settings["segment.bytes"] = settings.get("internal.segment.bytes", settings.get("segment.bytes", "1073741824"))

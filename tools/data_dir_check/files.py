@@ -129,7 +129,7 @@ def _read_index(path: str, kind: str, base_offset: int) -> tuple[list[Any] | Non
 
 
 def check_batches(where: str, ours: list[dict[str, Any]], stated: list[dict[str, Any]], report: Report) -> None:
-    """What is stated of a batch differs with its magic: each fact that is there is compared."""
+    """Compares the stated facts of each batch, which differ by magic."""
     report.same(f"{where}: number of batches", len(ours), len(stated))
     for batch, facts in zip(ours, stated, strict=False):
         told = {name: batch.get(name, "not told") for name in facts}

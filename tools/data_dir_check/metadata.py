@@ -17,7 +17,7 @@ RESOURCE_TYPES = {"TOPIC": TOPIC, "BROKER": BROKER, "GROUP": GROUP, "BROKER_LOGG
 
 
 class Metadata:
-    """What the records add up to, as far as the description of a directory tells it."""
+    """The state that the records add up to, as far as the description of a directory has it."""
 
     def __init__(self) -> None:
         # Topic id -> name, and partition -> its replicas.

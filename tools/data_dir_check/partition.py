@@ -64,7 +64,7 @@ _KNOWN_KEYS = {
 
 
 def _recovered(segments: list[dict[str, Any]], recovery_point: int) -> list[dict[str, Any]]:
-    """What recovery leaves of the segments: nothing after the first batch that is broken."""
+    """The segments after recovery: nothing after the first damaged batch."""
     ends = [segment["baseOffset"] for segment in segments[1:]] + [None]
     recovered = []
     for segment, end in zip(segments, ends, strict=True):

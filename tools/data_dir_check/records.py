@@ -56,7 +56,7 @@ def consumed_runs(log: Log, *, committed: bool, max_bytes: int) -> tuple[int, li
 def _fetched(
     log: Log, read: FileRange, fetch_offset: int, *, committed: bool
 ) -> Iterator[tuple[BatchHeader, list[Record]]]:
-    """What a consumer makes of a fetch: no control records, nothing of aborted transactions if it wants that so."""
+    """A consumer's view of a fetch: no control records, and optionally no aborted ones."""
     data = read.read()
     aborted = log.aborted_txns(read, fetch_offset) if committed else []
     aborting: set[int] = set()

@@ -1,4 +1,4 @@
-"""What was compared, and what did not hold."""
+"""Comparisons made, and those that failed."""
 
 from __future__ import annotations
 

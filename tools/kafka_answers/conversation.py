@@ -48,7 +48,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a broker is told by, and what is replaced in its answers."""
+    """The broker's address and identity, and the replacements in its answers."""
 
     host: str
     ports: dict[str, int]

@@ -182,7 +182,7 @@ def describe_control(record: Record) -> dict[str, Any]:
 
 
 def check_written(batch: bytes, header: BatchHeader) -> None:
-    """What is read can be written again: with the same bytes where no compressor stands between."""
+    """Decoded batches can be encoded again: to the same bytes if they are not compressed."""
     if header.magic < 2:
         check_legacy_written(batch, header)
         return

@@ -1,4 +1,4 @@
-"""How a handler asks a coordinator.
+"""Queries of handlers to a coordinator.
 
 return ask(call, broker.groups, request.group_id, lambda state: heartbeat(state, request), refused)
 
@@ -60,7 +60,7 @@ def ask(
 
 
 def _answer(reply: Reply, call: Call, response: Response) -> None:
-    """What cannot be said costs this connection, not the answers of others that come of the same decision."""
+    """An unencodable answer costs this connection, not other answers of the same decision."""
     try:
         parts = call.parts(response)
     except EncodeError as error:
@@ -76,8 +76,7 @@ def consult(
     refused: Callable[[ErrorCode, str], T],
     error_of: Callable[[ErrorCode], ErrorCode] = coordinator_error,
 ) -> T | Promise[T]:
-    """What a decision comes to, which is one of several that make a response; a Refusal is made into what `refused`
-    says of it."""
+    """The result of a decision that is one of several in a response; `refused` converts a Refusal."""
     try:
         result = coordinator.shard(key).decide(decision)
     except Refusal as refusal:

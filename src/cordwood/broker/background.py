@@ -1,5 +1,5 @@
-"""What a broker does beside its requests: retention, compaction, flushes by time, checkpoints, the second step of
-deletions, forgetting idle producers.
+"""A broker's background work: retention, compaction, flushes by time, checkpoints, the second step of deletions,
+expiring idle producers.
 
 Each kind of work is a task that sleeps most of the time. What it does on the loop it does in slices, and what blocks
 (fsync, unlink, compaction) in a thread, so that requests hardly notice. An I/O error ends the directory that it came
@@ -75,6 +75,11 @@ class Background:
         )
         self._begin("deletion", self._purge, lambda: _DELETIONS_INTERVAL_MS)
         self._begin(
+            "the check for lagging followers",
+            self._check_lag,
+            lambda: self._broker.config.integer("replica.lag.time.max.ms") // 2,
+        )
+        self._begin(
             "forgetting producers",
             self._expire_producers,
             self._interval_of("producer.id.expiration.check.interval.ms"),
@@ -127,7 +132,7 @@ class Background:
         self._wake()
 
     def _wake(self) -> None:
-        """Who sleeps looks anew how long."""
+        """Wakes sleeping tasks so that they re-read their interval."""
         for pause in self._pauses:
             pause.wake()
 
@@ -179,6 +184,12 @@ class Background:
             await self._on(directory, _expiring(directory, expiration_ms, now_ms))
 
     # Flushes and checkpoints
+
+    async def _check_lag(self) -> None:
+        """Twice per `replica.lag.time.max.ms`, as in Kafka."""
+        now_ms = self._broker.clock.now_ms()
+        for partition in self._broker.replicas:
+            partition.check_lag(now_ms)
 
     async def _flush(self) -> None:
         """By `flush.ms`; by `flush.messages` and after rolls partitions ask for it themselves."""

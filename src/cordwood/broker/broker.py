@@ -1,20 +1,29 @@
-"""What handlers work on: the committed metadata, the configuration, the partitions, the way to the controller."""
+"""The dependencies of handlers: the committed metadata, the configuration, the partitions, the way to the
+controller."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.peer_settings import peer_settings
 from cordwood.config.topic import TopicConfigs
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import Endpoint, MetadataImage, ResourceType
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.net.peer import Peer
 from cordwood.replica.directory_moves import DirectoryMoves
+from cordwood.replica.fetcher import FetcherSettings
+from cordwood.replica.fetchers import Fetchers
+from cordwood.replica.leader import RegistrationChanged
 from cordwood.replica.partition import Partition
 from cordwood.replica.replicas import Replicas
+from cordwood.replica.throttle import ReplicationThrottle
 from cordwood.runtime.clock import Clock
+from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -24,12 +33,17 @@ from cordwood.wire.schema import Versions
 from .controller_channel import ControllerChannel
 from .coordinators import Coordinators
 from .fetch_sessions import FetchSessions
+from .isr_changes import IsrChanges
 from .lifecycle import Lifecycle
+from .partition_verifier import PartitionVerifier
 from .producer_ids import ProducerIds
 from .topic_news import log_topic_news
 from .transactional_produce import TransactionalProduce
 
 _log = logging.getLogger(__name__)
+
+_LEADER_RATE = "leader.replication.throttled.rate"
+_FOLLOWER_RATE = "follower.replication.throttled.rate"
 
 
 class Broker:
@@ -45,6 +59,8 @@ class Broker:
         metadata_log: MetadataLog,
         lifecycle: Lifecycle,
         replicas: Replicas,
+        isr_changes: IsrChanges,
+        network: Network,
         clock: Clock,
         random: Random,
         served_versions: Mapping[int, Versions],
@@ -59,6 +75,7 @@ class Broker:
         self.node_config = node_config
         self.topic_configs = topic_configs
         self.replicas = replicas
+        self.network = network
         self.clock = clock
         self.random = random
         self.image = MetadataImage()
@@ -67,10 +84,17 @@ class Broker:
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
-        self.transactional_produce = TransactionalProduce(self)
+        self.partition_verifier = PartitionVerifier(self)
+        self.transactional_produce = TransactionalProduce(self, self.partition_verifier)
         self.moves = DirectoryMoves(
             replicas, clock, lambda: self.config.integer("replica.alter.log.dirs.io.max.bytes.per.second")
         )
+        self.isr_changes = isr_changes
+        self.leader_throttle = ReplicationThrottle(clock, config.integer(_LEADER_RATE))
+        self.follower_throttle = ReplicationThrottle(clock, config.integer(_FOLLOWER_RATE))
+        self.fetchers = self._new_fetchers(config)
+        # Set when a change of the metadata has been applied, and replaced.
+        self._applied = asyncio.Event()
         self._metadata_log = metadata_log
         self._lifecycle = lifecycle
         node_config.subscribe(self._configure)
@@ -97,6 +121,9 @@ class Broker:
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Acts on what a committed change is about. Configuration comes first: new partitions begin with it. The
         node's own has changed by then."""
+        if self._lifecycle.is_superseded:
+            # What the metadata says of this broker is not said of this incarnation.
+            return
         self.image = image
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
@@ -106,13 +133,61 @@ class Broker:
                 self.replicas.configure(resource.name)
         changes = delta.topics.replica_changes(self.id)
         self.replicas.apply(changes)
+        self.fetchers.changed((*changes.deleted, *changes.leading, *changes.following))
+        if delta.brokers:
+            self.fetchers.brokers_changed()
+            for broker_id in delta.brokers:
+                self.replicas.broker_changed(RegistrationChanged(broker_id, self.registered_epoch(broker_id)))
         self.coordinators.apply(changes, delta, image)
+        self.partition_verifier.apply(image)
         log_topic_news(delta.topics)
+        applied, self._applied = self._applied, asyncio.Event()
+        applied.set()
+
+    async def until(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Returns when the committed metadata meets a condition, such as one that this broker has asked the controller
+        for, or when the time is over."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not condition():
+                    await self._applied.wait()
+        except TimeoutError:
+            pass
+
+    def _new_fetchers(self, config: BrokerConfig) -> Fetchers:
+        listener = config.listeners.inter_broker
+        settings = peer_settings(config, listener, f"broker-{self.id}-fetcher")
+
+        def address_of(broker_id: int) -> Address | None:
+            broker = self.image.brokers.get(broker_id)
+            endpoint = None if broker is None else broker.endpoint(listener)
+            return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
+        return Fetchers(
+            FetcherSettings(
+                self.id,
+                config.integer("replica.fetch.wait.max.ms"),
+                config.integer("replica.fetch.min.bytes"),
+                config.integer("replica.fetch.max.bytes"),
+                config.integer("replica.fetch.response.max.bytes"),
+                config.integer("replica.socket.timeout.ms"),
+            ),
+            config.integer("num.replica.fetchers"),
+            self.replicas,
+            lambda: self.epoch,
+            address_of,
+            lambda: Peer(self.network, settings, self.random),
+            self.clock,
+            self.follower_throttle,
+        )
 
     def _configure(self, config: BrokerConfig) -> None:
         self.config = config
         self.topic_configs.set_broker(config)
         self.replicas.configure_all()
+        self.leader_throttle.limit(config.integer(_LEADER_RATE))
+        self.follower_throttle.limit(config.integer(_FOLLOWER_RATE))
+        self.fetchers.resize(config.integer("num.replica.fetchers"))
 
     # Looking things up
 
@@ -140,9 +215,19 @@ class Broker:
         broker = self.image.brokers.get(broker_id)
         return None if broker is None else broker.rack
 
-    def any_broker(self, listener: str) -> int:
-        """The id of a broker that clients of a listener can reach; -1 if there is none."""
+    def registered_epoch(self, broker_id: int) -> int | None:
+        """The epoch of a broker that may be in sync; None while it is fenced, shutting down or not registered."""
+        broker = self.image.brokers.get(broker_id)
+        return broker.epoch if broker is not None and broker.is_active else None
+
+    def named_controller(self, listener: str) -> int:
+        """The id of the broker that clients send administrative requests to; -1 if they can reach none.
+
+        Any broker will do, since all forward such requests. Kafka names one at random, which may have died a moment
+        ago. This one is alive, and the client has a connection to it."""
         endpoints = list(self.endpoints(listener))
+        if self.id in endpoints:
+            return self.id
         return endpoints[self.random.below(len(endpoints))] if endpoints else -1
 
     def endpoints(self, listener: str) -> dict[int, Endpoint]:

@@ -31,6 +31,10 @@ def partition_count(topic: str, config: BrokerConfig) -> int:
     return config.integer(f"{_SETTINGS[topic]}.num.partitions")
 
 
+def replication_factor_key(topic: str) -> str:
+    return f"{_SETTINGS[topic]}.replication.factor"
+
+
 def coordinator_topic(topic: str, config: BrokerConfig) -> CreatableTopic:
     settings = {**_CONFIGS[topic], "segment.bytes": str(config.integer(f"{_SETTINGS[topic]}.segment.bytes"))}
     if topic == TRANSACTION_TOPIC:
@@ -38,7 +42,7 @@ def coordinator_topic(topic: str, config: BrokerConfig) -> CreatableTopic:
     return CreatableTopic(
         name=topic,
         num_partitions=partition_count(topic, config),
-        replication_factor=config.integer(f"{_SETTINGS[topic]}.replication.factor"),
+        replication_factor=config.integer(replication_factor_key(topic)),
         assignments=[],
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,22 @@ from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
 
-from .coordinator_topics import GROUP_TOPIC, TRANSACTION_TOPIC, coordinator_topic, partition_count
+from .coordinator_topics import (
+    GROUP_TOPIC,
+    TRANSACTION_TOPIC,
+    coordinator_topic,
+    partition_count,
+    replication_factor_key,
+)
 from .txn_markers import TxnMarkers
 
 if TYPE_CHECKING:
     from .broker import Broker
+
+_log = logging.getLogger(__name__)
+
+# How long a created topic may take to be in this broker's metadata; clients that ask too early ask again.
+_CREATION_PATIENCE_S = 1.0
 
 
 class Coordinators:
@@ -47,6 +59,8 @@ class Coordinators:
             load_buffer_bytes=lambda: broker.config.integer("offsets.load.buffer.size"),
             codec=lambda: Codec(broker.config.integer("offsets.topic.compression.codec")),
         )
+        # Why their topics could not be created, as far as it was logged.
+        self._creation_errors: dict[str, ErrorCode] = {}
         self.markers = TxnMarkers(broker)
         self.transactions: Coordinator[TransactionState] = Coordinator(
             "transaction",
@@ -66,10 +80,12 @@ class Coordinators:
         )
 
     def start(self) -> None:
+        self.markers.sender.apply(self._broker.image)
         self.groups.start()
         self.transactions.start()
 
     def apply(self, changes: ReplicaChanges, delta: MetadataDelta, image: MetadataImage) -> None:
+        self.markers.sender.apply(image)
         self.groups.apply(changes)
         self.transactions.apply(changes)
         for state in self.groups.states:
@@ -78,9 +94,10 @@ class Coordinators:
             # Something may be due sooner by now.
             shard.loaded()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         self.transactions.stop()
         self.groups.stop()
+        await self.markers.sender.close()
 
     # Their topics
 
@@ -95,16 +112,27 @@ class Coordinators:
         self._partition_counts[topic] = (topics, count)
         return count
 
-    async def create_topic(self, topic: str) -> ErrorCode:
-        """On first use; NONE if it is there now."""
+    async def create_topic(self, topic: str) -> None:
+        """On first use. Where it cannot be created now, its keys have no coordinator."""
         broker = self._broker
         if topic in broker.image.topics.ids:
-            return ErrorCode.NONE
-        response = await broker.controller.ask(
-            CreateTopicsRequest(
-                topics=[coordinator_topic(topic, broker.config)],
-                timeout_ms=broker.config.integer("request.timeout.ms"),
+            return
+        asked = coordinator_topic(topic, broker.config)
+        timeout_ms = broker.config.integer("request.timeout.ms")
+        response = await broker.controller.ask(CreateTopicsRequest(topics=[asked], timeout_ms=timeout_ms))
+        [result] = response.topics
+        error = ErrorCode.of(result.error_code)
+        if error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            self._creation_errors.pop(topic, None)
+            await broker.until(lambda: topic in broker.image.topics.ids, _CREATION_PATIENCE_S)
+        elif self._creation_errors.get(topic) is not error:
+            # Once: clients ask several times a second.
+            self._creation_errors[topic] = error
+            _log.warning(
+                "Cannot create %s with %s=%d: %s (%s). Clients find no coordinator until it is created",
+                topic,
+                replication_factor_key(topic),
+                asked.replication_factor,
+                error.name,
+                result.error_message,
             )
-        )
-        error = ErrorCode(response.topics[0].error_code)
-        return ErrorCode.NONE if error == ErrorCode.TOPIC_ALREADY_EXISTS else error

@@ -1,5 +1,5 @@
-"""What the cluster has to know of this broker's log directories: which replica is in which, which have failed or
-are cordoned.
+"""Reports this broker's log directories to the cluster: the directory of each replica, and failed or cordoned
+directories.
 
 A broker says so to the controller (KIP-858): AssignReplicasToDirs, and with its heartbeat the failed ones and those
 that take no new partitions (KIP-1066). A directory that the node cannot be without ends the node.
@@ -114,7 +114,7 @@ class DirectoryEvents:
             self._tell()
 
     def _cordon(self, config: BrokerConfig) -> None:
-        """Which directories take no new partitions: the node goes by it, and the controller is told."""
+        """Applies the set of directories that accept no new partitions, and reports it to the controller."""
         cordoned = config.items("cordoned.log.dirs")
         directories = self._directories.directories
         # By the paths as they were configured: those of the disks are absolute.

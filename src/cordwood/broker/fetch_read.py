@@ -1,9 +1,10 @@
-"""What a Fetch finds in the logs: ranges of files, never the records themselves."""
+"""Reads for a Fetch: ranges of files, never the records themselves."""
 
 from __future__ import annotations
 
 from cordwood.log.index import CorruptIndex
 from cordwood.log.log import Log
+from cordwood.replica.leader import FollowerFetched
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError, FileRange
 from cordwood.shard.refusal import Refusal
@@ -20,10 +21,13 @@ from cordwood.wire.record import CorruptBatch
 
 from .broker import Broker
 from .fetch_sessions import Answers, Fetching, WantedPartition
+from .read_replica import ReadReplicaSelector
 
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
+# Of a fetch outside of a session.
+_NOT_TOLD = -1
 # What most answers say in these fields; they are shared, since to make them takes as long as the rest of an answer.
 _NO_PARTING = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
@@ -31,9 +35,20 @@ _NO_SNAPSHOT = SnapshotId()
 
 
 class FetchRead:
-    """How one Fetch reads: `all` reads every partition within the limits, `available` says what one has by now."""
+    """The reads of one Fetch: `all` reads every partition within the limits, `available` returns what one has by
+    now."""
 
-    __slots__ = ("_broker", "_is_committed", "_only_news", "_replica_id", "max_bytes", "partitions")
+    __slots__ = (
+        "_broker",
+        "_is_committed",
+        "_leader_only",
+        "_only_news",
+        "_refused",
+        "_replica_id",
+        "_selector",
+        "max_bytes",
+        "partitions",
+    )
 
     def __init__(
         self,
@@ -42,29 +57,60 @@ class FetchRead:
         replica_id: int,
         isolation_level: int,
         max_bytes: int,
+        *,
+        leader_only: bool = True,
+        selector: ReadReplicaSelector | None = None,
     ) -> None:
+        """`leader_only`: a follower must not answer, since the fetcher does not know of KIP-392."""
         self.partitions = fetching.partitions
+        self._leader_only = leader_only
+        self._selector = selector
         self.max_bytes = max_bytes
         self._only_news = fetching.only_news
         self._broker = broker
         self._replica_id = replica_id
+        # Partitions of which a follower's fetch must not count.
+        self._refused: dict[WantedPartition, Refusal] = {}
         # Brokers read everything, whatever the level says.
         self._is_committed = isolation_level == READ_COMMITTED and replica_id == CONSUMER_REPLICA_ID
+
+    @property
+    def is_follower(self) -> bool:
+        return self._replica_id >= 0
+
+    def count_follower(self, broker_epoch: int) -> None:
+        """A follower's fetch acknowledges what is below its offsets. That is counted before anything is read: the
+        answer then tells it the high watermark that comes of it."""
+        broker, now_ms = self._broker, self._broker.clock.now_ms()
+        registered_epoch = broker.registered_epoch(self._replica_id)
+        for wanted in self.partitions:
+            try:
+                partition, log = self._led(wanted)
+                if not log.start_offset <= wanted.fetch_offset <= log.end_offset or (
+                    wanted.last_fetched_epoch >= 0 and _parting(partition, log, wanted) is not None
+                ):
+                    continue
+                partition.follower_fetched(
+                    FollowerFetched(
+                        self._replica_id, broker_epoch, registered_epoch, wanted.fetch_offset, wanted.log_start_offset
+                    ),
+                    now_ms,
+                )
+            except Refusal as refusal:
+                self._refused[wanted] = refusal
 
     def idle(self) -> dict[Partition, WantedPartition] | None:
         """Whom to wait for, if none of them has anything to say now: what most fetches of a consumer at the end find,
         at a quarter of the cost of `all`."""
         waiting = {}
-        try:
-            for wanted in self.partitions:
-                partition, log = self._led(wanted)
-                if wanted.fetch_offset != self._max_offset(log):
-                    return None
-                if wanted.last_fetched_epoch >= 0 and _parting(partition, log, wanted) is not None:
-                    return None
-                waiting[partition] = wanted
-        except Refusal:
-            return None
+        for wanted in self.partitions:
+            at_end = self._at_end(wanted)
+            if at_end is None:
+                return None
+            partition, log = at_end
+            if self._replica_id >= 0 and wanted.told_start_offset != log.start_offset:
+                return None
+            waiting[partition] = wanted
         return waiting
 
     def all(self) -> tuple[Answers, int, bool]:
@@ -94,7 +140,7 @@ class FetchRead:
                     continue
                 answer.aborted_transactions = None
             answers.append((wanted, answer))
-            if answer.diverging_epoch is not _NO_PARTING:
+            if answer.diverging_epoch is not _NO_PARTING or answer.preferred_read_replica >= 0:
                 is_urgent = True
             if answer.records:
                 total_bytes += len(answer.records)
@@ -105,21 +151,36 @@ class FetchRead:
 
     def _has_no_news(self, wanted: WantedPartition) -> bool:
         """Told at a quarter of the cost of an answer."""
+        at_end = self._at_end(wanted)
+        if at_end is None:
+            return False
+        _, log = at_end
+        return wanted.told_high_watermark == log.high_watermark and wanted.told_start_offset == log.start_offset
+
+    def _at_end(self, wanted: WantedPartition) -> tuple[Partition, Log] | None:
+        """The partition and its log, if the fetcher has everything that it may read there; None also if there is
+        something else to tell it."""
+        if self._selector is not None:
+            return None
         try:
             partition, log = self._led(wanted)
-            return (
-                wanted.fetch_offset == self._max_offset(log)
-                and wanted.told_high_watermark == log.high_watermark
-                and wanted.told_start_offset == log.start_offset
-                and (wanted.last_fetched_epoch < 0 or _parting(partition, log, wanted) is None)
-            )
+            if wanted.fetch_offset != self._max_offset(log):
+                return None
+            if wanted.last_fetched_epoch >= 0 and _parting(partition, log, wanted) is not None:
+                return None
         except Refusal:
-            return False
+            return None
+        return partition, log
 
     def available(self, wanted: WantedPartition, enough_bytes: int) -> int:
         """How many bytes there are to read, of which no more than `enough_bytes` need be counted; Refusal where it is
         time to say why there are none."""
-        _, log = self._led(wanted)
+        partition, log = self._led(wanted)
+        if self._replica_id >= 0 and wanted.told_start_offset not in (_NOT_TOLD, log.start_offset):
+            # A follower deletes what its leader has deleted, and somebody may wait for that (DeleteRecords).
+            return self.max_bytes
+        if self._is_held_up(partition):
+            return 0
         if enough_bytes <= 1 and log.start_offset <= wanted.fetch_offset < self._max_offset(log):
             # What most consumers ask for; it can be told without a look into the log.
             return 1
@@ -149,8 +210,10 @@ class FetchRead:
         return partition
 
     def _led(self, wanted: WantedPartition) -> tuple[Partition, Log]:
+        if self._refused and wanted in self._refused:
+            raise self._refused[wanted]
         partition = self._partition(wanted)
-        log = partition.leader_log(wanted.current_leader_epoch)
+        log = partition.readable_log(wanted.current_leader_epoch, leader_only=self._leader_only)
         replica_id = self._replica_id
         if replica_id >= 0 and (replica_id == partition.broker_id or replica_id not in partition.state.replicas):
             # With an epoch, the fetcher may be ahead of us in what it knows of the replicas.
@@ -162,8 +225,19 @@ class FetchRead:
             )
         return partition, log
 
+    def _is_held_up(self, partition: Partition) -> bool:
+        """A follower out of sync, whose partition is throttled, gets nothing while the limit is exceeded."""
+        leader = partition.leader
+        return (
+            self._replica_id >= 0
+            and partition.is_leader_throttled
+            and leader is not None
+            and self._replica_id not in leader.isr
+            and self._broker.leader_throttle.is_exceeded
+        )
+
     def _is_known(self, wanted: WantedPartition) -> bool:
-        """Whether the metadata has the partition."""
+        """Returns whether the metadata has the partition."""
         topics = self._broker.image.topics
         return wanted.topic is not None and topics.partition(wanted.topic, wanted.index) is not None
 
@@ -192,9 +266,18 @@ class FetchRead:
                 return answer
         if self._is_committed:
             answer.aborted_transactions = []
+        if self._selector is not None:
+            preferred = self._selector.select(partition, wanted.fetch_offset)
+            if preferred is not None:
+                answer.preferred_read_replica = preferred
+                return answer
+        if self._is_held_up(partition):
+            return answer
         found = self._find(log, wanted, limit, min_one_batch=min_one_batch)
         if found is not None:
             answer.records = found
+            if self._replica_id >= 0 and partition.is_leader_throttled:
+                self._broker.leader_throttle.record(len(found))
             if self._is_committed:
                 answer.aborted_transactions = self._aborted(log, found, wanted.fetch_offset)
         return answer

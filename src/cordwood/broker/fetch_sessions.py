@@ -11,7 +11,7 @@ its session. All of it is plain values; nobody waits here.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from cordwood.runtime.randomness import Random
@@ -31,13 +31,14 @@ PartitionKey = tuple[str | Uuid, int]
 
 
 class WantedPartition:
-    """What a fetcher wants of a partition; in a session also what it was last told of it."""
+    """A fetcher's request for a partition; in a session also what it was last sent."""
 
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
         "index",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "told_high_watermark",
         "told_start_offset",
@@ -54,6 +55,7 @@ class WantedPartition:
         max_bytes: int,
         current_leader_epoch: int = -1,
         last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
     ) -> None:
         # None while no topic of this id is known.
         self.topic = topic
@@ -63,6 +65,8 @@ class WantedPartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        # Of a follower's log.
+        self.log_start_offset = log_start_offset
         self.told_high_watermark = -1
         self.told_start_offset = -1
 
@@ -74,13 +78,17 @@ class WantedPartition:
 
     def want(self, other: WantedPartition) -> None:
         """Takes over what a later request of the session says."""
+        if other.current_leader_epoch != self.current_leader_epoch:
+            # A follower ignores what it was told in an earlier epoch.
+            self.told_high_watermark = -1
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
+        self.log_start_offset = other.log_start_offset
 
     def tell(self, answer: PartitionData) -> bool:
-        """Whether the fetcher has to be sent this answer, which it is then taken to know."""
+        """Returns whether the fetcher has to be sent this answer, and records it as sent."""
         is_news = (
             bool(answer.error_code)
             or self.told_high_watermark != answer.high_watermark
@@ -93,8 +101,10 @@ class WantedPartition:
         return is_news
 
     def told(self, answer: PartitionData) -> None:
-        # After an error the partition is sent again, whatever there is to say of it.
-        self.told_high_watermark = -1 if answer.error_code else answer.high_watermark
+        # After an error the partition is sent again, whatever there is to say of it; and after a divergence, because a
+        # follower that has to truncate ignores the watermark.
+        is_unheard = answer.error_code or answer.diverging_epoch.epoch >= 0
+        self.told_high_watermark = -1 if is_unheard else answer.high_watermark
         self.told_start_offset = answer.log_start_offset
 
 
@@ -115,7 +125,13 @@ class Fetching(Protocol):
 
     @property
     def only_news(self) -> bool:
-        """Whether a partition that has nothing new to say need not be answered for."""
+        """True if partitions without news need no answer."""
+
+    @property
+    def is_superseded(self) -> bool:
+        """The fetcher has sent the next request of the session before this one was answered, which is void then."""
+
+    def when_superseded(self, then: Callable[[], None]) -> None: ...
 
     def conclude(self, answers: Answers, now_ms: int) -> Conclusion: ...
 
@@ -170,6 +186,9 @@ class FetchSessions:
             return _SessionlessFetch(list(wanted.values()))
         session.epoch = _next_epoch(epoch)
         self._touch(session, now_ms)
+        superseded, session.on_superseded = session.on_superseded, None
+        if superseded is not None:
+            superseded()
         return _IncrementalFetch(session)
 
     def open(self, answers: Answers, uses_topic_ids: bool, privileged: bool, now_ms: int) -> int:
@@ -242,6 +261,7 @@ class _Session:
         "id",
         "is_noted_old",
         "noted_size",
+        "on_superseded",
         "partitions",
         "privileged",
         "used_ms",
@@ -259,6 +279,8 @@ class _Session:
         self.partitions: dict[PartitionKey, WantedPartition] = {}
         self.noted_size = -1
         self.is_noted_old = False
+        # Called with the next request: the fetch that waits now is to be answered.
+        self.on_superseded: Callable[[], None] | None = None
 
     @property
     def evictable_key(self) -> _EvictableKey:
@@ -280,10 +302,20 @@ def _next_epoch(epoch: int) -> int:
     return 1 if epoch == _MAX_INT else epoch + 1
 
 
-class _SessionlessFetch:
-    __slots__ = ("partitions",)
+class _OutsideOfSession:
+    """A fetch that no other one can supersede."""
+
+    __slots__ = ()
 
     only_news = False
+    is_superseded = False
+
+    def when_superseded(self, then: Callable[[], None]) -> None:
+        pass
+
+
+class _SessionlessFetch(_OutsideOfSession):
+    __slots__ = ("partitions",)
 
     def __init__(self, partitions: list[WantedPartition]) -> None:
         self.partitions = partitions
@@ -292,10 +324,8 @@ class _SessionlessFetch:
         return Conclusion(ErrorCode.NONE, NO_SESSION, answers)
 
 
-class _OpeningFetch:
+class _OpeningFetch(_OutsideOfSession):
     __slots__ = ("_privileged", "_sessions", "_uses_topic_ids", "partitions")
-
-    only_news = False
 
     def __init__(
         self, sessions: FetchSessions, partitions: list[WantedPartition], uses_topic_ids: bool, privileged: bool
@@ -318,12 +348,18 @@ class _IncrementalFetch:
     def __init__(self, session: _Session) -> None:
         self.partitions = list(session.partitions.values())
         self._session = session
-        # Whoever sends the next request of the session before this one is answered makes this one void.
         self._epoch = session.epoch
+
+    @property
+    def is_superseded(self) -> bool:
+        return self._session.epoch != self._epoch
+
+    def when_superseded(self, then: Callable[[], None]) -> None:
+        self._session.on_superseded = then
 
     def conclude(self, answers: Answers, now_ms: int) -> Conclusion:
         session = self._session
-        if session.epoch != self._epoch:
+        if self.is_superseded:
             return Conclusion(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, [])
         told: Answers = []
         for wanted, answer in answers:

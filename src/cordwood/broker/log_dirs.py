@@ -23,14 +23,15 @@ from cordwood.log.checkpoint import (
 from cordwood.log.contents import Folder, Kind, folders, is_incidental
 from cordwood.log.directory import NO_ID
 from cordwood.log.files import LOG
-from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, format_directory
+from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, first_voter, format_directory
 from cordwood.metadata.controller.decision import new_uuid
-from cordwood.metadata.endpoints import wire_endpoint
 from cordwood.metadata.image import is_reserved_directory
-from cordwood.metadata.log import COMMITTED_OFFSET, METADATA_DIRECTORY
+from cordwood.metadata.log import COMMITTED_OFFSET, METADATA_DIRECTORY, recorded_offset
 from cordwood.metadata.reading import read_image
-from cordwood.runtime.disk import Disk, DiskError
-from cordwood.runtime.network import Address
+from cordwood.metadata.snapshot import parse_snapshot_name
+from cordwood.raft.identity import Endpoint
+from cordwood.raft.voters import VoterSet
+from cordwood.runtime.disk import Disk, DiskError, Entry
 from cordwood.runtime.randomness import Random
 from cordwood.wire.primitives import Uuid, uuid_text
 
@@ -55,6 +56,7 @@ class LogDirs:
     broker_ids: tuple[Uuid, ...]
     # The one that holds the metadata log; it may be one of them.
     metadata: Disk
+    metadata_id: Uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +93,16 @@ class TakenDirectories:
             tuple(self.disks[root] for root in self.roots),
             tuple(ids.get(root, NO_ID) for root in self.roots),
             self.disks[self.metadata_root],
+            ids[self.metadata_root],
         )
 
     def _begin_metadata(self, directory_id: Uuid, now_ms: int) -> None:
-        endpoints = [
-            wire_endpoint(end, Address(end.host or "localhost", end.port))
+        endpoints = {
+            end.listener: Endpoint(end.host or "localhost", end.port)
             for end in self.config.listeners.advertised_controllers
-        ]
-        disk = self.disks[self.metadata_root]
-        format_directory(disk, self.config.node_id, directory_id, endpoints, now_ms=now_ms)
+        }
+        voter = first_voter(self.config.node_id, directory_id, endpoints)
+        format_directory(self.disks[self.metadata_root], VoterSet([voter]), now_ms=now_ms)
 
 
 def take_directories(
@@ -108,7 +111,7 @@ def take_directories(
     """Raises `CannotStart` where another process has one of them, they are not this node's, they hold something else,
     or none can be used. One that cannot is left out, as in Kafka, unless it is the metadata's."""
     roots = tuple(dict.fromkeys(config.log_dirs))
-    metadata_root = str(config["metadata.log.dir"] or roots[0])
+    metadata_root = config.metadata_log_dir
     disks = {root: open_disk(root) for root in dict.fromkeys([*roots, metadata_root])}
     try:
         looks = _look_at_all(disks, metadata_root)
@@ -120,7 +123,14 @@ def take_directories(
         for root, look in looks.items():
             if look.meta is None and look.is_used:
                 raise CannotStart(_how_to_repair(config, disks, looks, root, metadata_root, cluster_id, random))
-        _check_metadata(looks, metadata_root, accept_loss=accept_metadata_loss)
+        if known[metadata_root] is None and not config.stands_alone:
+            raise CannotStart(_how_to_format(config, metadata_root))
+        # A node without the controller role has its metadata from the controllers. And a controller may have stopped
+        # before anything was committed.
+        is_expendable = "controller" not in config.items("process.roles") or not (
+            recorded_offset(disks[metadata_root]) or any(look.has_partitions for look in looks.values())
+        )
+        _check_metadata(looks, metadata_root, accept_loss=accept_metadata_loss or is_expendable)
         lost_ids = {
             root: found
             for root, look in looks.items()
@@ -143,13 +153,17 @@ class _Look:
     folders: tuple[Folder, ...]
     # Of Cordwood or Kafka, beside `meta.properties`.
     checkpoints: tuple[str, ...]
-    # The metadata log has a segment with records.
+    # The metadata log has a segment with records, or a snapshot of some.
     has_metadata: bool
 
     @property
     def is_used(self) -> bool:
-        """Whether a node has run here."""
-        return bool(self.checkpoints) or self.has_metadata or any(folder.kind in _USED for folder in self.folders)
+        """Returns whether a node has run here."""
+        return bool(self.checkpoints) or self.has_metadata or self.has_partitions
+
+    @property
+    def has_partitions(self) -> bool:
+        return any(folder.kind in _USED for folder in self.folders)
 
     @property
     def has_metadata_folder(self) -> bool:
@@ -207,8 +221,13 @@ def _look(root: str, disk: Disk) -> _Look:
         _read_meta(root, disk),
         tuple(folders(disk)),
         tuple(name for name in _CHECKPOINTS if disk.exists(name)),
-        any(entry.name.endswith(LOG) and entry.size for entry in disk.list(METADATA_DIRECTORY)),
+        any(_has_metadata(entry) for entry in disk.list(METADATA_DIRECTORY)),
     )
+
+
+def _has_metadata(entry: Entry) -> bool:
+    snapshot_id = parse_snapshot_name(entry.name)
+    return entry.size > 0 and (entry.name.endswith(LOG) or (snapshot_id is not None and snapshot_id.offset > 0))
 
 
 def _read_meta(root: str, disk: Disk) -> MetaProperties | None:
@@ -270,6 +289,20 @@ def _check_metadata(looks: Mapping[str, _Look], metadata_root: str, *, accept_lo
         )
 
 
+def _how_to_format(config: BrokerConfig, metadata_root: str) -> str:
+    voters = ""
+    if "controller" in config.items("process.roles") and not config.quorum.is_static:
+        voters = (
+            "\nand one of --standalone (the first controller of a new cluster), --initial-controllers (all of its "
+            "controllers), --no-initial-controllers (a controller that joins a cluster)"
+        )
+    return (
+        f"{metadata_root} is not formatted, and a node of a cluster does not format its directories by itself. Format "
+        "them with the id of the cluster (cordwood random-uuid makes one for a new cluster):\n"
+        f"  cordwood format --config FILE --cluster-id ID{voters}"
+    )
+
+
 def _how_to_repair(
     config: BrokerConfig,
     disks: Mapping[str, Disk],
@@ -279,7 +312,7 @@ def _how_to_repair(
     cluster_id: str | None,
     random: Random,
 ) -> str:
-    """What is lost with `meta.properties`, found out as far as it stands elsewhere."""
+    """The information lost with `meta.properties`, as far as it exists elsewhere."""
     lines = ["version=1", f"cluster.id={cluster_id or uuid_text(new_uuid(random))}", f"node.id={config.node_id}"]
     directory_id = _lost_directory_id(config.node_id, disks[metadata_root], looks, root)
     if directory_id is not None:

@@ -59,6 +59,10 @@ class ParkedFetch:
         for partition in self._waiting:
             partition.watch(self)
 
+    @property
+    def is_follower(self) -> bool:
+        return self._read.is_follower
+
     def is_satisfied(self) -> bool:
         """Counts everything: a read within one segment may have found less than there is."""
         return self._has_enough(list(self._waiting))

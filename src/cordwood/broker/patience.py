@@ -1,5 +1,6 @@
 """Requests that come before the end of a transaction is complete: CONCURRENT_TRANSACTIONS, which a client has to try
-again. It is spared that where the broker waits for a moment, at most `add.partitions.to.txn.retry.backoff.max.ms`."""
+again. It is spared that where the broker waits for a moment, at most `add.partitions.to.txn.retry.backoff.max.ms`, and
+asks a coordinator on another broker every `add.partitions.to.txn.retry.backoff.ms`."""
 
 from __future__ import annotations
 
@@ -34,11 +35,14 @@ class Patience:
         left_s = self._until - self._broker.clock.monotonic()
         if left_s <= 0:
             return False
+        self._again = again
         try:
             state = self._broker.transactions.shard(self._transactional_id).state
         except Refusal:
-            return False
-        self._again = again
+            # The coordinator is on another broker: it tells nobody when the transaction is complete.
+            pause_ms = self._broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
+            self._timer = get_running_loop().call_later(min(left_s, pause_ms / 1000), self._go_on)
+            return True
         self._timer = get_running_loop().call_later(left_s, self._go_on)
         transaction = state.transactions.get(self._transactional_id)
         if transaction is not None and transaction.status in PREPARED:

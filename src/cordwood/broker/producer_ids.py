@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cordwood.wire.errors import ErrorCode
@@ -17,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # When so much of a block is left, the next one is asked for.
 _AHEAD = 0.1
+# How long a producer waits for a block before it is told to come again: the controller may be away.
+_PATIENCE_S = 1.0
 
 
 class NoProducerIds(Exception):
@@ -46,22 +49,35 @@ class ProducerIds:
 
     @property
     def are_there(self) -> bool:
-        """Whether `take` has one."""
+        """Returns whether `take` has one."""
         return bool(self._block or self._next_block)
 
     async def wait_for_more(self) -> None:
         """Until `are_there`. Raises `NoProducerIds`."""
-        while not self.are_there:
-            if not await asyncio.shield(self._allocate()):
-                raise NoProducerIds
+        await self._wait_until(lambda: self.are_there)
 
     async def wait(self) -> int:
         """An id, when the controller has given a block. Raises `NoProducerIds`."""
-        while (producer_id := self.take()) is None:
-            # There may be more who wait than ids in a block.
-            if not await asyncio.shield(self._allocate()):
-                raise NoProducerIds
-        return producer_id
+        taken: list[int] = []
+
+        def take() -> bool:
+            producer_id = self.take()
+            if producer_id is not None:
+                taken.append(producer_id)
+            return bool(taken)
+
+        await self._wait_until(take)
+        return taken[0]
+
+    async def _wait_until(self, is_done: Callable[[], bool]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                # There may be more producers that wait than ids in a block.
+                while not is_done():
+                    if not await asyncio.shield(self._allocate()):
+                        raise NoProducerIds
+        except TimeoutError:
+            raise NoProducerIds from None
 
     def _allocate(self) -> asyncio.Task[bool]:
         if self._allocation is None:
@@ -69,7 +85,7 @@ class ProducerIds:
         return self._allocation
 
     async def _fetch_block(self) -> bool:
-        """Whether there is a block."""
+        """Returns whether there is a block."""
         broker = self._broker
         request = AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)
         try:
@@ -77,7 +93,7 @@ class ProducerIds:
         finally:
             self._allocation = None
         if response.error_code:
-            _log.warning("no producer ids: %s", ErrorCode(response.error_code).name)
+            _log.warning("The controller gives no producer ids: %s", ErrorCode(response.error_code).name)
             return False
         first = response.producer_id_start
         self._next_block = range(first, first + response.producer_id_len)

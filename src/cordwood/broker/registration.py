@@ -1,4 +1,4 @@
-"""How a broker presents itself to the controller: where it is reached, what it supports, which directories it has."""
+"""A broker's registration with the controller: its endpoints, features and directories."""
 
 from __future__ import annotations
 

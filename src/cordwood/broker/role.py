@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cordwood.config.serving import Listening
 from cordwood.config.topic import TopicConfigs
@@ -13,21 +13,30 @@ from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
-from cordwood.net.api import served_versions, with_unstable_versions
+from cordwood.net.api import Handler, served_versions, with_unstable_versions
+from cordwood.net.gate import Gate
+from cordwood.net.pipeline import Pipeline, Shortcut
 from cordwood.replica.replicas import Replicas
 from cordwood.replica.strays import put_aside, unknown_partitions
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
+from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
+from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from cordwood.wire.messages.heartbeat import HeartbeatRequest
+from cordwood.wire.messages.produce import ProduceRequest
 
 from .background import Background
 from .broker import Broker
 from .controller_channel import ControllerChannel
 from .directory_events import DirectoryEvents
-from .dispatch import BrokerDispatch
 from .handlers import HANDLERS
+from .heartbeat_shortcut import HeartbeatShortcut
+from .isr_changes import IsrChanges
 from .lifecycle import Lifecycle
 from .log_dirs import LogDirs
+from .produce_shortcut import ProduceShortcut
+from .remote_channel import RemoteChannel
 from .start_consent import StartConsent, check_strays
 
 # How long requests in work may take at a stop.
@@ -38,16 +47,18 @@ class BrokerRole:
     def __init__(
         self,
         broker: Broker,
-        dispatch: BrokerDispatch,
+        pipeline: Pipeline[Broker],
         listening: Listening,
         background: Background,
         directory_events: DirectoryEvents,
+        lifecycle: Lifecycle,
     ) -> None:
         self.broker = broker
-        self.dispatch = dispatch
+        self.pipeline = pipeline
         self.listening = listening
         self.background = background
         self._directory_events = directory_events
+        self._lifecycle = lifecycle
 
     @classmethod
     async def start(
@@ -55,18 +66,22 @@ class BrokerRole:
         node_config: NodeConfig,
         dirs: LogDirs,
         controller: ControllerChannel,
+        heartbeats: RemoteChannel,
         log: MetadataLog,
         loader: Loader,
         failed: Callable[[DiskError], None],
+        halt: Callable[[Exception], None],
         consent: StartConsent,
         listening: Listening,
+        gate: Gate,
         *,
+        network: Network,
         clock: Clock,
         random: Random,
     ) -> BrokerRole:
         """Opens the logs and joins the cluster, by where `listening` is reached; connections are accepted with
         `accept`. Raises `CannotStart` and `DiskError`. `failed` is told of a directory that the node cannot go on
-        without."""
+        without, `halt` of anything else that it cannot go on with."""
         config = node_config.current
         topic_configs = TopicConfigs(config)
         directories = LogDirectories(
@@ -82,16 +97,21 @@ class BrokerRole:
                 for disk, directory_id in zip(dirs.disks, dirs.broker_ids, strict=True)
             ]
         )
-        lifecycle = Lifecycle(node_config, dirs.cluster_id, controller, loader, directories, random)
+        lifecycle = Lifecycle(node_config, dirs.cluster_id, heartbeats, loader, directories, random, halt)
+        heartbeats.on_interruption(lifecycle.beat)
         events = DirectoryEvents(node_config, directories, lifecycle, controller, dirs.metadata.root, failed)
+        isr_changes = IsrChanges(config.node_id, lambda: lifecycle.epoch, controller)
         replicas = Replicas(
             config.node_id,
             directories,
             topic_configs,
             clock,
             config.integer("replica.lag.time.max.ms"),
+            config.integer("replica.fetch.backoff.ms"),
+            counts_traffic=gate.measures is not None,
             on_offline=events.went_offline,
             on_placed=events.placed,
+            on_isr_proposal=isr_changes.propose,
         )
         handlers = with_unstable_versions(
             [handler for handler in HANDLERS if "broker" in handler.listeners], config.flag
@@ -104,6 +124,8 @@ class BrokerRole:
             log,
             lifecycle,
             replicas,
+            isr_changes,
+            network,
             clock,
             random,
             served_versions(handlers),
@@ -116,24 +138,27 @@ class BrokerRole:
         replicas.load(image)
         loader.subscribe(broker)
 
-        dispatch = BrokerDispatch(broker, handlers)
+        pipeline = broker_pipeline(broker, handlers, gate)
         await lifecycle.register(listening.addresses)
         await events.registered()
         await lifecycle.unfence()
         await events.joined()
-        role = cls(broker, dispatch, listening, Background(broker), events)
+        role = cls(broker, pipeline, listening, Background(broker), events, lifecycle)
         role.background.start()
         broker.coordinators.start()
+        broker.partition_verifier.apply(broker.image)
+        broker.fetchers.start()
         broker.moves.resume()
         return role
 
     def accept(self) -> None:
-        self.listening.server.accept(self.dispatch)
+        self.listening.server.accept(self.pipeline)
 
     # Stopping, in this order
 
     async def stop_serving(self) -> None:
-        """Finishes the requests in work."""
+        """Finishes the requests in work, once other brokers lead this one's partitions."""
+        await self._lifecycle.shut_down()
         stopping = asyncio.get_running_loop().create_task(self.listening.server.stop(STOP_GRACE_S))
         # Once nothing new is begun, readers that wait for more need wait no longer.
         await asyncio.sleep(0)
@@ -143,15 +168,30 @@ class BrokerRole:
 
     async def finish(self) -> None:
         """Ends the work in the background, and says the last to the controller."""
-        self.broker.coordinators.stop()
+        await self.broker.coordinators.stop()
+        await self.broker.partition_verifier.close()
+        await self.broker.fetchers.stop()
+        await self.broker.isr_changes.stop()
         await self.broker.moves.finish()
         await self.background.stop()
         await self.broker.replicas.flusher.finish()
         await self._directory_events.finish()
+        await self._lifecycle.finish()
 
     def close(self) -> None:
         """Flushes, and writes what makes the next start quick."""
         self.broker.replicas.directories.close(self.broker.epoch)
+
+
+def broker_pipeline(broker: Broker, handlers: Iterable[Handler[Broker]], gate: Gate) -> Pipeline[Broker]:
+    """With a broker's fast paths."""
+    heartbeats = HeartbeatShortcut(broker, gate)
+    shortcuts: dict[int, Shortcut] = {
+        ProduceRequest.api_key: ProduceShortcut(broker, gate),
+        HeartbeatRequest.api_key: heartbeats,
+        ConsumerGroupHeartbeatRequest.api_key: heartbeats,
+    }
+    return Pipeline(broker, handlers, gate, broker.replicas.disk_failed, shortcuts)
 
 
 def _put_strays_aside(

@@ -12,9 +12,22 @@ from cordwood.config.listeners import SecurityProtocol, parse_protocol_map
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA = "cordwood-data"
+_BOTH_ROLES = "broker,controller"
 _CONTROLLER = "CONTROLLER"
 _QUORUM_ENDPOINT = f"{_CONTROLLER}://127.0.0.1:0"
 _PROTOCOLS = BROKER["listener.security.protocol.map"].default_spelling
+
+
+def node_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> BrokerConfig:
+    """The configuration of a node. One of a cluster (it has one of the two roles, or other controllers are named) has
+    Kafka's defaults and nothing else; any other one stands alone. Raises `ConfigError`."""
+    said = overlaid(*(layer.settings for layer in layers))
+    roles = {role.strip() for role in said.get("process.roles", _BOTH_ROLES).split(",")}
+    if roles >= set(_BOTH_ROLES.split(",")):
+        config = standalone_config(*layers, host=host, port=port)
+        if config.stands_alone:
+            return config
+    return BrokerConfig.from_layers(*layers)
 
 
 def standalone_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> BrokerConfig:
@@ -30,7 +43,7 @@ def standalone_config(*layers: Layer, host: str = DEFAULT_HOST, port: int = DEFA
 
 def _base(said: Settings, host: str, port: int) -> dict[str, str]:
     base = {
-        "process.roles": "broker,controller",
+        "process.roles": _BOTH_ROLES,
         "controller.listener.names": _CONTROLLER,
         "log.dirs": DEFAULT_DATA,
         # Internal topics of one node have one replica; Kafka's own example configuration has it so too.
@@ -49,7 +62,9 @@ def _base(said: Settings, host: str, port: int) -> dict[str, str]:
         base["listeners"] = f"PLAINTEXT://{shown}:{port},{_QUORUM_ENDPOINT}"
     elif not said.keys() & {"inter.broker.listener.name", "security.inter.broker.protocol"}:
         # There are no other brokers; Kafka wants it to be one of the listeners all the same.
-        base["inter.broker.listener.name"] = said["listeners"].partition(":")[0].strip()
+        controllers = said.get("controller.listener.names", _CONTROLLER).upper().split(",")
+        names = [entry.partition(":")[0].strip() for entry in said["listeners"].split(",")]
+        base["inter.broker.listener.name"] = next((name for name in names if name.upper() not in controllers), names[0])
     if not said.keys() & {"controller.quorum.voters", "controller.quorum.bootstrap.servers"}:
         base["controller.quorum.bootstrap.servers"] = f"127.0.0.1:{port or DEFAULT_PORT}"
     return base

@@ -1,4 +1,4 @@
-"""What a start may do only if somebody has agreed to it."""
+"""Actions at start-up that need the operator's consent."""
 
 from __future__ import annotations
 

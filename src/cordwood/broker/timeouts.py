@@ -1,4 +1,4 @@
-"""How long answers may wait, of many requests on a few timers: those with the same timeout come due in their order."""
+"""Timeouts of many waiting responses on a few timers: those with the same timeout expire in order."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsReq
 from .broker import Broker
 
 _DEFAULT = -1
+# How long a created topic may take to be in this broker's metadata.
+_PATIENCE_S = 1.0
 
 
 async def create_missing(broker: Broker, names: list[str]) -> dict[str, ErrorCode]:
@@ -20,6 +22,8 @@ async def create_missing(broker: Broker, names: list[str]) -> dict[str, ErrorCod
         timeout_ms=broker.config.integer("request.timeout.ms"),
     )
     response = await broker.controller.ask(request)
+    created = [topic.name for topic in response.topics if topic.error_code == ErrorCode.NONE]
+    await broker.until(lambda: all(name in broker.image.topics.ids for name in created), _PATIENCE_S)
     errors: dict[str, ErrorCode] = {}
     for topic in response.topics:
         match ErrorCode(topic.error_code):

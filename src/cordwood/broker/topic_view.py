@@ -1,4 +1,4 @@
-"""What clients are told of topics and partitions, beyond what the metadata says in so many words."""
+"""The clients' view of topics and partitions, derived from the metadata."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """No write outside a transaction: before the first batch of one in a partition, its coordinator is asked (KIP-890).
 
 A producer of `transaction.version` 1 has added the partition by itself, and the coordinator verifies that. One of
-version 2 (Produce from version 12 on) has it added by this. While the transaction is open in the partition nobody has
-to be asked again: only its marker ends it there.
+version 2 (Produce from version 12 on) has it added by this. `PartitionVerifier` asks the coordinator. While the
+transaction is open in the partition nobody has to be asked again: only its marker ends it there.
 
 Where the answer takes time, the transaction may end meanwhile. So whoever asks holds a guard, which the marker takes
 away: without it nothing is written, or a transaction would hang that nobody ends. A guard also remembers how early the
@@ -16,12 +16,11 @@ from enum import Enum
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from cordwood.coordinator.transactions.adding import add_partitions, is_added, verify_partitions
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.adding import is_added
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
 from cordwood.log.log import Log
 from cordwood.replica.partition import Partition
-from cordwood.shard.decision import Decision, ProducerIdAndEpoch
+from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BATCH_HEADER_SIZE, TRANSACTIONAL_BIT
@@ -30,6 +29,8 @@ from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 from .coordinator_topics import GROUP_TOPIC
+from .marker_sender import Marker
+from .partition_verifier import Errors, PartitionVerifier
 from .patience import Patience
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ Refusals = Mapping[TopicPartition, Refusal]
 
 
 class _Generation(Enum):
-    """What a client expects of its first write."""
+    """A client's expectation of its first write."""
 
     # It has added the partition, and does not know TRANSACTION_ABORTABLE.
     EARLY = 1
@@ -82,7 +83,7 @@ class Unverified(Refusal):
 
 
 class _Batch(NamedTuple):
-    """What is written into a partition that has no open transaction of this producer."""
+    """A batch for a partition without an open transaction of this producer."""
 
     producer: ProducerIdAndEpoch
     base_sequence: int
@@ -98,13 +99,14 @@ class _Guard:
 
 
 class TransactionalProduce:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, verifier: PartitionVerifier) -> None:
         self._broker = broker
+        self._verifier = verifier
         # By topic, partition and producer id.
         self._guards: dict[tuple[str, int, int], _Guard] = {}
 
     def check(self, request: ProduceRequest, version: int) -> Refusals | Promise[Refusals]:
-        """Which partitions of a request with a transactional id must not be written to, and why."""
+        """The partitions of a transactional request that must not be written, with the reasons."""
         batches = self._first_batches(request, version)
         if not batches:
             return {}
@@ -116,8 +118,8 @@ class TransactionalProduce:
         return self._check(request.transactional_id, producers.pop(), batches, _Generation.of_produce(version))
 
     def is_verified(self, transactional_id: str, partition: Partition, records: memoryview, version: int) -> bool:
-        """Whether a transactional batch may be written as far as can be told without a question that takes time; where
-        that is not known, `check` has to be asked."""
+        """Returns whether a transactional batch may be written, as far as can be told without waiting; if unknown, call
+        `check`."""
         log = partition.log
         if log is None:
             return False
@@ -157,19 +159,20 @@ class TransactionalProduce:
         ):
             return {}
         guards = {partition: self._guard(partition, batch) for partition, batch in batches.items()}
-        result = self._ask_coordinator(transactional_id, producer, batches, generation)
+        adds = generation is _Generation.ADDING
+        result = self._verifier.ask(transactional_id, producer, batches, adds=adds)
         if not isinstance(result, Promise) and not _is_early(result, generation):
             return self._concluded(batches, guards, result, generation)
         checked: Promise[Refusals] = Promise()
         patience = Patience(self._broker, transactional_id)
 
-        def answered(outcome: dict[TopicPartition, ErrorCode] | Refusal) -> None:
+        def answered(outcome: Errors | Refusal) -> None:
             errors = _errors(batches, outcome)
             if not _is_early(errors, generation) or not patience.wait(again):
                 checked.resolve(self._concluded(batches, guards, errors, generation))
 
         def again() -> None:
-            result = self._ask_coordinator(transactional_id, producer, batches, generation)
+            result = self._verifier.ask(transactional_id, producer, batches, adds=adds)
             result.then(answered) if isinstance(result, Promise) else answered(result)
 
         result.then(answered) if isinstance(result, Promise) else answered(result)
@@ -214,36 +217,22 @@ class TransactionalProduce:
             guard.lowest_sequence = batch.base_sequence
         return guard
 
-    def ended(self, topic: str, index: int, producer_id: int) -> None:
-        """A marker was written: whoever has asked before that has to ask again."""
-        if self._guards:
-            self._guards.pop((topic, index, producer_id), None)
-
-    # The coordinator
-
-    def _ask_coordinator(
-        self,
-        transactional_id: str,
-        producer: ProducerIdAndEpoch,
-        partitions: Collection[TopicPartition],
-        generation: _Generation,
-    ) -> dict[TopicPartition, ErrorCode] | Promise[dict[TopicPartition, ErrorCode]]:
-        def decide(state: TransactionState) -> Decision[dict[TopicPartition, ErrorCode]]:
-            if generation is not _Generation.ADDING:
-                return verify_partitions(state, transactional_id, producer, partitions)
-            added = dict.fromkeys(partitions, ErrorCode.NONE)
-            return add_partitions(state, transactional_id, producer, partitions, EPOCH_BUMPS_SINCE, added)
-
-        try:
-            return self._broker.transactions.shard(transactional_id).decide(decide)
-        except Refusal as refusal:
-            return _errors(partitions, refusal)
+    def ended(self, topic: str, index: int, marker: Marker) -> None:
+        """A marker is written: a guard of the transaction that it ends is taken away, so that whoever has asked has to
+        ask again. Where each end has an epoch of its own (KIP-890), the producer goes on with the marker's epoch, and
+        may do so before the marker is here: a guard of that epoch is the next transaction's."""
+        key = (topic, index, marker.producer_id)
+        guard = self._guards.get(key) if self._guards else None
+        if guard is None:
+            return
+        if marker.transaction_version < EPOCH_BUMPS_SINCE or guard.epoch < marker.producer_epoch:
+            del self._guards[key]
 
     def _concluded(
         self,
         batches: Mapping[TopicPartition, _Batch],
         guards: Mapping[TopicPartition, _Guard],
-        errors: Mapping[TopicPartition, ErrorCode],
+        errors: Errors,
         generation: _Generation,
     ) -> Refusals:
         """Says the last word right before the batches are written."""
@@ -274,18 +263,16 @@ class TransactionalProduce:
 
 
 def _is_open(log: Log, producer: ProducerIdAndEpoch) -> bool:
-    """Whether it is known to be part of the producer's transaction: it has batches of it."""
+    """Returns whether it is known to be part of the producer's transaction: it has batches of it."""
     known = log.producers.by_id.get(producer.producer_id)
     return known is not None and known.txn_first_offset >= 0 and known.epoch == producer.producer_epoch
 
 
-def _errors(
-    partitions: Collection[TopicPartition], outcome: Mapping[TopicPartition, ErrorCode] | Refusal
-) -> dict[TopicPartition, ErrorCode]:
-    return dict.fromkeys(partitions, outcome.error) if isinstance(outcome, Refusal) else dict(outcome)
+def _errors(partitions: Collection[TopicPartition], outcome: Errors | Refusal) -> Errors:
+    return dict.fromkeys(partitions, outcome.error) if isinstance(outcome, Refusal) else outcome
 
 
-def _is_early(errors: Mapping[TopicPartition, ErrorCode], generation: _Generation) -> bool:
+def _is_early(errors: Errors, generation: _Generation) -> bool:
     """The transaction before is being completed. Clients that have partitions added by their first write come so early,
     and are spared a retry: their broker asks again for a while."""
     return generation is _Generation.ADDING and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()

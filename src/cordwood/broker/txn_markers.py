@@ -1,16 +1,18 @@
 """Markers: the control batches that commit or abort a transaction, one in each of its partitions.
 
-They are written by whoever leads the partition: at the word of a coordinator, which may be on this broker, or of an
-administrator who ends what hangs. A transaction is complete when all of its partitions have theirs.
+They are written by whoever leads the partition, when a coordinator asks for it with WriteTxnMarkers, or an
+administrator who ends what hangs. A coordinator asks the leaders on its own broker in the same way, without a
+connection. A transaction is complete when all of its partitions have theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Coroutine
+from typing import TYPE_CHECKING, Any
 
+from cordwood.config.peer_settings import peer_settings
 from cordwood.coordinator.transactions.ending import complete
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.statuses import TransactionStatus
@@ -19,49 +21,94 @@ from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.disk import DiskError
-from cordwood.shard.decision import Decision, ProducerIdAndEpoch
-from cordwood.shard.promise import Promise
+from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.promise import Promise, settled
 from cordwood.shard.refusal import Refusal
 from cordwood.shard.shard import Shard
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 from .coordinator_topics import GROUP_TOPIC
+from .marker_sender import Marker, MarkerSender
+from .peers import BrokerPeers
 
 if TYPE_CHECKING:
     from .broker import Broker
 
 _log = logging.getLogger(__name__)
 
-# How long it takes until a partition that could not take its marker is asked again.
+# How long it takes until a completion that could not be written is tried again.
 _RETRY_MS = 100
-# Of some 50 µs each: others have their turn before the next.
-_AT_ONCE = 100
 _NOT_READY = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-# The partition is gone; or it has seen a later epoch of the producer, so that this transaction is over there.
-_SETTLED = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH)
-
-
-class Marker(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    commit: bool
-    # Of the client that ended the transaction: from 2 on an end has an epoch of its own.
-    transaction_version: int
 
 
 class TxnMarkers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        config, listener = broker.config, broker.config.listeners.inter_broker
+        settings = peer_settings(config, listener, f"broker-{broker.id}-txn-marker-sender")
+        peers = BrokerPeers(broker.network, settings, broker.random, listener)
+        self.sender = MarkerSender(broker.id, _ThisBroker(self), peers, broker.random)
         # The batch of a marker at a time, as it was made last.
         self._made: tuple[Marker, int, bytes] | None = None
 
-    # One partition
+    # Partitions that this broker leads
+
+    def answer(
+        self, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]:
+        """Writes what is asked for. The response comes when everything is acknowledged."""
+        waiting: _Waiting = []
+        response = WriteTxnMarkersResponse(markers=[self._write_all(asked, waiting) for asked in request.markers])
+        return _when_acknowledged(response, waiting) if waiting else response
+
+    def _write_all(self, asked: WritableTxnMarker, waiting: _Waiting) -> WritableTxnMarkerResult:
+        marker = Marker(
+            asked.producer_id,
+            asked.producer_epoch,
+            asked.coordinator_epoch,
+            asked.transaction_result,
+            asked.transaction_version,
+        )
+        return WritableTxnMarkerResult(
+            producer_id=asked.producer_id,
+            topics=[
+                WritableTxnMarkerTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        self._write_one(topic.name, index, marker, waiting) for index in topic.partition_indexes
+                    ],
+                )
+                for topic in asked.topics
+            ],
+        )
+
+    def _write_one(self, topic: str, index: int, marker: Marker, waiting: _Waiting) -> WritableTxnMarkerPartitionResult:
+        result = WritableTxnMarkerPartitionResult(partition_index=index)
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            # There is no such producer, and Kafka has no better word for that.
+            result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+            return result
+        try:
+            written = self.write(topic, index, marker)
+        except Refusal as refusal:
+            result.error_code = refusal.error
+        else:
+            if written is not None:
+                waiting.append((written, result))
+        return result
 
     def write(self, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         """Ends the producer's transaction in a partition that this broker leads. None: it is acknowledged; Refusal if
@@ -70,7 +117,7 @@ class TxnMarkers:
         partition = broker.hosted(topic, index)
         log = partition.leader_log()
         _check_epoch(log, marker)
-        broker.transactional_produce.ended(topic, index, marker.producer_id)
+        broker.transactional_produce.ended(topic, index, marker)
         if topic == GROUP_TOPIC:
             return self._write_to_group_coordinator(index, marker)
         now_ms = broker.clock.now_ms()
@@ -125,14 +172,9 @@ class TxnMarkers:
             asyncio.get_running_loop().call_soon(self._complete, shard_index, prepared, partitions)
 
     def _complete(self, shard_index: int, prepared: Transaction, partitions: Collection[TopicPartition]) -> None:
-        try:
-            shard = self._broker.transactions.shard_at(shard_index)
-        except Refusal:
-            # Another broker's by now, which finds it prepared.
+        if not self._is_prepared(shard_index, prepared):
             return
-        if shard.state.transactions.get(prepared.transactional_id) is not prepared:
-            # Loaded anew, which sees to what it finds prepared.
-            return
+        shard = self._broker.transactions.shard_at(shard_index)
         marker = Marker(
             prepared.producer_id,
             prepared.producer_epoch,
@@ -140,20 +182,45 @@ class TxnMarkers:
             prepared.status is TransactionStatus.PREPARE_COMMIT,
             prepared.client_version,
         )
-        waiting = sorted(partitions)
-        first, rest = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
-        completion = _Completion(shard, prepared, len(first), rest)
-        for topic, index in first:
-            try:
-                written = self.write(topic, index, marker)
-            except Refusal as refusal:
-                completion.refused((topic, index), refusal)
-                continue
-            if written is None:
-                completion.written()
-            else:
-                written.then(completion.listener((topic, index)))
-        completion.conclude()
+
+        def is_wanted() -> bool:
+            return self._is_prepared(shard_index, prepared)
+
+        written = self.sender.write(marker, sorted(partitions), is_wanted)
+        written.then(lambda outcome: _conclude(shard, prepared, outcome))
+
+    def _is_prepared(self, shard_index: int, prepared: Transaction) -> bool:
+        """False once another broker coordinates the transaction, or this one has loaded it anew: whoever has loaded it
+        sees to what is prepared."""
+        try:
+            state = self._broker.transactions.shard_at(shard_index).state
+        except Refusal:
+            return False
+        return state.transactions.get(prepared.transactional_id) is prepared
+
+
+class _ThisBroker:
+    """The `MarkerPeer` for partitions that this broker leads: the request goes to where one from a connection goes."""
+
+    def __init__(self, markers: TxnMarkers) -> None:
+        self._markers = markers
+
+    def send(
+        self, request: WriteTxnMarkersRequest, /
+    ) -> WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]:
+        return self._markers.answer(request)
+
+
+_Waiting = list[tuple[Promise[None] | None, WritableTxnMarkerPartitionResult]]
+
+
+async def _when_acknowledged(response: WriteTxnMarkersResponse, waiting: _Waiting) -> WriteTxnMarkersResponse:
+    for written, result in waiting:
+        try:
+            await settled(written)
+        except Refusal as refusal:
+            result.error_code = refusal.error
+    return response
 
 
 def _check_epoch(log: Log, marker: Marker) -> None:
@@ -170,69 +237,24 @@ def _check_epoch(log: Log, marker: Marker) -> None:
         )
 
 
-class _Completion:
-    """What is still missing until a prepared transaction is complete."""
-
-    __slots__ = ("_again", "_delay_ms", "_fenced", "_is_begun", "_missing", "_prepared", "_shard")
-
-    def __init__(
-        self, shard: Shard[TransactionState], prepared: Transaction, missing: int, rest: list[TopicPartition]
-    ) -> None:
-        self._shard = shard
-        self._prepared = prepared
-        self._missing = missing
-        # What is asked next, and how much later.
-        self._again = rest
-        self._delay_ms = 0
-        self._fenced = False
-        # All partitions have been asked.
-        self._is_begun = False
-
-    def written(self) -> None:
-        self._missing -= 1
-
-    def refused(self, partition: TopicPartition, refusal: Refusal) -> None:
-        self._missing -= 1
-        name = self._prepared.transactional_id
-        if refusal.error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-            _log.warning("%s is coordinated by another by now: %s", name, refusal)
-            self._fenced = True
-        elif refusal.error in _SETTLED:
-            _log.info("the transaction of %s needs no marker in %s-%d: %s", name, *partition, refusal)
-        else:
-            _log.info("the marker of %s in %s-%d is tried again: %s", name, *partition, refusal)
-            self._again.append(partition)
-            self._delay_ms = _RETRY_MS
-
-    def listener(self, partition: TopicPartition) -> Callable[[Refusal | None], None]:
-        def heard(outcome: Refusal | None) -> None:
-            if outcome is None:
-                self.written()
-            else:
-                self.refused(partition, outcome)
-            if self._is_begun:
-                self.conclude()
-
-        return heard
-
-    def conclude(self) -> None:
-        self._is_begun = True
-        if self._missing or self._fenced:
-            return
-        prepared, again, delay_ms = self._prepared, self._again, self._delay_ms
-
-        def decide(state: TransactionState) -> Decision[None]:
-            if not again:
-                return complete(state, prepared)
-            state.prepare_later(prepared, again, delay_ms)
-            return Decision(None)
-
-        try:
-            self._shard.decide(decide)
-            if not again:
-                self._shard.state.completed(prepared.transactional_id)
-        except Refusal as refusal:
-            if refusal.error is not ErrorCode.NOT_COORDINATOR:
-                _log.warning("the end of %s is not written and is tried again: %s", prepared.transactional_id, refusal)
-                self._shard.state.prepare_later(prepared, again, _RETRY_MS)
-                self._shard.loaded()
+def _conclude(shard: Shard[TransactionState], prepared: Transaction, outcome: Refusal | None) -> None:
+    """Completes the transaction, now that all markers are written."""
+    name = prepared.transactional_id
+    if outcome is not None:
+        if outcome.error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+            # Another broker coordinates it, which the metadata will say; or did so in between, and this broker has a
+            # later epoch by now.
+            _log.info(
+                "Transactional id %s: markers refused, retrying as long as it is coordinated here: %s", name, outcome
+            )
+            shard.state.prepare_later(prepared, prepared.partitions, _RETRY_MS)
+            shard.loaded()
+        return
+    try:
+        shard.decide(lambda state: complete(state, prepared))
+        shard.state.completed(name)
+    except Refusal as refusal:
+        if refusal.error is not ErrorCode.NOT_COORDINATOR:
+            _log.warning("Transactional id %s: cannot write the completion, retrying: %s", name, refusal)
+            shard.state.prepare_later(prepared, (), _RETRY_MS)
+            shard.loaded()

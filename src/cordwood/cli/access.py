@@ -1,4 +1,4 @@
-"""How a command reaches a cluster: what its options say about that, and running its work.
+"""Access of commands to a cluster: connection options, and running a command's work.
 
 @reaching_cluster
 def describe(access: Access, name: ...) -> None:
@@ -60,7 +60,7 @@ class BadOption(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the command line says; None where it says nothing.
+    """Connection options of the command line; None if not given.
 
     What it says counts first, single options before `client_config` before `profile`; then variables, in the same
     order; then the profile in use.
@@ -221,7 +221,7 @@ def run_alone(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         hint = ""
         if "refused" in str(error):
             hint = " (is a node running there? cordwood up starts one)"
-        elif "hung up in the TLS handshake" in str(error):
+        elif "closed the connection during the TLS handshake" in str(error):
             hint = " (does it listen without TLS?)"
         fail(f"{error}{hint}", EXIT_UNREACHABLE)
     except (BadSetting, TlsError) as error:

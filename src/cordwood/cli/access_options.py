@@ -17,8 +17,8 @@ def access_options(
             "--bootstrap",
             "-b",
             metavar="HOST:PORT",
-            help="Brokers to begin with, with commas between; else the variable CORDWOOD_BOOTSTRAP, the profile in "
-            "use, 127.0.0.1:9092.",
+            help="Bootstrap brokers, separated by commas; else the environment variable CORDWOOD_BOOTSTRAP, the "
+            "profile in use, 127.0.0.1:9092.",
             rich_help_panel=_PANEL,
         ),
     ] = None,
@@ -46,7 +46,7 @@ def access_options(
             "--timeout",
             metavar="SECONDS",
             min=0.1,
-            help="How long to go on trying while brokers fail to answer.  [default: 30]",
+            help="How long to retry while brokers do not respond.   [default: 30]",
             rich_help_panel=_PANEL,
             show_default=False,
         ),
@@ -55,7 +55,7 @@ def access_options(
         bool | None,
         typer.Option(
             "--tls/--no-tls",
-            help="Connect with TLS; the other --tls options imply it. Replaces what a file or profile says of it.",
+            help="Connect with TLS; the other --tls options imply it. Overrides the file or profile.",
             rich_help_panel=_PANEL,
             show_default=False,
         ),
@@ -67,19 +67,19 @@ def access_options(
         ),
     ] = None,
     tls_cert: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Our own certificate (PEM).", rich_help_panel=_PANEL)
+        str | None, typer.Option(metavar="FILE", help="Client certificate (PEM).", rich_help_panel=_PANEL)
     ] = None,
     tls_key: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Its key (PEM), if it is in another file.", rich_help_panel=_PANEL),
     ] = None,
     tls_key_password: Annotated[
-        str | None, typer.Option(metavar="PASSWORD", help="What the key is encrypted with.", rich_help_panel=_PANEL)
+        str | None, typer.Option(metavar="PASSWORD", help="Password of the key.", rich_help_panel=_PANEL)
     ] = None,
     tls_any_host: Annotated[
         bool,
         typer.Option(
-            "--tls-any-host", help="Do not ask for the host's name in a broker's certificate.", rich_help_panel=_PANEL
+            "--tls-any-host", help="Skip hostname verification of broker certificates.", rich_help_panel=_PANEL
         ),
     ] = False,
 ) -> None:

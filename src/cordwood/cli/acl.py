@@ -36,13 +36,13 @@ Ids = Annotated[
 Tokens = Annotated[list[str] | None, typer.Option("--delegation-token", help="A delegation token.")]
 Users = Annotated[list[str] | None, typer.Option("--user", help="A user, whose tokens are meant.")]
 Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
-Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names that begin so, and not the names themselves.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="Treat the names as prefixes.")]
 Principals = Annotated[list[str] | None, typer.Option("--principal", help="Such as User:alice, or User:*.")]
 Operations = Annotated[
     list[str] | None,
     typer.Option("--operation", "-o", help="read, write, describe, all and so on; may be repeated."),
 ]
-Hosts = Annotated[list[str] | None, typer.Option("--host", help="From there only.")]
+Hosts = Annotated[list[str] | None, typer.Option("--host", help="Only from this address.")]
 
 
 class _Resource(NamedTuple):
@@ -102,16 +102,20 @@ def add(
     principals: Principals = None,
     operations: Operations = None,
     hosts: Hosts = None,
-    deny: Annotated[bool, typer.Option("--deny", help="Deny it, which counts more than what is allowed.")] = False,
+    deny: Annotated[
+        bool, typer.Option("--deny", help="Deny instead of allow; a denial wins over any allowance.")
+    ] = False,
 ) -> None:
     """Add ACLs: each operation for each principal on each resource. One that is there stays."""
     resources = _resources(topics, groups, ids, tokens, users, cluster)
     if not resources:
         raise typer.BadParameter(
-            "on what? give --topic, --group, --transactional-id or --cluster", param_hint="--topic"
+            "no resource: give --topic, --group, --transactional-id or --cluster", param_hint="--topic"
         )
     if not principals or not operations:
-        raise typer.BadParameter("who may do what? give --principal and --operation", param_hint="--principal")
+        raise typer.BadParameter(
+            "no principal or operation: give --principal and --operation", param_hint="--principal"
+        )
     acls = [
         Acl(
             resource.kind,
@@ -153,14 +157,14 @@ def delete(
     principals: Principals = None,
     operations: Operations = None,
     hosts: Hosts = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="All ACLs that there are.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="All ACLs.")] = False,
     yes: YesDelete = False,
 ) -> None:
     """Delete the ACLs that match, as acl list shows them."""
     resources = _resources(topics, groups, ids, tokens, users, cluster)
     is_narrowed = bool(resources or principals or operations or hosts or prefixed)
     if is_narrowed == everything:
-        raise typer.BadParameter("say which, or give --all", param_hint="--topic")
+        raise typer.BadParameter("name ACLs to delete, or give --all", param_hint="--topic")
     filters = _filters(resources, principals, operations, hosts, prefixed, permission=AclPermission.ANY)
     found = run(access, lambda admin: _matching(admin, filters))
     if not found:
@@ -230,7 +234,7 @@ def _operation(text: str) -> AclOperation:
     known = [each.name for each in AclOperation if each.name not in ("UNKNOWN", "ANY")]
     if name not in known:
         allowed = ", ".join(each.lower().replace("_", "-") for each in known)
-        raise typer.BadParameter(f"{text!r} is none of {allowed}", param_hint="--operation")
+        raise typer.BadParameter(f"{text!r} is not one of {allowed}", param_hint="--operation")
     return AclOperation[name]
 
 

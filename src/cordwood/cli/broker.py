@@ -11,18 +11,16 @@ from cordwood.cli.shared_options import AsJson
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.cluster import ClusterDescription
 
-app = typer.Typer(help="List brokers, and forget one that is gone.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="List brokers, and unregister dead ones.", no_args_is_help=True, add_completion=False)
 
 
 @app.command("list", epilog="Examples:\n\ncordwood broker list\n\ncordwood broker list --fenced --json")
 @reaching_cluster
 def list_brokers(
     access: Access,
-    fenced: Annotated[
-        bool, typer.Option("--fenced", help="Also those that are registered and take no part (Kafka 4.0 or later).")
-    ] = False,
+    fenced: Annotated[bool, typer.Option("--fenced", help="Include fenced brokers (Kafka 4.0 or later).")] = False,
     controllers: Annotated[
-        bool, typer.Option("--controllers", help="Controllers instead, as one of them tells it (Kafka 3.9 or later).")
+        bool, typer.Option("--controllers", help="List controllers instead (Kafka 3.9 or later).")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -56,7 +54,7 @@ def list_brokers(
 @reaching_cluster
 def unregister(
     access: Access,
-    broker_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Of the broker.", show_default=False)],
+    broker_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Id of the broker.", show_default=False)],
     yes: YesDelete = False,
 ) -> None:
     """Have the cluster forget a broker that is stopped and will not come back."""

@@ -42,7 +42,7 @@ def settings_from(
     defaults: Mapping[str, Any],
     tell: Callable[[str], None] = warn,
 ) -> S:
-    """What the layers say, the first before all others; `defaults` stand for settings that none of them names.
+    """Merges the layers, the first with the highest precedence; `defaults` apply to settings that none of them names.
 
     A property of another kind of client (`acks`, for one that only reads) is passed over. What no client knows is an
     error; `tell` hears of what has no effect. Raises `BadSetting`.

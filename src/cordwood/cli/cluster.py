@@ -1,30 +1,39 @@
 """`cordwood cluster`: what a cluster is made of."""
 
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.output import print_facts, print_json, print_table
+from cordwood.cli.quorum import lag, quorum_json, replicas
+from cordwood.cli.shared_options import AsJson
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.cluster import (
     ClusterDescription,
     FeatureLevels,
     Quorum,
-    QuorumReplica,
 )
 from cordwood.client.errors import BrokerError, UnsupportedByBroker
-from cordwood.wire.primitives import uuid_text
 
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Examples:\n\ncordwood cluster\n\ncordwood cluster --bootstrap broker1:9092,broker2:9092 --json")
+class Verb(Enum):
+    DESCRIBE = "describe"
+
+
+@app.command(epilog="Examples:\n\ncordwood cluster describe\n\ncordwood cluster --bootstrap broker1:9092 --json")
 @reaching_cluster
 def cluster(
-    access: Access, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+    access: Access,
+    _verb: Annotated[Verb, typer.Argument(metavar="[describe]", help="May be left out.", show_default=False)] = (
+        Verb.DESCRIBE
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """Show a cluster: its id, brokers, features and quorum of controllers."""
+    """Show a cluster: its id, brokers (fenced ones too), controllers, features and quorum."""
     described, features, quorum = run(access, _describe)
     if as_json:
         print_json(_as_json(described, features, quorum))
@@ -33,7 +42,10 @@ def cluster(
 
 
 async def _describe(admin: Admin) -> tuple[ClusterDescription, list[FeatureLevels], Quorum | None]:
-    described = await admin.describe_cluster()
+    try:
+        described = await admin.describe_cluster(include_fenced=True)
+    except UnsupportedByBroker:
+        described = await admin.describe_cluster()
     try:
         quorum = await admin.describe_metadata_quorum()
     except (UnsupportedByBroker, BrokerError):
@@ -67,8 +79,14 @@ def _print(described: ClusterDescription, features: list[FeatureLevels], quorum:
     )
     if quorum is not None:
         print_table(
+            ("id", "address"),
+            [(node_id, ",".join(map(str, addresses))) for node_id, addresses in sorted(quorum.controllers.items())],
+            title="Controllers",
+            kind="controller",
+        )
+        print_table(
             ("node", "role", "log end", "lag"),
-            [(node.id, role, node.log_end_offset, _lag(quorum, node)) for role, node in _replicas(quorum)],
+            [(node.id, role, node.log_end_offset, lag(quorum, node)) for role, node in replicas(quorum)],
             title="Quorum",
             kind="quorum",
         )
@@ -88,6 +106,12 @@ def _as_json(described: ClusterDescription, features: list[FeatureLevels], quoru
             }
             for broker in described.brokers
         ],
+        "controllers": []
+        if quorum is None
+        else [
+            {"id": node_id, "addresses": [str(address) for address in addresses]}
+            for node_id, addresses in sorted(quorum.controllers.items())
+        ],
         "features": [
             {
                 "name": feature.name,
@@ -97,37 +121,5 @@ def _as_json(described: ClusterDescription, features: list[FeatureLevels], quoru
             }
             for feature in features
         ],
-        "quorum": None
-        if quorum is None
-        else {
-            "leaderId": quorum.leader,
-            "leaderEpoch": quorum.leader_epoch,
-            "highWatermark": quorum.high_watermark,
-            "replicas": [
-                {
-                    "id": replica.id,
-                    "role": role,
-                    "directoryId": uuid_text(replica.directory_id),
-                    "logEndOffset": replica.log_end_offset,
-                    "lag": _lag(quorum, replica),
-                    "lastFetchTimestamp": replica.last_fetch_ms,
-                    "lastCaughtUpTimestamp": replica.last_caught_up_ms,
-                }
-                for role, replica in _replicas(quorum)
-            ],
-        },
+        "quorum": None if quorum is None else quorum_json(quorum),
     }
-
-
-def _replicas(quorum: Quorum) -> list[tuple[str, QuorumReplica]]:
-    """Leader, other voters, observers."""
-    voters = sorted(quorum.voters, key=lambda voter: (voter.id != quorum.leader, voter.id))
-    return [("leader" if voter.id == quorum.leader else "follower", voter) for voter in voters] + [
-        ("observer", observer) for observer in sorted(quorum.observers, key=lambda observer: observer.id)
-    ]
-
-
-def _lag(quorum: Quorum, replica: QuorumReplica) -> int:
-    """Behind the leader, in records of the metadata log."""
-    end = next((voter.log_end_offset for voter in quorum.voters if voter.id == quorum.leader), quorum.high_watermark)
-    return max(0, end - replica.log_end_offset)

@@ -10,6 +10,8 @@ from cordwood.cli.lazy import LazyCommand, LazyGroup
 class Commands(LazyGroup):
     lazy = (
         LazyCommand("up", "Start a node in the foreground.", "cordwood.cli.up", "up"),
+        LazyCommand("format", "Format a cluster node's directories.", "cordwood.cli.format", "format_directories"),
+        LazyCommand("random-uuid", "Print an id for a cluster or a directory.", "cordwood.cli.format", "random_uuid"),
         LazyCommand("topic", "Create, list, describe, alter, trim and delete topics.", "cordwood.cli.topic", "app"),
         LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.produce", "app"),
         LazyCommand("consume", "Read topics, to their end or following them.", "cordwood.cli.consume", "app"),
@@ -17,7 +19,8 @@ class Commands(LazyGroup):
         LazyCommand("txn", "List, describe and abort transactions.", "cordwood.cli.txn", "app"),
         LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
         LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
-        LazyCommand("broker", "List brokers, and forget one that is gone.", "cordwood.cli.broker", "app"),
+        LazyCommand("quorum", "Show the metadata quorum, add and remove controllers.", "cordwood.cli.quorum", "app"),
+        LazyCommand("broker", "List brokers, and unregister dead ones.", "cordwood.cli.broker", "app"),
         LazyCommand("leader", "Elect leaders of partitions.", "cordwood.cli.leader", "app"),
         LazyCommand("reassign", "Move partitions between brokers.", "cordwood.cli.reassign", "app"),
         LazyCommand("logdirs", "Show brokers' log directories, move replicas.", "cordwood.cli.logdirs", "app"),
@@ -28,6 +31,8 @@ class Commands(LazyGroup):
         LazyCommand("token", "Create, list, renew and expire delegation tokens.", "cordwood.cli.token", "app"),
         LazyCommand("profile", "Create, list, use, show and delete profiles.", "cordwood.cli.profile", "app"),
         LazyCommand("pipeline", "Run data pipelines on Spark.", "cordwood.cli.pipeline", "app"),
+        LazyCommand("schema", "Register, read, check and compare schemas.", "cordwood.cli.schema", "app"),
+        LazyCommand("registry", "Serve a schema registry.", "cordwood.cli.registry", "app"),
         LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.log", "app"),
     )
 

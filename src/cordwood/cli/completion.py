@@ -1,5 +1,5 @@
-"""What a shell offers: settings that we know, and the cluster's topics, groups, brokers and transactions, if it answers
-at once."""
+"""Shell completion: known settings, and the cluster's topics, groups, brokers and transactions, if it responds at
+once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace

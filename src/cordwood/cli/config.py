@@ -83,7 +83,7 @@ Words = Annotated[
 ]
 _MAX_TEXT_COLUMNS = 100
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate only; change nothing.")]
 
 
 @app.command(
@@ -98,9 +98,9 @@ def describe(
     access: Access,
     kind: KindArgument,
     words: Words = None,
-    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also what has its default value.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Include settings at their default.")] = False,
     documentation: Annotated[
-        bool, typer.Option("--docs", help="With what each setting does; all settings unless some are named.")
+        bool, typer.Option("--docs", help="Show what each setting does; all settings unless some are named.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -194,7 +194,8 @@ def _split(kind: Kind, words: Sequence[str]) -> tuple[ConfigResource, list[str]]
         raise typer.BadParameter(f"which {kind.value}?", param_hint="NAME ...")
     if kind in (Kind.BROKER, Kind.LOGGER) and not words[0].isdecimal():
         raise typer.BadParameter(
-            f"{words[0]!r} is not the id of a broker (broker-default is what holds for all)", param_hint="NAME ..."
+            f"{words[0]!r} is not the id of a broker (use broker-default for cluster-wide defaults)",
+            param_hint="NAME ...",
         )
     return ConfigResource(_TYPES[kind], words[0]), list(words[1:])
 

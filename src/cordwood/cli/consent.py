@@ -8,9 +8,9 @@ import typer
 
 from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_INTERRUPTED, fail
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation (implied without a terminal).")]
 YesDelete = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal to ask at.")
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation (required without a terminal).")
 ]
 
 _SHOWN = 10
@@ -32,7 +32,7 @@ def confirm(question: str, yes: bool) -> None:
 def confirm_deletion(what: str, yes: bool) -> None:
     """As `confirm`; where nobody can be asked, nothing is deleted unless `yes` says so."""
     if not yes and not sys.stdin.isatty():
-        fail(f"this would delete {what}; without a terminal nobody can be asked: give --yes to do it", EXIT_BAD_INPUT)
+        fail(f"this would delete {what}; there is no terminal to confirm on: give --yes to proceed", EXIT_BAD_INPUT)
     confirm(f"Delete {what}?", yes)
 
 

@@ -48,15 +48,15 @@ def consume(
     until: Annotated[
         list[str] | None,
         typer.Option(
-            "--until", metavar="SPOT", help="Where to stop, before that record; as --from.", show_default=False
+            "--until", metavar="SPOT", help="Where to stop (exclusive); same values as --from.", show_default=False
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is written later; so does --from latest.")
+        bool, typer.Option("--follow", "-f", help="Keep reading new records; implied by --from latest.")
     ] = False,
     count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after so many records.")] = None,
     partitions: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")
     ] = None,
     group: Annotated[
         str | None,
@@ -64,13 +64,13 @@ def consume(
             "--group",
             "-g",
             metavar="GROUP",
-            help="Read as a member of this group: from where it stands, and commit what is printed.",
+            help="Read as a member of this group: start at its committed offsets, and commit what is printed.",
             autocompletion=complete_group,
         ),
     ] = None,
     keys: Annotated[bool, typer.Option("--keys", "-k", help="Print key, separator and value.")] = False,
     key_separator: Annotated[
-        str, typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value.")
+        str, typer.Option("--key-separator", "-K", metavar="TEXT", help="Separator between key and value.")
     ] = r"\t",
     text_format: Annotated[
         str | None, typer.Option("--format", "-F", metavar="FORMAT", help=f"Fields: {_FIELDS_HELP}.")
@@ -79,13 +79,11 @@ def consume(
         bool, typer.Option("--json", help="A JSON object a line; bytes that are not text are base64.")
     ] = False,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", metavar="TEXT", help="What ends a record; not for --json or --format.")
+        str, typer.Option("--delimiter", "-D", metavar="TEXT", help="Record delimiter; not for --json or --format.")
     ] = r"\n",
-    null: Annotated[
-        str, typer.Option("--null", metavar="TEXT", help="What is printed for a key or value that is null.")
-    ] = "",
+    null: Annotated[str, typer.Option("--null", metavar="TEXT", help="Text printed for a null key or value.")] = "",
     read_committed: Annotated[
-        bool, typer.Option("--read-committed", help="Leave out transactions that are open or aborted.")
+        bool, typer.Option("--read-committed", help="Skip records of open or aborted transactions.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:

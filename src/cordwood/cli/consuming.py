@@ -126,18 +126,19 @@ def _consume_in_group(access: Access, options: ConsumeOptions, group: str, text:
 
 def _check(options: ConsumeOptions) -> None:
     if options.follow and options.until:
-        raise BadOption("goes with --until no better than an end with no end", "--follow")
+        raise BadOption("--follow cannot be combined with --until", "--follow")
     if options.record_count is not None and options.record_count < 0:
-        raise BadOption(f"{options.record_count} is no number of records", "--count")
+        raise BadOption(f"{options.record_count} is not a number of records", "--count")
     if any(partition < 0 for partition in options.partitions):
-        raise BadOption(f"{min(options.partitions)} is not a partition's number", "--partition")
+        raise BadOption(f"{min(options.partitions)} is not a partition number", "--partition")
     if options.group is None:
         return
     if options.partitions or options.until:
-        raise BadOption("goes with neither --partition nor --until", "--group")
+        raise BadOption("cannot be combined with --partition or --until", "--group")
     if len(options.start) > 1 or (options.start and options.start[0] not in ("earliest", "latest")):
         raise BadOption(
-            "with --group there are earliest and latest: where to begin while the group has committed nothing", "--from"
+            "with --group, only earliest and latest are allowed: they apply while the group has no committed offsets",
+            "--from",
         )
 
 
@@ -161,7 +162,7 @@ async def _bounds(
     last = _spots(partitions, options.until, Latest())
     for partition, spot in first.items():
         if lies_before(last[partition], spot):
-            raise BadSetting(f"{partition}: --until lies before --from, so there is nothing to read")
+            raise BadSetting(f"{partition}: --until is before --from: nothing to read")
     committed = settings.isolation_level == "read_committed"
     listing = partial(list_offsets, client)
     starts, ends = await bounds(listing, partitions, read_committed=committed)
@@ -247,7 +248,7 @@ def _spots(partitions: Sequence[TopicPartition], texts: Sequence[str], default: 
 
 def _layout(options: ConsumeOptions) -> Layout:
     if options.keys + (options.text_format is not None) + options.as_json > 1:
-        raise BadOption("one of --keys, --format and --json", "--format")
+        raise BadOption("give only one of --keys, --format and --json", "--format")
     if options.as_json:
         return JSON_LAYOUT
     if options.text_format is not None:

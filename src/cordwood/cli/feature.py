@@ -74,7 +74,7 @@ def set_levels(
     updates = {}
     for name, level in parse_pairs(levels, "NAME=LEVEL").items():
         if not (level.isascii() and level.isdecimal()):
-            raise typer.BadParameter(f"{level!r} is not a feature's level, from 0 on", param_hint="NAME=LEVEL")
+            raise typer.BadParameter(f"{level!r} is not a feature level; expected 0 or more", param_hint="NAME=LEVEL")
         updates[name] = FeatureUpdate(int(level), how)
     if downgrade is Downgrade.UNSAFE and not dry_run:
         confirm_deletion(f"metadata that the lower levels of {', '.join(updates)} do not have", yes)

@@ -160,7 +160,7 @@ def delete(
     access: Access,
     patterns: Patterns,
     yes: YesDelete = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore those that do not exist.")] = False,
 ) -> None:
     """Delete groups that have no members, with their offsets."""
 
@@ -194,7 +194,7 @@ def remove_members(
         list[str] | None, typer.Option("--member", metavar="ID", help="Another member, by its id; may be repeated.")
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", "-a", help="All members.")] = False,
-    reason: Annotated[str | None, typer.Option(help="What brokers are told, for their logs.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, for the brokers' logs.")] = None,
     yes: YesDelete = False,
 ) -> None:
     """Take members out of a group, such as static ones that are gone. One that lives joins again."""

@@ -1,4 +1,4 @@
-"""Which groups a command means."""
+"""Resolves the groups that a command names."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What `cordwood group describe` says of a group: its state, its members, and how far behind it is."""
+"""The output of `cordwood group describe`: a group's state, members and lag."""
 
 from collections.abc import Collection, Sequence
 from itertools import groupby

@@ -41,7 +41,7 @@ Topics = Annotated[
         autocompletion=complete_topic,
     ),
 ]
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="All that the group has committed offsets for.")]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="All topics with committed offsets.")]
 
 
 @reaching_cluster
@@ -60,18 +60,20 @@ def reset_offsets(
     ] = None,
     by_duration: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="To the first record of so long ago: 90s, 15m, 2h, 7d, PT1H30M."),
+        typer.Option(metavar="DURATION", help="To the first record not older than this: 90s, 15m, 2h, 7d, PT1H30M."),
     ] = None,
     shift_by: Annotated[
         int | None,
-        typer.Option(metavar="N", help="So many records on, or back with a minus, from what is committed."),
+        typer.Option(metavar="N", help="Move N records forward from the committed offset; back with a minus."),
     ] = None,
     from_file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="To what its lines say: TOPIC,PARTITION,OFFSET; - is standard input."),
+        typer.Option(
+            metavar="FILE", help="To the offsets in a file of TOPIC,PARTITION,OFFSET lines; - is standard input."
+        ),
     ] = None,
-    create: Annotated[bool, typer.Option("--create", help="A group that is not there comes into being.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the group if it does not exist.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")] = False,
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -80,7 +82,7 @@ def reset_offsets(
         raise typer.BadParameter("give one of --to, --by-duration, --shift-by and --from-file", param_hint="--to")
     if from_file is not None:
         if topics or all_topics:
-            raise typer.BadParameter("says which topics itself", param_hint="--from-file")
+            raise typer.BadParameter("names its topics itself", param_hint="--from-file")
         fixed = _targets_of(from_file)
         plan_work = partial(_plan_fixed, name=name, create=create, targets=fixed)
     else:
@@ -136,7 +138,7 @@ async def _plan(
     else:
         partitions = await _still_there(admin, committed)
         if not partitions:
-            raise ClientError(f"group {name} has no committed offsets; --topic says what to reset")
+            raise ClientError(f"group {name} has no committed offsets; name what to reset with --topic")
     return await plan_reset(admin, dict.fromkeys(partitions, target), committed)
 
 
@@ -165,7 +167,7 @@ async def _reset(admin: Admin, name: str, plan: Sequence[PlannedReset]) -> list[
     failures: list[ClientError] = []
     for error in (await failures_of(admin.alter_consumer_group_offsets(name, offsets))).values():
         if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS):
-            return [ClientError(f"group {name} has got members meanwhile: nothing was reset ({error.code.name})")]
+            return [ClientError(f"group {name} has gained members: nothing was reset ({error.code.name})")]
         failures.append(error)
     note(f"reset {counted(len(plan) - len(failures), 'offset')} of group {name}")
     return failures
@@ -175,7 +177,7 @@ async def _delete_offsets(admin: Admin, name: str, partitions: Sequence[TopicPar
     failures: list[ClientError] = []
     for partition, error in (await failures_of(admin.delete_consumer_group_offsets(name, partitions))).items():
         if error.code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
-            failures.append(ClientError(f"{partition}: members of group {name} read it now ({error.code.name})"))
+            failures.append(ClientError(f"{partition}: members of group {name} are consuming it ({error.code.name})"))
         else:
             failures.append(error)
     note(f"deleted {counted(len(partitions) - len(failures), 'offset')} of group {name}")
@@ -247,7 +249,7 @@ def _choice_text(choice: PartitionChoice) -> str:
 
 def _active_text(name: str, group: GroupDescription) -> str:
     members = counted(len(group.members), "member")
-    return f"group {name} is {group.state} with {members}: its offsets can be reset once no member is left"
+    return f"group {name} is {group.state} with {members}: its offsets can be reset only without active members"
 
 
 def _planned_as_json(reset: PlannedReset) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _QUIET_MS = 200
 async def print_as_member(
     topics: Sequence[str], settings: ConsumerSettings, text: RecordText, *, count: int | None, follow: bool
 ) -> None:
-    """What is printed is committed: within the next reading, and when it ends, in whatever way."""
+    """Printed records are committed with the next poll, and at the end, however it comes."""
     async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
         if any(map(is_pattern, topics)):
             consumer.subscribe(pattern=re.compile("|".join(map(translate, topics))))
@@ -42,7 +42,7 @@ async def print_as_member(
 
 
 async def _is_at_its_end(consumer: Consumer) -> bool:
-    """Whether it has read all there is in the partitions that it was given; one without any waits for some."""
+    """Returns whether it has read everything in its assigned partitions; a member without any waits for some."""
     assigned = consumer.assignment()
     if not assigned:
         return False

@@ -1,4 +1,4 @@
-"""What a broker refuses because of a misspelled name, told with the names that come nearest."""
+"""Adds the nearest names to a broker's errors about misspelled ones."""
 
 import re
 from collections.abc import Iterable

@@ -35,7 +35,7 @@ def elect(
     unclean: Annotated[
         bool,
         typer.Option(
-            "--unclean", help="Where no replica in sync is alive: any that is. Records that it does not have are lost."
+            "--unclean", help="If no in-sync replica is alive, elect any live one. Records that it lacks are lost."
         ),
     ] = False,
     yes: YesDelete = False,
@@ -52,7 +52,7 @@ def elect(
     partitions = run(access, choose)
     if unclean:
         names = "all partitions" if partitions is None else shortened([str(each) for each in partitions])
-        confirm_deletion(f"records that no replica alive has, of {names}", yes)
+        confirm_deletion(f"records that no live replica has, of {names}", yes)
 
     async def work(admin: Admin) -> list[tuple[TopicPartition, int]]:
         election = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
@@ -66,4 +66,4 @@ def elect(
         return
     print_table(("topic", "partition", "leader"), [(*each, broker) for each, broker in elected])
     if not elected:
-        note("every leader is the one that it should be")
+        note("every partition is led by its preferred leader")

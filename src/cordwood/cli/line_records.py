@@ -1,4 +1,4 @@
-"""What `cordwood produce` makes of a line of input; sans-IO."""
+"""Parses input lines of `cordwood produce` into records; sans-IO."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ def _binary_input(values: Sequence[bytes], repeated: int | None = None) -> Binar
 
 
 def json_parser(options: LineOptions, *, repartition: bool) -> LineParser:
-    """What the options say holds for what a line does not say; with `repartition`, its partition is passed over."""
+    """Options apply to fields that a line does not set; with `repartition`, its partition is ignored."""
 
     def parse(line: bytes) -> ParsedRecord:
         try:

@@ -116,7 +116,7 @@ class TextSending(LineSending):
             self.line_number += 1
             assert options.key_separator is not None
             separator = options.key_separator.decode(errors="replace")
-            raise BadSetting(f"line {self.line_number}: there is no key separator {separator!r}")
+            raise BadSetting(f"line {self.line_number}: no key separator {separator!r}")
         return lines.end
 
 

@@ -63,7 +63,7 @@ def log_dirs(
         bool,
         typer.Option(
             "--remove-strays",
-            help="Remove the strays for good: partitions that the metadata did not know, which were set aside.",
+            help="Permanently remove stray partitions: those that the metadata did not know and that were set aside.",
         ),
     ] = False,
     yes: YesDelete = False,

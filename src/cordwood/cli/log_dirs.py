@@ -18,7 +18,7 @@ _KINDS = {
     Kind.PARTITION: "partition",
     Kind.METADATA: "metadata log",
     Kind.FUTURE: "moving in",
-    Kind.DELETED: "deleted, goes at the next start",
+    Kind.DELETED: "deleted, removed at the next start",
     Kind.STRAY: "stray",
     Kind.FOREIGN: "not a partition, left alone",
 }

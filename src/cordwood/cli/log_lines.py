@@ -1,4 +1,4 @@
-"""How a node's log lines look: for people, or one JSON object each for machines."""
+"""Formats of a node's log lines: for people, or one JSON object each for machines."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from datetime import UTC, datetime
 
 
 class TextLines(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    def __init__(self, node: str | None = None) -> None:
+        prefix = "" if node is None else f"{node}: "
+        super().__init__(f"%(asctime)s {prefix}%(levelname)s %(name)s: %(message)s")
 
 
 class JsonLines(logging.Formatter):
+    def __init__(self, node: str | None = None) -> None:
+        super().__init__()
+        self._node = {} if node is None else {"node": node}
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            **self._node,
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),

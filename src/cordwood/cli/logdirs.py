@@ -38,7 +38,7 @@ def list_dirs(
     access: Access,
     topics: OptionalPartitions = None,
     brokers: Annotated[
-        list[int] | None, typer.Option("--broker", metavar="ID", min=0, help="Only of this one; may be repeated.")
+        list[int] | None, typer.Option("--broker", metavar="ID", min=0, help="Only this one; may be repeated.")
     ] = None,
     replicas: Annotated[
         bool, typer.Option("--replicas", help="Also the replicas in them; naming topics does the same.")
@@ -68,9 +68,12 @@ def list_dirs(
 def move(
     access: Access,
     topics: Partitions,
-    broker: Annotated[int, typer.Option("--broker", metavar="ID", min=0, help="Whose replicas.", show_default=False)],
+    broker: Annotated[
+        int,
+        typer.Option("--broker", metavar="ID", min=0, help="The broker whose replicas to move.", show_default=False),
+    ],
     to: Annotated[str, typer.Option("--to", metavar="DIR", help="One of that broker's log.dirs.", show_default=False)],
-    wait: Annotated[bool, typer.Option("--wait", help="Return when they have arrived.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the moves have finished.")] = False,
     yes: Yes = False,
 ) -> None:
     """Move replicas of a broker into another of its log directories, while they are read and written."""

@@ -74,7 +74,7 @@ def _spot(partition: TopicPartition, target: Target, committed: GroupOffsets) ->
     if not isinstance(target, ShiftBy):
         return target
     if partition not in committed:
-        raise BadSetting(f"{partition} has no committed offset to shift from; --to says where to begin")
+        raise BadSetting(f"{partition} has no committed offset to shift from; use --to instead")
     return AtOffset(committed[partition].offset + target.count)
 
 

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, tab-separated lines for pipes, JSON for programs."""
+"""Output of commands: tables for people, tab-separated lines for pipes, JSON for programs."""
 
 import json
 import sys
@@ -51,7 +51,7 @@ def print_bytes(contents: bytes | bytearray) -> None:
 
 
 def note(text: str) -> None:
-    """What a person wants to know and a program does not: on the error stream, if that is a terminal."""
+    """Prints a message for people only: on the error stream, if that is a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Which partitions a command means: `orders` for all of a topic, `orders:0,2` for some."""
+"""Resolves the partitions that a command names: `orders` for all of a topic, `orders:0,2` for some."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

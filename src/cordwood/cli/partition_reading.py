@@ -32,7 +32,7 @@ class PartitionReading:
 
     @property
     def passed_offsets(self) -> int:
-        """How far it has come on its way to the ends, all partitions together."""
+        """Offsets passed so far on the way to the ends, over all partitions."""
         return sum(self._passed.values())
 
     async def written(self, text: RecordText, most: int | None = None) -> AsyncGenerator[int, None]:

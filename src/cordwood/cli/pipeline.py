@@ -22,7 +22,7 @@ _BOOTSTRAP = typer.Option(
     "-b",
     metavar="HOST:PORT",
     envvar="CORDWOOD_BOOTSTRAP",
-    help="Brokers to begin with, with commas between.",
+    help="Bootstrap brokers, separated by commas.",
 )
 
 
@@ -114,7 +114,7 @@ def init(
         with file.open("x") as opened:
             opened.write(first_pipeline(str(file), bootstrap))
     except FileExistsError:
-        fail(f"{file} is there already; name another", EXIT_BAD_INPUT)
+        fail(f"{file} already exists; choose another name", EXIT_BAD_INPUT)
     except OSError as error:
         fail(f"{file}: {error.strerror}", EXIT_BAD_INPUT)
     print(f"{file} is a first pipeline; with a node at {bootstrap} it runs as it is:")
@@ -123,7 +123,7 @@ def init(
 
 @app.command(epilog="Examples:\n\ncordwood pipeline prepare\n\ncordwood pipeline prepare --remove")
 def prepare(
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what was made, for all versions.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the archives of all versions.")] = False,
 ) -> None:
     """Have Spark start faster on this machine from now on: keep an archive of its classes, some 170 MB.
 

@@ -26,11 +26,11 @@ def produce(
     ],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="What to read; - or nothing is standard input.", show_default=False),
+        typer.Argument(metavar="FILE", help="File to read; default, or -: standard input.", show_default=False),
     ] = None,
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", "-K", metavar="TEXT", help=r"What stands before it is the key, such as '\t'."),
+        typer.Option("--key-separator", "-K", metavar="TEXT", help=r"Separator between key and value, such as '\t'."),
     ] = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     headers: Annotated[
@@ -38,35 +38,40 @@ def produce(
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record; may be repeated."),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Where to; else by key, or in turns.")
+        int | None,
+        typer.Option("--partition", "-p", min=0, help="Partition to write to; default: by key, or round robin."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Each line is a JSON object, as consume --json prints it.")
     ] = False,
     repartition: Annotated[
-        bool, typer.Option("--repartition", help="With --json: pass over the partitions that it names.")
+        bool, typer.Option("--repartition", help="With --json: ignore the partitions in the input.")
     ] = False,
     null: Annotated[
-        str | None, typer.Option("--null", metavar="TEXT", help="A key or value that is this is null (a tombstone).")
+        str | None,
+        typer.Option("--null", metavar="TEXT", help="Write null (a tombstone) for a key or value equal to this."),
     ] = None,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", metavar="TEXT", help=r"What ends a record; '\0' for find -print0.")
+        str, typer.Option("--delimiter", "-D", metavar="TEXT", help=r"Record delimiter; '\0' for find -print0.")
     ] = r"\n",
     compression: Annotated[
         Compression | None,
-        typer.Option("--compression", "-z", help="How batches are compressed.", show_default="none"),
+        typer.Option("--compression", "-z", help="Compression of batches.", show_default="none"),
     ] = None,
     acks: Annotated[
         Acks | None,
         typer.Option(
-            "--acks", "-a", help="Who must have a record: nobody, its leader, all in sync.", show_default="all"
+            "--acks",
+            "-a",
+            help="Replicas that must have a record before it counts as written: none, the leader, all in sync.",
+            show_default="all",
         ),
     ] = None,
     idempotent: Annotated[
         bool | None,
         typer.Option(
             "--idempotent/--no-idempotent",
-            help="No record twice after a retry (acks=all only).",
+            help="Idempotent producer: no duplicates after retries (acks=all only).",
             show_default="idempotent",
         ),
     ] = None,

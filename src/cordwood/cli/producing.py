@@ -134,7 +134,7 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
 
 def _line_options(options: ProduceOptions) -> LineOptions:
     if options.partition is not None and options.partition < 0:
-        raise BadOption(f"{options.partition} is not a partition's number", "--partition")
+        raise BadOption(f"{options.partition} is not a partition number", "--partition")
     constant = LineOptions(
         key_separator=None if options.key_separator is None else _text(options.key_separator, "--key-separator"),
         key=None if options.key is None else options.key.encode(),
@@ -143,7 +143,7 @@ def _line_options(options: ProduceOptions) -> LineOptions:
         null=None if options.null is None else options.null.encode(),
     )
     if constant.key_separator is not None and (options.key is not None or options.as_json):
-        raise BadOption("goes with neither --key nor --json", "--key-separator")
+        raise BadOption("cannot be combined with --key or --json", "--key-separator")
     return constant
 
 
@@ -197,7 +197,7 @@ async def _known_topic(settings: ProducerSettings, name: str) -> Topic:
         except TopicNotFound as error:
             from cordwood.cli.name_choice import NoSuchName
 
-            raise NoSuchName("topic", name, await client.all_topics(), advice="--create creates it") from error
+            raise NoSuchName("topic", name, await client.all_topics(), advice="use --create to create it") from error
 
 
 def _check_partition(topic: Topic, partition: int) -> None:

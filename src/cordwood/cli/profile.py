@@ -31,12 +31,13 @@ app = typer.Typer(
     help="Create, list, use, show and delete named client configurations.",
     no_args_is_help=True,
     add_completion=False,
-    epilog="What counts, first to last: --bootstrap and the --tls options, --client-config, --profile; then the "
+    epilog="Precedence, highest first: --bootstrap and the --tls options, --client-config, --profile; then the "
     "variables CORDWOOD_BOOTSTRAP, CORDWOOD_CLIENT_CONFIG, CORDWOOD_PROFILE; then the profile in use.",
 )
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Of the profile.", show_default=False, autocompletion=complete_profile)
+    str,
+    typer.Argument(metavar="NAME", help="Name of the profile.", show_default=False, autocompletion=complete_profile),
 ]
 
 _SECRETS = ("password", "keystore.key")
@@ -68,20 +69,20 @@ def _telling_errors(function: Callable[P, None]) -> Callable[P, None]:
 def create(
     name: Name,
     bootstrap: Annotated[
-        str | None, typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, with commas between.")
+        str | None, typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, separated by commas.")
     ] = None,
     tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS; the other --tls options imply it.")] = False,
     tls_ca: Annotated[
         str | None, typer.Option(metavar="FILE", help="Certificates to trust (PEM), instead of the system's.")
     ] = None,
-    tls_cert: Annotated[str | None, typer.Option(metavar="FILE", help="Your own certificate (PEM).")] = None,
+    tls_cert: Annotated[str | None, typer.Option(metavar="FILE", help="Client certificate (PEM).")] = None,
     tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="Its key (PEM), if in another file.")] = None,
     tls_any_host: Annotated[
-        bool, typer.Option("--tls-any-host", help="Do not ask for the host's name in a broker's certificate.")
+        bool, typer.Option("--tls-any-host", help="Skip hostname verification of broker certificates.")
     ] = False,
     file: Annotated[
         str | None,
-        typer.Option("--from-file", metavar="FILE", help="Client properties to begin with, as Kafka's tools have."),
+        typer.Option("--from-file", metavar="FILE", help="Client properties file to start from, as for Kafka's tools."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -93,7 +94,7 @@ def create(
     """Create a profile. What is wrong with a property is told, and nothing is written."""
     profiles = Profiles.of_user()
     if name in profiles.names() and not replace:
-        fail(f"there is a profile {name} already; --replace replaces it", EXIT_BAD_INPUT)
+        fail(f"profile {name} already exists; overwrite it with --replace", EXIT_BAD_INPUT)
     if tls_key is not None and tls_cert is None:
         raise typer.BadParameter("needs --tls-cert", param_hint="--tls-key")
     properties = dict(read_property_file(file).properties) if file is not None else {}
@@ -142,9 +143,11 @@ def list_profiles(as_json: AsJson = False) -> None:
 def use(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Of the profile.", show_default=False, autocompletion=complete_profile),
+        typer.Argument(
+            metavar="NAME", help="Name of the profile.", show_default=False, autocompletion=complete_profile
+        ),
     ] = None,
-    none: Annotated[bool, typer.Option("--none", help="Use none any more.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Stop using a profile.")] = False,
 ) -> None:
     """Use a profile in all commands that do not name another."""
     if (name is None) != none:
@@ -153,7 +156,7 @@ def use(
     note("no profile is in use" if name is None else f"using profile {name}")
     for variable in (PROFILE_VARIABLE, BOOTSTRAP_VARIABLE):
         if os.environ.get(variable):
-            note(f"the variable {variable} is set, and counts before the profile in use")
+            note(f"the environment variable {variable} is set and overrides the profile in use")
 
 
 @app.command(epilog="Examples:\n\ncordwood profile show\n\ncordwood profile show prod --json")
@@ -163,7 +166,7 @@ def show(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="Of the profile; else the one in use.",
+            help="Name of the profile; default: the one in use.",
             show_default=False,
             autocompletion=complete_profile,
         ),
@@ -175,7 +178,7 @@ def show(
     profiles = Profiles.of_user()
     chosen = name or _current(profiles)
     if chosen is None:
-        fail("no profile is in use; cordwood profile use uses one", EXIT_BAD_INPUT)
+        fail("no profile is in use; choose one with cordwood profile use", EXIT_BAD_INPUT)
     shown = {
         key: value if secrets or not _is_secret(key, value) else _HIDDEN
         for key, value in sorted(_properties(profiles, chosen).items())

@@ -58,7 +58,7 @@ class Profiles:
         path = self._path(name)
         if not os.path.isfile(path):
             names = ", ".join(self.names())
-            hint = f"there are {names}" if names else "cordwood profile create makes one"
+            hint = f"there are {names}" if names else "create one with cordwood profile create"
             raise NoSuchProfile(f"there is no profile {name}; {hint}")
         return path
 
@@ -83,7 +83,7 @@ class Profiles:
 
     def _path(self, name: str) -> str:
         if not _NAME.fullmatch(name):
-            raise BadSetting(f"{name!r} cannot be a profile's name: up to 100 letters, digits, '.', '_' and '-' can")
+            raise BadSetting(f"{name!r} is not a valid profile name: use up to 100 letters, digits, '.', '_' and '-'")
         return os.path.join(self._profiles, f"{name}{_ENDING}")
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 
 class Spelling(NamedTuple):
-    """How the fields of options are spelled on the command line, where it is not as `--their-name`."""
+    """Spelling of options on the command line that differs from `--their-name`."""
 
     options: Mapping[str, str] = {}
     """A field's option (`--json` is of `as_json`), or another one (`-b`)."""
@@ -29,7 +29,7 @@ PLAIN = Spelling()
 def quick_arguments(
     options_class: type[Any] | Sequence[type[Any]], words: Sequence[str], spelling: Spelling = PLAIN
 ) -> dict[str, Any] | None:
-    """What the fields of `options_class` (or of several) are made with; None: ask typer."""
+    """The constructor arguments of `options_class` (or of several); None: use typer."""
     classes = options_class if isinstance(options_class, Sequence) else [options_class]
     kinds = {name: _plain(hint) for each in classes for name, hint in get_type_hints(each).items()}
     options = _options(kinds, spelling)
@@ -73,7 +73,7 @@ def quick_arguments(
 
 
 class _Kind(NamedTuple):
-    """What a value is made with."""
+    """The type of a value."""
 
     of: type[Any]
     is_several: bool

@@ -24,7 +24,9 @@ Names = Annotated[
 ]
 Defaults = Annotated[
     list[str] | None,
-    typer.Option("--default", metavar="KIND", help="user, client-id or ip: all that have no quota of their own."),
+    typer.Option(
+        "--default", metavar="KIND", help="user, client-id or ip: the default for those without their own quota."
+    ),
 ]
 
 
@@ -35,9 +37,9 @@ def list_quotas(
     names: Names = None,
     defaults: Defaults = None,
     kinds: Annotated[
-        list[str] | None, typer.Option("--any", metavar="KIND", help="Those that have one of this kind.")
+        list[str] | None, typer.Option("--any", metavar="KIND", help="Those with a quota of this kind.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Only those that have nothing but what is named.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Only exact matches.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List quotas, one a row: whom it is for, name, value."""
@@ -105,13 +107,13 @@ def _alter(access: Access, entity: QuotaEntity, quotas: dict[str, Any], dry_run:
         return list((await failures_of(admin.alter_client_quotas({entity: quotas}, validate_only=dry_run))).values())
 
     end_with(run(access, work))
-    note(f"{entity}: {'nothing is changed (--dry-run)' if dry_run else 'changed ' + ', '.join(quotas)}")
+    note(f"{entity}: {'nothing changed (--dry-run)' if dry_run else 'changed ' + ', '.join(quotas)}")
 
 
 def _entity(names: Sequence[str] | None, defaults: Sequence[str] | None) -> QuotaEntity:
     components = _components(names, defaults)
     if not components:
-        raise typer.BadParameter("whose quota? give --name or --default", param_hint="--name")
+        raise typer.BadParameter("no entity: give --name or --default", param_hint="--name")
     return QuotaEntity(**{_KINDS[kind]: name for kind, name in components.items()})
 
 

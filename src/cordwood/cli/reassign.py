@@ -62,7 +62,7 @@ def start(
         typer.Option("--from-file", metavar="FILE", help="JSON, as kafka-reassign-partitions takes and prints it."),
     ] = None,
     keep_replication_factor: Annotated[
-        bool, typer.Option("--keep-replication-factor", help="Refuse a move that would change how many replicas.")
+        bool, typer.Option("--keep-replication-factor", help="Reject a move that would change the replication factor.")
     ] = False,
     yes: Yes = False,
 ) -> None:
@@ -86,7 +86,7 @@ def start(
 def cancel(
     access: Access,
     topics: OptionalPartitions = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="All that are under way.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="All moves in progress.")] = False,
     yes: Yes = False,
 ) -> None:
     """Call off moves that are under way: the partitions stay where they were."""
@@ -102,7 +102,7 @@ def cancel(
     if not partitions:
         note("nothing is moving")
         return
-    confirm(f"Call off the moves of {counted(len(partitions), 'partition')}?", yes)
+    confirm(f"Cancel the moves of {counted(len(partitions), 'partition')}?", yes)
 
     async def work(admin: Admin) -> list[BrokerError]:
         return list((await failures_of(admin.alter_partition_reassignments(dict.fromkeys(partitions)))).values())

@@ -1,4 +1,4 @@
-"""How `cordwood consume` prints a record: a format such as "{partition}:{offset} {key} {value}\\n", as a layout."""
+"""Output formats of `cordwood consume`, such as "{partition}:{offset} {key} {value}\\n", as a layout."""
 
 import re
 from collections.abc import Sequence

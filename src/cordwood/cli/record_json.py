@@ -31,7 +31,7 @@ class ParsedRecord(NamedTuple):
 
 
 def parse_record(line: bytes) -> ParsedRecord:
-    """What `JSON_LAYOUT` makes, or less of it; topic and offset are passed over. Raises `BadJson`.
+    """Parses output of `JSON_LAYOUT`, complete or partial; ignores topic and offset. Raises `BadJson`.
 
     A key or value that is neither a string nor null is written as JSON; headers may also be an object.
     """

@@ -37,7 +37,7 @@ User = Annotated[str, typer.Argument(metavar="USER", help="The user's name.", sh
 def list_credentials(
     access: Access,
     users: Annotated[
-        list[str] | None, typer.Argument(metavar="USER", help="Users; all without.", show_default=False)
+        list[str] | None, typer.Argument(metavar="USER", help="Users; default: all.", show_default=False)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,10 +70,10 @@ def set_password(
     password_file: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="The password is its first line; - is standard input. Without, it is asked for."
+            metavar="FILE", help="File whose first line is the password; - is standard input. Default: prompt."
         ),
     ] = None,
-    iterations: Annotated[int, typer.Option(min=4096, max=16384, help="How often it is hashed.")] = 4096,
+    iterations: Annotated[int, typer.Option(min=4096, max=16384, help="Hash iterations.")] = 4096,
 ) -> None:
     """Set a user's password. It is salted and hashed here, and never sent."""
     password = _password(password_file)
@@ -101,7 +101,7 @@ def _alter(access: Access, changes: Sequence[ScramUpsertion | ScramDeletion]) ->
 def _password(file: str | None) -> str:
     if file is None:
         if not sys.stdin.isatty():
-            fail("without a terminal nobody can be asked for the password: give --password-file", EXIT_BAD_INPUT)
+            fail("there is no terminal to prompt for the password: give --password-file", EXIT_BAD_INPUT)
         return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     try:
         if file == "-":

@@ -7,7 +7,7 @@ import typer
 from cordwood.cli.completion import complete_topic
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate only; change nothing.")]
 Partitions = Annotated[
     list[str],
     typer.Argument(
@@ -21,7 +21,7 @@ OptionalPartitions = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TOPIC[:PARTITION,...]",
-        help="Topics, or some of their partitions; all without.",
+        help="Topics, or some of their partitions; default: all.",
         show_default=False,
         autocompletion=complete_topic,
     ),

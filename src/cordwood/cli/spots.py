@@ -15,8 +15,8 @@ _FOR_ONE = re.compile(r"(\d+)=(.*)", re.DOTALL)
 class BadSpot(BadSetting):
     def __init__(self, text: str) -> None:
         super().__init__(
-            f"{text!r} is no place in a partition; there are earliest, latest, an offset (1200), "
-            "-N for the last N, @TIME (@2024-05-01T12:00:00Z, @1714564800000) and @-N with ms, s, m, h or d for ago"
+            f"{text!r} is not a position in a partition; expected earliest, latest, an offset (1200), "
+            "-N for the last N, @TIME (@2024-05-01T12:00:00Z, @1714564800000) or @-N with ms, s, m, h or d (ago)"
         )
 
 

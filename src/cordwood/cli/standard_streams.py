@@ -80,7 +80,7 @@ class _Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             if error.errno == errno.EPIPE:
-                raise ReaderGone("nobody reads standard output any more") from error
+                raise ReaderGone("standard output was closed by its reader") from error
             if error.errno == errno.EBADF:
                 raise OutputClosed("cannot write to standard output: it is closed") from error
             raise CannotWrite(f"cannot write to standard output: {error.strerror}") from error

@@ -16,7 +16,7 @@ def parse_duration_ms(text: str) -> int:
         return int(short[1]) * _UNITS_MS[short[2]]
     iso = _ISO.fullmatch(text)
     if iso is None or not any(iso.groups()):
-        raise ValueError(f"{text!r} is no length of time; there are 500ms, 90s, 15m, 2h, 7d and PT1H30M")
+        raise ValueError(f"{text!r} is not a duration; expected forms are 500ms, 90s, 15m, 2h, 7d and PT1H30M")
     return round(sum(float(number or 0) * unit for number, unit in zip(iso.groups(), _ISO_UNITS_MS, strict=True)))
 
 

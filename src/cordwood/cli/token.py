@@ -16,7 +16,7 @@ from cordwood.client.admin.tokens import DelegationToken
 
 app = typer.Typer(help="Create, list, renew and expire delegation tokens.", no_args_is_help=True, add_completion=False)
 
-Hmac = Annotated[str, typer.Argument(metavar="HMAC", help="Of the token, in base64.", show_default=False)]
+Hmac = Annotated[str, typer.Argument(metavar="HMAC", help="HMAC of the token, in base64.", show_default=False)]
 
 
 @app.command("list", epilog="Examples:\n\ncordwood token list\n\ncordwood token list --owner User:alice --json")
@@ -24,7 +24,7 @@ Hmac = Annotated[str, typer.Argument(metavar="HMAC", help="Of the token, in base
 def list_tokens(
     access: Access,
     owners: Annotated[
-        list[str] | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only of this one; may be repeated.")
+        list[str] | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only this one; may be repeated.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,13 +56,13 @@ def list_tokens(
 def create(
     access: Access,
     owner: Annotated[
-        str | None, typer.Option(metavar="PRINCIPAL", help="Whose it is, such as User:alice; else your own.")
+        str | None, typer.Option(metavar="PRINCIPAL", help="Owner, such as User:alice; default: yourself.")
     ] = None,
     renewers: Annotated[
-        list[str] | None, typer.Option("--renewer", metavar="PRINCIPAL", help="Who else may renew it.")
+        list[str] | None, typer.Option("--renewer", metavar="PRINCIPAL", help="Another principal that may renew it.")
     ] = None,
     lifetime: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long at the most; else as long as brokers allow.")
+        str | None, typer.Option(metavar="DURATION", help="Maximum lifetime; default: the brokers' maximum.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -93,7 +93,8 @@ def renew(
     access: Access,
     hmac: Hmac,
     period: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="How long from now; else the brokers' default.")
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="New lifetime from now; default: the brokers' default."),
     ] = None,
 ) -> None:
     """Let a token live on. Prints when it expires now."""
@@ -113,7 +114,7 @@ def expire(
     access: Access,
     hmac: Hmac,
     period: Annotated[
-        str | None, typer.Option("--after", metavar="DURATION", help="How long it still lives; else it ends now.")
+        str | None, typer.Option("--after", metavar="DURATION", help="Time until it expires; default: now.")
     ] = None,
     yes: YesDelete = False,
 ) -> None:

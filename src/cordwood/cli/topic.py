@@ -30,7 +30,7 @@ app = typer.Typer(
     help="Create, list, describe, alter, trim and delete topics.", no_args_is_help=True, add_completion=False
 )
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topic names.", show_default=False)]
 Patterns = Annotated[
     list[str],
     typer.Argument(
@@ -46,9 +46,9 @@ OptionalPatterns = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Internal = Annotated[
     bool,
-    typer.Option("--internal", help="Also those of the brokers and of the Spark sink, such as __consumer_offsets."),
+    typer.Option("--internal", help="Include internal topics, such as __consumer_offsets and those of the Spark sink."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster check it, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate only; change nothing.")]
 
 # A request with many topics takes its time; smaller ones show progress and stay within a request's timeout.
 _TOPICS_PER_REQUEST = 100
@@ -65,11 +65,17 @@ def create(
     access: Access,
     names: Names,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="How many; else the cluster's num.partitions.")
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="Number of partitions; default: the cluster's num.partitions."),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="How many; else default.replication.factor."),
+        typer.Option(
+            "--replication-factor",
+            "-r",
+            min=1,
+            help="Replication factor; default: the cluster's default.replication.factor.",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -86,13 +92,13 @@ def create(
             metavar="ID:ID...", help="The brokers of one partition, its leader first; once for each partition."
         ),
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="One that exists is no error.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do nothing if the topic exists.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Create topics, and wait until their partitions have leaders."""
     if replicas and (partitions is not None or replication_factor is not None):
-        raise typer.BadParameter("says both how many partitions and replicas there are", param_hint="--replicas")
+        raise typer.BadParameter("already determines the number of partitions and replicas", param_hint="--replicas")
     configs = parse_pairs(settings or [], "--set")
     assignment = [_parse_replicas(text) for text in replicas or []]
     topics = [
@@ -173,14 +179,14 @@ def alter(
     access: Access,
     patterns: Patterns,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="Grow to so many partitions in all.")
+        int | None, typer.Option("--partitions", "-p", min=1, help="New total number of partitions.")
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Set; += and -= add to and take from a list. Repeatable.",
+            help="Set; += and -= add to or remove from a list. Repeatable.",
             autocompletion=complete_topic_assignment,
         ),
     ] = None,
@@ -189,7 +195,7 @@ def alter(
         typer.Option(
             "--unset",
             metavar="NAME",
-            help="Back to the default; may be repeated.",
+            help="Reset to the default; may be repeated.",
             autocompletion=complete_topic_setting,
         ),
     ] = None,
@@ -223,7 +229,7 @@ def delete(
     access: Access,
     patterns: Patterns,
     yes: YesDelete = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that does not exist is no error.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore those that do not exist.")] = False,
 ) -> None:
     """Delete topics with all their records. Internal topics are deleted only by their name, not by a pattern."""
 
@@ -287,7 +293,7 @@ def _parse_replicas(text: str) -> list[int]:
         return [int(part) for part in text.split(":")]
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is not the ids of brokers with colons between, such as 1:2:3", param_hint="--replicas"
+            f"{text!r} is not a list of broker ids separated by colons, such as 1:2:3", param_hint="--replicas"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Which topics a command means: names, and patterns as shells have them."""
+"""Resolves the topics that a command names: names, and shell patterns."""
 
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -35,7 +35,7 @@ async def choose_topics(
     visible = [topic.name for topic in chosen]
     unmatched = [pattern for pattern in patterns if is_pattern(pattern) and not _matching(visible, pattern)]
     if unmatched and not missing_ok:
-        hint = " (but internal ones: name them in full)" if _matching(everything, unmatched[0]) else ""
+        hint = " (internal topics must be named in full)" if _matching(everything, unmatched[0]) else ""
         raise NoSuchTopic(f"no topic matches {unmatched[0]!r}{hint}")
     return chosen
 
@@ -55,7 +55,7 @@ def matches_any(name: str, patterns: Sequence[str]) -> bool:
 
 
 def is_internal(topic: Topic) -> bool:
-    """Whether brokers or the Spark sink keep it for themselves."""
+    """True for topics of the brokers or of the Spark sink."""
     return topic.is_internal or topic.name == DEFAULT_LEDGER_TOPIC
 
 

@@ -1,4 +1,4 @@
-"""What `cordwood topic describe` says of a topic."""
+"""The output of `cordwood topic describe`."""
 
 import asyncio
 from collections.abc import Sequence

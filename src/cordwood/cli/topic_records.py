@@ -46,7 +46,7 @@ def trim(
         ),
     ],
     yes: YesDelete = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete the records before an offset or time. Prints topic, partition, old and new first offset."""
@@ -99,7 +99,7 @@ def offsets(
         ),
     ] = None,
     read_committed: Annotated[
-        bool, typer.Option("--read-committed", help="latest is where transactions are decided up to.")
+        bool, typer.Option("--read-committed", help="latest means the last stable offset.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -149,7 +149,7 @@ def _spec(text: str) -> int:
         return OffsetSpec[text.upper().replace("-", "_")]
     except KeyError:
         allowed = ", ".join(spec.name.lower().replace("_", "-") for spec in OffsetSpec)
-        raise typer.BadParameter(f"{text!r} is none of {allowed} and @TIME", param_hint="--at") from None
+        raise typer.BadParameter(f"{text!r} is not one of {allowed} and @TIME", param_hint="--at") from None
 
 
 def _print(trims: Sequence[Trim], as_json: bool) -> None:

@@ -69,13 +69,13 @@ def list_all(
         typer.Option("--state", "-s", case_sensitive=False, help="Only those in this state; may be repeated."),
     ] = None,
     producer_ids: Annotated[
-        list[int] | None, typer.Option("--producer-id", min=0, help="Only of this producer; may be repeated.")
+        list[int] | None, typer.Option("--producer-id", min=0, help="Only this producer id; may be repeated.")
     ] = None,
     longer_than: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="Only those open for longer: 90s, 15m, 2h (Kafka 3.8 or later)."),
     ] = None,
-    internal: Annotated[bool, typer.Option("--internal", help="Also those of the Spark sink.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include those of the Spark sink.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List transactional ids with their state, producer id and coordinator."""
@@ -183,7 +183,7 @@ def find_hanging(
         list[str] | None,
         typer.Argument(
             metavar="TOPIC[:PARTITION,...]",
-            help="Topics, or some of their partitions; all without.",
+            help="Topics, or some of their partitions; default: all.",
             show_default=False,
             autocompletion=complete_topic,
         ),

@@ -23,7 +23,7 @@ def abort(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="A transactional id: its coordinator aborts what is open, and its producer is fenced.",
+            help="A transactional id: its coordinator aborts the open transaction and fences the producer.",
             show_default=False,
             autocompletion=complete_transaction,
         ),
@@ -34,14 +34,16 @@ def abort(
             "--topic",
             "-t",
             metavar="TOPIC:PARTITION",
-            help="Instead of an ID: a partition that holds a transaction open of which no coordinator knows.",
+            help="Instead of an ID: a partition with a hanging transaction, which no coordinator knows.",
             autocompletion=complete_topic,
         ),
     ] = None,
     start_offset: Annotated[
-        int | None, typer.Option(min=0, help="With --topic: where the transaction begins (txn find-hanging).")
+        int | None, typer.Option(min=0, help="With --topic: first offset of the transaction (txn find-hanging).")
     ] = None,
-    producer_id: Annotated[int | None, typer.Option(min=0, help="With --topic: whose transaction it is.")] = None,
+    producer_id: Annotated[
+        int | None, typer.Option(min=0, help="With --topic: producer id of the transaction.")
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Abort a transaction: one that is open, by its ID; one that hangs, by its partition.
@@ -59,7 +61,7 @@ def abort(
         return
     assert transactional_id is not None
     if start_offset is not None or producer_id is not None:
-        raise typer.BadParameter("go with --topic", param_hint="--start-offset and --producer-id")
+        raise typer.BadParameter("need --topic", param_hint="--start-offset and --producer-id")
     _abort_open(access, transactional_id, yes)
 
 

@@ -1,4 +1,4 @@
-"""What `cordwood txn describe` says of a transaction; and which ones a command means."""
+"""The output of `cordwood txn describe`, and the choice of transactions."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Bootstrap addresses as people write them: "localhost:9092", "[::1]:9092", several with commas between."""
+"""Bootstrap addresses as people write them: "localhost:9092", "[::1]:9092", several separated by commas."""
 
 import re
 
@@ -17,7 +17,7 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
     """Raises `BadSetting`. An address without a port has Kafka's, 9092."""
     addresses = tuple(_parse(part.strip()) for part in text.split(",") if part.strip())
     if not addresses:
-        raise BadSetting("there is no bootstrap address; expected host:port, or several with commas between")
+        raise BadSetting("no bootstrap address given; expected host:port, or several separated by commas")
     return addresses
 
 
@@ -45,4 +45,4 @@ def _parse(given: str) -> Address:
 
 
 def _refusal(text: str) -> BadSetting:
-    return BadSetting(f"{text!r} is no bootstrap address; expected host:port with a port of 1 to 65535")
+    return BadSetting(f"{text!r} is not a bootstrap address; expected host:port with a port of 1 to 65535")

@@ -1,4 +1,4 @@
-"""What applications give to calls, made what the client works with. `BadSetting` says what was given, what would do.
+"""Validates and converts the arguments of calls. `BadSetting` names the value and what was expected.
 
 A text is a collection of its letters to Python: who gives one where several belong would be taken at the letters.
 """
@@ -40,7 +40,7 @@ def names_of(given: Iterable[str], what: str) -> list[str]:
 
 def name_of(given: str, what: str) -> str:
     if not isinstance(given, str) or not given.strip():
-        raise BadSetting(f"{what}: {given!r} is no name; expected a text")
+        raise BadSetting(f"{what}: {given!r} is not a name; expected a str")
     return given
 
 
@@ -61,7 +61,7 @@ def choices_of(given: Iterable[str], known: Collection[str], what: str) -> list[
     chosen = names_of(given, what)
     for name in chosen:
         if name.lower() not in spelled:
-            raise BadSetting(f"{name!r} is none of {what}; there are {', '.join(known)}")
+            raise BadSetting(f"{name!r} is not one of {what}: {', '.join(known)}")
     return [spelled[name.lower()] for name in chosen]
 
 
@@ -95,18 +95,18 @@ def by_name(given: Mapping[str, V], what: str, expected: str) -> dict[str, V]:
 def partition_of(given: TopicPartition | tuple[str, int]) -> TopicPartition:
     """A plain tuple is one, too."""
     if not isinstance(given, tuple) or len(given) != 2:
-        raise BadSetting(f"{given!r} is no partition; expected {_A_PARTITION}")
+        raise BadSetting(f"{given!r} is not a partition; expected {_A_PARTITION}")
     topic, number = given[0], _whole(given[1])
     if not isinstance(topic, str) or not topic.strip():
-        raise BadSetting(f"{given!r}: {topic!r} is no name of a topic; expected {_A_PARTITION}")
+        raise BadSetting(f"{given!r}: {topic!r} is not a topic name; expected {_A_PARTITION}")
     if number is None or not 0 <= number <= _LAST_PARTITION:
-        raise BadSetting(f"{given!r}: {given[1]!r} is no number of a partition; expected {_A_PARTITION}")
+        raise BadSetting(f"{given!r}: {given[1]!r} is not a partition number; expected {_A_PARTITION}")
     return TopicPartition(topic, number)
 
 
 def partitions_of(given: Iterable[TopicPartition], what: str = "partitions") -> list[TopicPartition]:
     if isinstance(given, tuple) and _looks_like_one(given):
-        raise BadSetting(f"{what} is one partition, {given!r}; expected a list: [{_A_PARTITION}]")
+        raise BadSetting(f"{what} is a single partition, {given!r}; expected a list: [{_A_PARTITION}]")
     return [partition_of(partition) for partition in _each(given, what, f"partitions: [{_A_PARTITION}]")]
 
 
@@ -116,7 +116,7 @@ def partitions_given(given: tuple[Any, ...], *, none_is_all: bool = True) -> lis
         chosen = partitions_of(given[0])
         if not chosen and none_is_all:
             # Without an argument it would be all: not what an empty list says.
-            raise BadSetting("an empty list of partitions; name some, or give no argument for all that are assigned")
+            raise BadSetting("the list of partitions is empty; pass some, or no argument for all assigned partitions")
         return chosen
     return [partition_of(partition) for partition in given]
 
@@ -142,18 +142,18 @@ def offset_of(partition: TopicPartition, given: CommittedOffset) -> OffsetAndMet
     """A number, `(number, metadata)`, or whole."""
     told: Any = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(told) <= 3:
-        raise BadSetting(f"{partition}: {given!r} is no offset; expected a number or an OffsetAndMetadata")
+        raise BadSetting(f"{partition}: {given!r} is not an offset; expected an int or an OffsetAndMetadata")
     offset, metadata, epoch = (*told, "", None)[:3] if len(told) == 1 else (*told, None)[:3]
     number = _whole(offset)
     if number is None or not 0 <= number <= _LAST_OFFSET:
-        raise BadSetting(f"{partition}: {offset!r} is no offset; expected a whole number, 0 or more")
+        raise BadSetting(f"{partition}: {offset!r} is not an offset; expected an int of 0 or more")
     if metadata is None:
         # As brokers say it where there is none.
         metadata = ""
     if not isinstance(metadata, str):
-        raise BadSetting(f"{partition}: the metadata of an offset is {metadata!r}; expected a text")
+        raise BadSetting(f"{partition}: the offset's metadata is {metadata!r}; expected a str")
     if epoch is not None and _whole(epoch) is None:
-        raise BadSetting(f"{partition}: the leader epoch is {epoch!r}; expected a whole number, or None")
+        raise BadSetting(f"{partition}: the leader epoch is {epoch!r}; expected an int or None")
     return OffsetAndMetadata(number, metadata, epoch)
 
 
@@ -161,7 +161,7 @@ def time_of(partition: TopicPartition, given: Time) -> int:
     """In ms. 0 or more, for what is below stands for something else."""
     timestamp = spec_of(partition, given)
     if timestamp < 0:
-        raise BadSetting(f"{partition}: {given!r} is no time; expected milliseconds since 1970")
+        raise BadSetting(f"{partition}: {given!r} is not a timestamp; expected milliseconds since 1970")
     return timestamp
 
 
@@ -169,12 +169,12 @@ def spec_of(partition: TopicPartition, given: Time) -> int:
     """A time, or what may stand in its place (`OffsetSpec`)."""
     if isinstance(given, datetime):
         if given.tzinfo is None:
-            raise BadSetting(f"{partition}: {given!r} has no time zone: datetime(..., tzinfo=timezone.utc) has")
+            raise BadSetting(f"{partition}: {given!r} has no time zone; use datetime(..., tzinfo=timezone.utc)")
         return round(given.timestamp() * 1000)
     timestamp = _whole(given)
     if timestamp is None:
         raise BadSetting(
-            f"{partition}: {given!r} is no time; expected milliseconds since 1970 as a whole number, such as "
+            f"{partition}: {given!r} is not a timestamp; expected milliseconds since 1970 as an int, such as "
             "int(time.time() * 1000), or a datetime with a time zone"
         )
     return timestamp
@@ -198,7 +198,7 @@ def config_text(name: str, given: ConfigValue | None) -> str | None:
     if isinstance(given, bool):
         return "true" if given else "false"
     if not isinstance(given, int | float):
-        raise BadSetting(f"{name}: {given!r} is no value of a configuration; expected a text, a number or a bool")
+        raise BadSetting(f"{name}: {given!r} is not a config value; expected a str, a number or a bool")
     return str(given)
 
 
@@ -207,7 +207,7 @@ def config_text(name: str, given: ConfigValue | None) -> str | None:
 
 def _each(given: Iterable[V], what: str, expected: str) -> Iterable[V]:
     if isinstance(given, _TEXTS):
-        raise BadSetting(f"{what} are one text, {given!r}; expected a list of {expected}")
+        raise BadSetting(f"{what} is a single str, {given!r}; expected a list of {expected}")
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise BadSetting(f"{what} are {given!r}; expected a list of {expected}")
     return given

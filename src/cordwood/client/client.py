@@ -13,11 +13,11 @@ from itertools import count
 from types import TracebackType
 from typing import TypeVar
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import Cluster, Topic
-from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.connection import BrokerConnection, BrokerConnections
 from cordwood.client.errors import BrokerError, CannotReachCluster, ClientError, GaveUp, NetworkFailed
 from cordwood.client.settings import Settings
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
 from cordwood.wire.errors import ErrorCode
@@ -44,7 +44,7 @@ class Client:
         self._bootstrap = bootstrap
         self._random = random if random is not None else SeededRandom()
         self._loop = asyncio.get_running_loop()
-        self._connections = Connections(network, settings, self._random)
+        self._connections = BrokerConnections(network, settings, self._random)
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, self._random)
         # When metadata last came, and since when we have asked for it in vain.
         self._fetched_at = self._loop.time()
@@ -116,7 +116,7 @@ class Client:
         """The connection to a broker of the cluster, for who sends to it directly. One try."""
         broker = self.cluster.brokers.get(broker_id)
         if broker is None:
-            raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster now")
+            raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster")
         return await self._connections.to(broker.address)
 
     def opened(self, broker_id: int) -> BrokerConnection | None:
@@ -257,7 +257,7 @@ class Client:
                 failures = 0 if await self.refresh() else failures + 1
             except ClientError as error:
                 failures += 1
-                _log.warning("cannot refresh metadata: %s", error)
+                _log.warning("Cannot refresh metadata, retrying: %s", error)
 
     async def topics(
         self, names: Collection[str], *, create: bool = False, timeout_s: float | None = None
@@ -307,7 +307,7 @@ class Client:
             self._note_in_vain()
             raise
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            self._begin_again("a broker asks for it")
+            self._begin_again("a broker requested it")
         if response.error_code != ErrorCode.NONE:
             raise BrokerError(response.error_code)
         self._fetched_at = self._loop.time()
@@ -327,7 +327,7 @@ class Client:
         """Forgets the brokers, so that only how we began is left to ask."""
         if self.settings.metadata_recovery_strategy == "none" or not self.cluster.brokers:
             return
-        _log.warning("beginning again with the bootstrap addresses: %s", reason)
+        _log.warning("Re-bootstrapping from bootstrap_servers: %s", reason)
         self._in_vain_since = None
         self.cluster = replace(self.cluster, brokers={})
         self._connections.drop()

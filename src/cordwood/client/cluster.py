@@ -1,4 +1,5 @@
-"""What a client knows of a cluster: brokers, topics, leaders. A value; each Metadata response gives a new one."""
+"""A client's view of a cluster: brokers, topics, leaders. An immutable value; each Metadata response creates a new
+one."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -93,7 +94,7 @@ class Cluster:
         )
 
     def led_by(self, leaders: Mapping[TopicPartition, tuple[int, int]], brokers: Iterable[Broker]) -> "Cluster":
-        """What a broker said of partitions that it does not lead: who does, and in which epoch (KIP-951)."""
+        """Applies the leaders and epochs that a broker reported for partitions it does not lead (KIP-951)."""
         topics = dict(self.topics)
         for (name, index), (leader, epoch) in leaders.items():
             topic = topics.get(name)

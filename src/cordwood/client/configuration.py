@@ -54,7 +54,7 @@ def read_settings(kind: type[S], options: Mapping[str, object] | None, keywords:
     if (level := levels.get(values.get("compression_type", "none"))) is not None:
         values.setdefault("compression_level", level)
     if not values.get("bootstrap_servers"):
-        raise BadSetting('there are no bootstrap_servers; expected "host:port", or several with commas between')
+        raise BadSetting('bootstrap_servers is empty; expected "host:port", or several separated by commas')
     values["tls"] = client_tls(Security(**security))
     if values["tls"] is None and (unused := sorted(name for name in security if name != "security_protocol")):
         _warn(f"{', '.join(unused)}: no effect, because security_protocol is PLAINTEXT; should it be SSL?")
@@ -71,18 +71,18 @@ def split_topics(
         options, given = given[0], given[1:]
     topics = [topic for topic in given if isinstance(topic, str)]
     if len(topics) < len(given):
-        raise BadSetting(f"topics are {given!r}; expected a str for each")
+        raise BadSetting(f"topics are {given!r}; expected one or more str")
     return topics, options
 
 
 def setting_names(kind: type[Settings]) -> dict[str, Any]:
-    """What a client of this kind can be told, and the type of each; what makes its connections safe apart."""
+    """The settings of this kind of client with their types, without those for security."""
     types = get_type_hints(kind)
     return {field.name: types[field.name] for field in fields(kind) if field.name != "tls"}
 
 
 def other_clients_settings(kind: type[Settings]) -> set[str]:
-    """What producers or consumers can be told, and a client of this kind cannot."""
+    """The settings of producers or consumers that this kind of client does not have."""
     names = {*setting_names(ProducerSettings), *_COMPRESSION_LEVELS, *_ALIASES, *setting_names(ConsumerSettings)}
     known = setting_names(kind)
     has_levels = "compression_level" in known
@@ -99,7 +99,7 @@ def _gather(options: Mapping[str, object], keywords: Mapping[str, object]) -> di
     given: dict[str, Given] = {}
     for spelled, value in [*options.items(), *keywords.items()]:
         if not isinstance(spelled, str):
-            raise BadSetting(f"{spelled!r} is no name of a setting")
+            raise BadSetting(f"{spelled!r} is not a setting")
         name = spelled.replace(".", "_")
         name = _ALIASES.get(name, name)
         if name in given:

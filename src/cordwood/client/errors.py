@@ -1,4 +1,4 @@
-"""What a call of the client may raise: always a `ClientError`, which says whether trying again may help.
+"""The exceptions of the client: always a `ClientError`, which says whether a retry may help.
 
 ClientError
 ├── BadSetting
@@ -60,7 +60,7 @@ class ClientError(Exception):
             self.advise(self.what_to_do)
 
     def advise(self, what_to_do: str) -> None:
-        """What helps in this case."""
+        """Sets the advice for this case."""
         self.what_to_do = what_to_do
         if what_to_do not in str(self):
             notes = [note for note in getattr(self, "__notes__", ()) if not note.startswith(_WHAT_TO_DO)]
@@ -83,7 +83,7 @@ class IllegalState(ClientError):
 class Closed(IllegalState):
     """The producer, consumer or admin client is closed."""
 
-    what_to_do = "make a new one"
+    what_to_do = "create a new one"
 
 
 class SerializationFailed(ClientError):
@@ -134,7 +134,7 @@ class UnsupportedByBroker(ClientError):
     """The broker has no version of a request that we have, or none that can say what was asked."""
 
     code = ErrorCode.UNSUPPORTED_VERSION
-    what_to_do = "update the brokers, or do without what was asked"
+    what_to_do = "upgrade the brokers, or do without this feature"
 
 
 class TimedOut(ClientError):
@@ -262,7 +262,7 @@ class BrokerError(ClientError):
 
     @property
     def is_stale_metadata(self) -> bool:
-        """Whether we asked the wrong broker, so that fresh metadata helps."""
+        """True if the request went to the wrong broker, so that fresh metadata helps."""
         return self.code in STALE_METADATA
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -279,7 +279,7 @@ class AuthorizationFailed(BrokerError):
     """The broker knows who we are, and does not let us do this."""
 
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    what_to_do = "have an ACL added for this principal"
+    what_to_do = "add an ACL for this principal"
 
 
 class TopicNotFound(BrokerError):
@@ -292,7 +292,7 @@ class TopicNotFound(BrokerError):
 class TopicNotCreated(TopicNotFound, TimedOut):
     """There is no such topic, and none came within `max_block_ms`."""
 
-    what_to_do = "create it, or check the name; brokers create topics by themselves with auto.create.topics.enable"
+    what_to_do = "create it, or check the name; brokers auto-create topics with auto.create.topics.enable"
 
 
 class RecordTooLarge(BrokerError):
@@ -327,7 +327,7 @@ class FatalTransactionError(BrokerError):
     """The producer cannot go on: what it knows of its transactions is not what the coordinator knows."""
 
     code = ErrorCode.INVALID_TXN_STATE
-    what_to_do = "close this producer and make a new one"
+    what_to_do = "close this producer and create a new one"
 
 
 class ProducerFenced(FatalTransactionError):

@@ -11,7 +11,7 @@ Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 class AdminKeywords(TypedDict, total=False):
-    """What all clients can be told."""
+    """Settings of all clients."""
 
     bootstrap_servers: str | Sequence[str]
     client_id: str

@@ -1,4 +1,4 @@
-"""What clients measure with: how fast something grows, how large something is, of late; sans-IO."""
+"""Meters for recent rates and sizes; sans-IO."""
 
 from math import inf, nan
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class OffsetAndMetadata(NamedTuple):
-    """What is committed: the offset of the next record to read."""
+    """A committed offset: that of the next record to read."""
 
     offset: int
     metadata: str = ""

@@ -14,7 +14,7 @@ from cordwood.wire.messages.list_offsets import ListOffsetsPartition, ListOffset
 
 
 class OffsetSpec(IntEnum):
-    """What stands where a time could."""
+    """Special values in place of a timestamp."""
 
     LATEST = -1
     EARLIEST = -2

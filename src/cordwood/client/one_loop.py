@@ -16,6 +16,6 @@ def check_loop(own: asyncio.AbstractEventLoop, what: str) -> None:
 
 
 def in_another_loop(what: str) -> IllegalState:
-    error = IllegalState(f"the {what} belongs to the event loop in which it was started, and this is another")
-    error.what_to_do = f"make a {what} of its own for each loop, or one of `cordwood`, for threads"
+    error = IllegalState(f"the {what} belongs to the event loop that started it, not to the running one")
+    error.what_to_do = f"create one {what} per event loop, or use the thread-safe one from `cordwood`"
     return error

@@ -39,8 +39,8 @@ def _producer(settings: ProducerSettings, given: Collection[str]) -> ProducerSet
         raise BadSetting("a transactional_id needs enable_idempotence, and with that acks=all and retries")
     if settings.transaction_two_phase_commit_enable and "transaction_timeout_ms" in given:
         raise BadSetting(
-            "transaction_timeout_ms does not go with transaction_two_phase_commit_enable: "
-            "transactions of two phases do not expire"
+            "transaction_timeout_ms cannot be combined with transaction_two_phase_commit_enable: "
+            "two-phase transactions do not expire"
         )
     least_ms = min(settings.linger_ms + settings.request_timeout_ms, INT_MAX)
     if settings.delivery_timeout_ms < least_ms:
@@ -58,7 +58,7 @@ def _producer(settings: ProducerSettings, given: Collection[str]) -> ProducerSet
 
 
 def _idempotence(settings: ProducerSettings, wanted: bool) -> ProducerSettings:
-    """Who gives acks or retries that do not allow for it goes without, unless it is asked for."""
+    """Disables idempotence if acks or retries do not allow it, unless it was requested explicitly."""
     if not settings.enable_idempotence:
         return settings
     if settings.max_in_flight_requests_per_connection > _MAX_IN_FLIGHT:
@@ -83,10 +83,10 @@ def _consumer(settings: ConsumerSettings, given: Collection[str]) -> ConsumerSet
     if settings.group_protocol == "consumer":
         for name in _CLASSIC_ONLY:
             if name in given:
-                raise BadSetting(f"{name} does not go with group_protocol=consumer: the brokers decide it there")
+                raise BadSetting(f"{name} cannot be set with group_protocol=consumer: the brokers control it")
     else:
         if settings.group_remote_assignor:
-            raise BadSetting("group_remote_assignor does not go with group_protocol=classic")
+            raise BadSetting("group_remote_assignor cannot be set with group_protocol=classic")
         if settings.heartbeat_interval_ms >= settings.session_timeout_ms:
             raise BadSetting(
                 f"heartbeat_interval_ms is {settings.heartbeat_interval_ms}; "

@@ -12,7 +12,7 @@ LONG_MAX = 2**63 - 1
 
 
 class Given(NamedTuple):
-    """What somebody wrote."""
+    """A setting as given by the user."""
 
     spelled: str
     value: Any
@@ -125,7 +125,7 @@ def _addresses(given: Given) -> Any:
         if all(isinstance(part, str) for part in parts):
             value = ",".join(parts)
     if not isinstance(value, str):
-        raise refusal(given, '"host:port", several with commas between, or a list of them')
+        raise refusal(given, '"host:port", several separated by commas, or a list of them')
     return parse_bootstrap(value)
 
 
@@ -165,7 +165,7 @@ def _list(given: Given) -> tuple[Any, ...]:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
-        raise refusal(given, "a list, or a str with commas between")
+        raise refusal(given, "a list, or a str separated by commas")
     return tuple(value)
 
 

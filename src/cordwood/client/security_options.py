@@ -1,4 +1,4 @@
-"""What makes connections safe: Kafka's `security.protocol` and `ssl.*`, with PEM for keys and certificates."""
+"""Security settings: Kafka's `security.protocol` and `ssl.*`, with PEM for keys and certificates."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Security:
     ssl_keystore_type: str = "PEM"
     """PEM, and nothing else."""
     ssl_key_password: str | None = None
-    """What the key is encrypted with."""
+    """Password of the key."""
     ssl_endpoint_identification_algorithm: str | None = "https"
     """https: the host's name has to be in the broker's certificate; empty: it need not."""
     ssl_enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
@@ -38,7 +38,7 @@ def client_tls(security: Security) -> ClientTls | None:
     """None for PLAINTEXT. Raises `BadSetting`."""
     if security.security_protocol.startswith("SASL"):
         raise BadSetting(
-            f"security_protocol is {security.security_protocol}, and there is no SASL here; expected PLAINTEXT or SSL"
+            f"security_protocol is {security.security_protocol}, but SASL is not supported; expected PLAINTEXT or SSL"
         )
     if security.security_protocol == "PLAINTEXT":
         return None

@@ -88,6 +88,12 @@ def _bad_request(message: str) -> ConfigError:
     return ConfigError(message, ErrorCode.INVALID_REQUEST)
 
 
+def is_of_another_broker(broker: BrokerConfig, resource: Resource) -> bool:
+    """True for the configuration of one broker that is not this one. That broker checks it, since it knows its own
+    listeners and disks; the controller takes it as it is."""
+    return resource.type == ResourceType.BROKER and resource.name.isdecimal() and int(resource.name) != broker.node_id
+
+
 def _check_request(resource: Resource, names: list[str], nulls: list[str]) -> None:
     if len(set(names)) != len(names):
         raise _bad_request("Error due to duplicate config keys")
@@ -240,7 +246,7 @@ def _refuse_all(names: Iterable[str], message: str) -> None:
 
 
 def _check_min_isr(resource: Resource, records: Sequence[tuple[str, str | None]]) -> None:
-    """Which replicas may lead depends on it: with KIP-966 all brokers have to go by the same one."""
+    """Leader eligibility depends on it: with KIP-966 all brokers must use the same value."""
     for name, value in records:
         if name != "min.insync.replicas":
             continue

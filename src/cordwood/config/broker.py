@@ -27,8 +27,10 @@ from cordwood.config.listeners import (
     parse_protocol_map,
 )
 from cordwood.config.protection import ADVICE, broken_promise, check_protection
+from cordwood.config.quorum import QuorumSettings, parse_address, parse_voters
 from cordwood.config.values import Password, Value
 from cordwood.log.cleaner import CleanerConfig
+from cordwood.runtime.network import Address
 
 Settings = Mapping[str, str]
 
@@ -131,7 +133,7 @@ class BrokerConfig:
         return value.secret if value else None
 
     def for_listener(self, listener: str, name: str) -> Value:
-        """What `listener.name.<listener>.<name>` says, or else what `name` says for all listeners.
+        """The value of `listener.name.<listener>.<name>`, or else of `name` for all listeners.
 
         A mechanism may stand before the name: `plain.sasl.jaas.config`.
         """
@@ -146,7 +148,7 @@ class BrokerConfig:
 
     @property
     def layers(self) -> tuple[tuple[Settings, ConfigSource], ...]:
-        """What was said, the layer that wins first."""
+        """The settings by layer, highest precedence first."""
         return (
             (self.dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -163,14 +165,35 @@ class BrokerConfig:
     def log_dirs(self) -> tuple[str, ...]:
         return self.items("log.dirs") or self.items("log.dir")
 
+    @property
+    def metadata_log_dir(self) -> str:
+        """The directory that holds the metadata log; it may be one of `log_dirs`."""
+        return str(self["metadata.log.dir"] or self.log_dirs[0])
+
+    @property
+    def stands_alone(self) -> bool:
+        """True if the node is a cluster of its own: it has both roles, and no other controller is named."""
+        reached_at = [Address(end.host or "localhost", end.port) for end in self.listeners.advertised_controllers]
+        return {"broker", "controller"} <= set(self.items("process.roles")) and self.quorum.names_only(
+            self.node_id, reached_at
+        )
+
     def fallback(self, definition: Definition) -> Value:
-        """What a topic's or a group's key is where the topic or group does not say it."""
+        """The value of a topic's or group's key that the topic or group does not set itself."""
         for synonym in definition.broker_synonyms:
             value = self[synonym.name]
             if value is not None:
                 # A flag is an int to Python; it has no units.
                 return value * synonym.multiply_by if isinstance(value, int) and synonym.multiply_by != 1 else value
         return definition.default
+
+    @cached_property
+    def quorum(self) -> QuorumSettings:
+        return QuorumSettings(
+            parse_voters(self.items("controller.quorum.voters")),
+            tuple(parse_address(entry) for entry in self.items("controller.quorum.bootstrap.servers")),
+            self.items("controller.listener.names")[0].upper(),
+        )
 
     @cached_property
     def listeners(self) -> Listeners:
@@ -201,6 +224,7 @@ class BrokerConfig:
             controllers=controllers,
             inter_broker=inter_broker,
             protocols=protocols,
+            own_voter=self.quorum.static_voters.get(self.node_id),
         )
 
     @cached_property

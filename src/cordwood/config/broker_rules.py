@@ -1,4 +1,4 @@
-"""What a broker's keys have to be to each other, in Kafka's words."""
+"""Constraints between a broker's keys, with Kafka's messages."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _check_replication(config: BrokerConfig) -> None:
 
 
 def _check_quorum(config: BrokerConfig) -> None:
-    voters = {int(entry.partition("@")[0]) for entry in config.items("controller.quorum.voters")}
+    voters = config.quorum.static_voters.keys()
     roles, node_id = config.items("process.roles"), config.node_id
     _require(
         bool(voters) or bool(config.items("controller.quorum.bootstrap.servers")),
@@ -124,6 +124,10 @@ def _check_quorum(config: BrokerConfig) -> None:
             node_id not in voters,
             f"If process.roles contains just the 'broker' role, the node id {node_id} must not be included in the set "
             f"of voters controller.quorum.voters={sorted(voters)}",
+        )
+        _require(
+            not config.flag("controller.quorum.auto.join.enable"),
+            "controller.quorum.auto.join.enable is only supported when process.roles contains the 'controller' role.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What is asked for by AlterConfigs and IncrementalAlterConfigs, and what comes of it."""
+"""Requested changes of AlterConfigs and IncrementalAlterConfigs, and their results."""
 
 from __future__ import annotations
 

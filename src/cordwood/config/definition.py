@@ -1,4 +1,4 @@
-"""What is known of a configuration key: one `Definition` each, generated into `definitions/` from Kafka's facts."""
+"""The properties of a configuration key: one `Definition` each, generated into `definitions/` from Kafka's facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Importance(Enum):
 
 
 class UpdateMode(Enum):
-    """Who may change a value while the node runs."""
+    """The scope in which a value can be changed while the node runs."""
 
     READ_ONLY = "read-only"
     # For one broker only.
@@ -44,7 +44,7 @@ class ConfigSource(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to, as in the requests."""
+    """The resource types of configurations, as in the requests."""
 
     UNKNOWN = 0
     TOPIC = 2

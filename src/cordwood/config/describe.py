@@ -48,7 +48,7 @@ def describe_broker(config: BrokerConfig) -> list[Entry]:
 
 
 def describe_broker_default(config: BrokerConfig) -> list[Entry]:
-    """What was set for all brokers."""
+    """The cluster-wide defaults of all brokers."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     return [
         _broker_entry(name, text, tuple(level for level in _levels_of(config, name) if level.source is source))
@@ -148,7 +148,7 @@ def _fallbacks_of(broker: BrokerConfig, definition: Definition) -> tuple[Synonym
 
 
 def _levels_of(config: BrokerConfig, name: str) -> tuple[SynonymEntry, ...]:
-    """What a broker's key and its synonyms are at each level.
+    """The values of a broker's key and its synonyms at each level.
 
     As in Kafka, those before the first with the very name are left out: of a default `log.retention.ms` nothing is
     left, though `log.retention.hours` is what counts.

@@ -1,5 +1,5 @@
-"""What a client is told of a key that asks for its documentation: what the key does, its default, what may stand there,
-and when a change takes effect."""
+"""Documentation of a key for DescribeConfigs: its effect, its default, the allowed values, and when a change takes
+effect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _description(resource_type: int, name: str, rule: Rule) -> list[str]:
 
 
 def description_of(resource_type: int, name: str) -> str | None:
-    """What a key does. A broker's key that is the default of a topic's is described by that, if not by its own."""
+    """The description of a key. A broker's key that is the default of a topic's key falls back to that one's."""
     # Imported when somebody asks: a node starts without.
     from cordwood.config.descriptions.broker import BROKER_DESCRIPTIONS
     from cordwood.config.descriptions.group import CLIENT_METRICS_DESCRIPTIONS, GROUP_DESCRIPTIONS

@@ -1,4 +1,4 @@
-"""Which keys Cordwood goes by: the one place where that is kept, and what docs/configuration.md is made from.
+"""The keys that Cordwood honours: the single source, from which docs/configuration.md is generated.
 
 Every key that Kafka knows is read and checked. Whoever makes a part go by a key moves it to WORKS here and runs
 tools/generate_configs.py.
@@ -108,6 +108,18 @@ BROKER_SECTION = Section(
             ),
         ),
         Rule(Effect.WORKS, "metrics (docs/metrics.md)", ("cordwood.metrics.*",)),
+        Rule(Effect.WORKS, "the schema registry (docs/registry.md)", ("cordwood.registry.*",)),
+        Rule(
+            Effect.WORKS,
+            "a broker's session with the controller (docs/metadata.md)",
+            (
+                "broker.heartbeat.interval.ms",
+                "broker.session.timeout.ms",
+                "controlled.shutdown.enable",
+                "cordwood.broker.reconnect.grace.ms",
+                "initial.broker.registration.timeout.ms",
+            ),
+        ),
         Rule(Effect.NEVER, _TIERED, ("remote.*", "log.local.retention.*", "follower.fetch.last.tiered.offset.enable")),
         Rule(
             Effect.WORKS,
@@ -183,12 +195,9 @@ BROKER_SECTION = Section(
         Rule(
             Effect.LATER,
             "connections and requests",
-            (
-                "queued.max.request.bytes",
-                "request.timeout.ms",
-                "socket.connection.*",
-            ),
+            ("queued.max.request.bytes",),
         ),
+        Rule(Effect.WORKS, "connections to other nodes", ("request.timeout.ms", "socket.connection.*")),
         Rule(
             Effect.WORKS,
             "connections; at this default, up to 32 that send in bulk have 2 MiB",
@@ -225,7 +234,15 @@ BROKER_SECTION = Section(
                 "unclean.leader.election.enable",
             ),
         ),
-        Rule(Effect.LATER, "elections by time", ("unclean.leader.election.*",)),
+        Rule(
+            Effect.WORKS,
+            "elections by time",
+            (
+                "auto.leader.rebalance.enable",
+                "leader.imbalance.check.interval.seconds",
+                "unclean.leader.election.interval.ms",
+            ),
+        ),
         Rule(
             Effect.WORKS,
             "the metadata log",
@@ -239,24 +256,28 @@ BROKER_SECTION = Section(
         Rule(
             Effect.WORKS, "versions of requests that Kafka does not take for stable", ("unstable.api.versions.enable",)
         ),
+        Rule(Effect.WORKS, "the metadata quorum", ("controller.quorum.*",)),
         Rule(
             Effect.LATER,
             "the metadata log and the controller",
             (
-                "broker.heartbeat.interval.ms",
-                "broker.session.timeout.ms",
-                "controlled.shutdown.enable",
                 "controller.performance.*",
-                "controller.quorum.*",
                 "controller.socket.timeout.ms",
-                "initial.broker.registration.timeout.ms",
                 "internal.metadata.*",
-                "auto.leader.rebalance.enable",
-                "leader.imbalance.check.interval.seconds",
                 "unstable.*",
             ),
         ),
-        Rule(Effect.NEVER, _JVM, ("replica.selector.class",)),
+        Rule(
+            Effect.WORKS,
+            "replication",
+            (
+                "replica.fetch.*",
+                "replica.lag.time.max.ms",
+                "replica.selector.class",
+                "replica.socket.timeout.ms",
+                "num.replica.fetchers",
+            ),
+        ),
         Rule(
             Effect.LATER,
             "replication",
@@ -271,7 +292,6 @@ BROKER_SECTION = Section(
                 "group.coordinator.threads",
                 "num.*.threads",
                 "num.recovery.threads.per.data.dir",
-                "num.replica.fetchers",
                 "share.coordinator.threads",
             ),
         ),
@@ -327,8 +347,8 @@ BROKER_SECTION = Section(
             "PEM files have no password of their own; `ssl.key.password` is the key's",
             ("ssl.keystore.password", "ssl.truststore.password"),
         ),
-        Rule(Effect.NEVER, "a new certificate may have other names", ("ssl.allow.*",)),
-        Rule(Effect.LATER, "connections to other brokers", ("ssl.endpoint.identification.algorithm",)),
+        Rule(Effect.WORKS, "certificates that are replaced while the node runs", ("ssl.allow.*",)),
+        Rule(Effect.WORKS, "connections to other nodes", ("ssl.endpoint.identification.algorithm",)),
         Rule(Effect.NEVER, "Prometheus computes rates from counters", ("metrics.*",)),
         Rule(Effect.NEVER, _KERBEROS, ("sasl.kerberos.*",)),
         Rule(
@@ -364,7 +384,7 @@ SECTIONS = (
                 "replicas that move between log directories",
                 ("replica.alter.log.dirs.io.max.bytes.per.second",),
             ),
-            Rule(Effect.LATER, "replication", ("*",)),
+            Rule(Effect.WORKS, "replication", ("*",)),
         ),
     ),
     Section(
@@ -374,7 +394,7 @@ SECTIONS = (
             Rule(Effect.NEVER, _TIERED, ("local.retention.*", "remote.*")),
             Rule(Effect.NEVER, "files are not allocated ahead: they grow as they are written", ("preallocate",)),
             Rule(
-                Effect.LATER,
+                Effect.WORKS,
                 "replication",
                 ("*.replication.throttled.replicas",),
             ),
@@ -407,5 +427,5 @@ def effect_on_broker(name: str) -> Rule:
 
 
 def has_effect_on_listener(name: str) -> bool:
-    """Whether a key that works can be set for one listener, with its prefix."""
+    """Returns whether an effective key can be set for one listener, with its prefix."""
     return name.startswith("ssl.") or name == "max.connections"

@@ -1,4 +1,4 @@
-"""What can be wrong with a configuration."""
+"""Configuration errors."""
 
 from __future__ import annotations
 

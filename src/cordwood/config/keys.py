@@ -56,7 +56,8 @@ def synonyms_of(name: str) -> tuple[str, ...]:
 
 
 def is_read_only(name: str) -> bool:
-    """Whether it is said before the start only. Kafka says so of a listener's keys too, though they may be changed."""
+    """True if it can be set only before the start. Kafka also reports a listener's keys so, although they can be
+    changed."""
     definition = BROKER.get(name)
     return name not in BROKER_QUOTAS and (definition is None or not definition.dynamic)
 
@@ -70,7 +71,7 @@ def needs_listener_prefix(name: str) -> bool:
 
 
 def is_per_broker(name: str) -> bool:
-    """Whether it cannot be changed for all brokers at once."""
+    """True if it cannot be changed for all brokers at once."""
     prefixed = _PREFIXED.fullmatch(name)
     if prefixed:
         return prefixed[1] not in _CLUSTER_LEVEL

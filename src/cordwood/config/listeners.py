@@ -6,11 +6,12 @@ import ipaddress
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from cordwood.config.effects import NO_SASL
 from cordwood.config.errors import ConfigError
+from cordwood.runtime.network import Address
 
 
 class SecurityProtocol(IntEnum):
@@ -134,6 +135,8 @@ class Listeners:
     inter_broker: str
     # Of these and of others that the map names.
     protocols: ProtocolMap
+    # The address that controller.quorum.voters has for this node.
+    own_voter: Address | None = None
 
     @property
     def broker_endpoints(self) -> tuple[Endpoint, ...]:
@@ -150,9 +153,23 @@ class Listeners:
 
     @property
     def advertised_controllers(self) -> tuple[Endpoint, ...]:
-        """A controller's listener that is not advertised is reached where it listens."""
-        advertised = {endpoint.listener: endpoint for endpoint in (*self.controller_endpoints, *self.advertised)}
-        return tuple(advertised[name] for name in self.controllers if name in advertised)
+        """Where other nodes reach the controller listeners, in the order of `controller.listener.names`."""
+        reached = {endpoint.listener: self._reached(endpoint) for endpoint in self.controller_endpoints}
+        reached |= {endpoint.listener: endpoint for endpoint in self._explicitly_advertised}
+        return tuple(reached[name] for name in self.controllers if name in reached)
+
+    @property
+    def _explicitly_advertised(self) -> tuple[Endpoint, ...]:
+        return () if self.advertised is self.bound else self.advertised
+
+    def _reached(self, endpoint: Endpoint) -> Endpoint:
+        """A controller listener that isn't advertised is reached where it listens. One without a host of its own is
+        reached, if it is the first, where controller.quorum.voters says."""
+        if endpoint.host not in (None, *_EVERY_ADDRESS):
+            return endpoint
+        if self.own_voter is not None and endpoint.listener == self.controllers[0]:
+            return replace(endpoint, host=self.own_voter.host, port=self.own_voter.port)
+        return replace(endpoint, host=None)
 
 
 def effective_protocols(
@@ -198,6 +215,11 @@ def _refuse_sasl(listeners: Listeners) -> None:
 
 
 def _check_controller(listeners: Listeners, bound: set[str], *, alone: bool) -> None:
+    if alone and listeners.broker_endpoints:
+        raise ConfigError(
+            "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
+            "process.roles=controller"
+        )
     if not listeners.advertised_controllers:
         raise ConfigError(
             "controller.listener.names must contain at least one value appearing in the 'listeners' configuration "
@@ -208,19 +230,11 @@ def _check_controller(listeners: Listeners, bound: set[str], *, alone: bool) -> 
             "controller.listener.names must only contain values appearing in the 'listeners' configuration when "
             "running the KRaft controller role"
         )
-    if alone and listeners.broker_endpoints:
-        raise ConfigError(
-            "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
-            "process.roles=controller"
-        )
 
 
 def _check_broker(listeners: Listeners, bound: set[str], *, alone: bool) -> None:
-    if alone and listeners.controller_endpoints:
-        raise ConfigError(
-            "controller.listener.names must not contain a value appearing in the 'listeners' configuration when "
-            "running KRaft with just the broker role"
-        )
+    if alone:
+        _check_way_to_controllers(listeners)
     advertised = [endpoint.listener for endpoint in listeners.advertised_brokers]
     if not advertised:
         raise ConfigError(
@@ -238,3 +252,20 @@ def _check_broker(listeners: Listeners, bound: set[str], *, alone: bool) -> None
             f"Found {','.join(advertised)}. The valid options based on the current configuration are "
             f"{','.join(sorted(bound))}"
         )
+
+
+def _check_way_to_controllers(listeners: Listeners) -> None:
+    """A broker without the controller role connects to controller listeners, and has none itself."""
+    if listeners.controller_endpoints:
+        raise ConfigError(
+            "controller.listener.names must not contain a value appearing in the 'listeners' configuration when "
+            "running KRaft with just the broker role"
+        )
+    for name in listeners.controllers:
+        if name not in listeners.protocols:
+            raise ConfigError(
+                f"Controller listener with name {name} defined in controller.listener.names not found in "
+                "listener.security.protocol.map (an explicit security mapping for each controller listener is "
+                "required if listener.security.protocol.map is non-empty, or if there are security protocols other "
+                f"than PLAINTEXT in use): add {name}:PLAINTEXT or {name}:SSL to the map, as the controllers have it"
+            )

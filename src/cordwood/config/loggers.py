@@ -16,7 +16,7 @@ LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 def check_logger_changes(
     node_id: int, resource_name: str, changes: Sequence[Change], loggers: Container[str]
 ) -> Refusal | None:
-    """Whether the levels of these loggers may be changed; all of them, or none is."""
+    """Checks whether the levels of these loggers may be changed; all or none are."""
     try:
         asked_id = int(resource_name)
     except ValueError:

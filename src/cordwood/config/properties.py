@@ -16,7 +16,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(properties: Mapping[str, str], comment: str | None = None) -> str:
-    """What `parse_properties` reads back, in ASCII: a line for each, in the order given."""
+    """Writes what `parse_properties` reads, in ASCII: one line per key, in the given order."""
     comments = [] if comment is None else [f"#{_escape_unicode(line)}\n" for line in _LINE_END.split(comment)]
     pairs = (f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n" for key, value in properties.items())
     return "".join([*comments, *pairs])

@@ -31,7 +31,8 @@ async def listen(network: Network, config: BrokerConfig, endpoints: Sequence[End
     server = Server(network, limits=limits_of(config))
     server.hold()
     options = _socket_options(config)
-    advertised = {end.listener: end for end in config.listeners.advertised}
+    listeners = config.listeners
+    advertised = {end.listener: end for end in (*listeners.advertised, *listeners.advertised_controllers)}
     addresses: dict[str, Address] = {}
     try:
         for endpoint in endpoints:

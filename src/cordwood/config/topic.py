@@ -15,7 +15,7 @@ from cordwood.wire.compression import Codec
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """What is in effect for a topic: what its logs go by, and the rest."""
+    """The effective configuration of a topic: that of its logs, and the rest."""
 
     log: LogConfig
     min_insync_replicas: int
@@ -50,7 +50,7 @@ class TopicConfigs:
         return config
 
     def settings_of(self, topic: str) -> Settings:
-        """What was set for the topic itself."""
+        """The settings of the topic itself."""
         return self._settings.get(topic, {})
 
     def set_topic(self, topic: str, settings: Settings) -> None:

@@ -15,7 +15,7 @@ class Validity(Protocol):
         """Raises ConfigError unless `value`, which has the right type, may stand."""
 
     def __str__(self) -> str:
-        """What is allowed."""
+        """The allowed values."""
 
 
 class Range(NamedTuple):

@@ -1,1 +1,1 @@
-"""What people and their tools see of a running node: metrics."""
+"""Monitoring of a running node: metrics and health."""

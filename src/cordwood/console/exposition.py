@@ -1,7 +1,7 @@
 """Metrics as text, in Prometheus's format 0.0.4.
 
-Written here and not with prometheus-client: one thread owns the node, so a counter is an int that needs no lock (which
-makes measuring a request several times cheaper), and most figures are read off the node when they are asked for.
+Implemented here instead of with prometheus-client: one thread owns the node, so a counter is an int without a lock
+(which makes measuring a request several times cheaper), and most values are read from the node on demand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Histogram:
-    """How often a value was at most each bound, in seconds."""
+    """Counts of values at or below each bound, in seconds."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -42,7 +42,7 @@ class Histogram:
 
 
 class Exposition:
-    """One page; families in the order in which they are written."""
+    """One page; metric families in the order in which they are written."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -54,7 +54,7 @@ class Exposition:
         self._family(name, "gauge", about, samples)
 
     def more(self, name: str, samples: Iterable[tuple[Labels, float]]) -> None:
-        """Of the family that was written last."""
+        """Adds samples to the family written last."""
         self._lines += [_line(name, labels, value) for labels, value in samples]
 
     def histogram(self, name: str, about: str, *samples: tuple[Labels, Histogram]) -> None:

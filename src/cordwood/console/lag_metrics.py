@@ -1,8 +1,7 @@
-"""How far consumer groups are behind: for each partition of which a group has committed an offset, the high watermark
-less that offset.
+"""Consumer lag: for each partition with a committed offset of a group, the high watermark minus that offset.
 
-It is told by the coordinator of a group, of partitions that this broker leads. No more than
-`cordwood.metrics.consumer.lag.max` partitions have a figure of their own; the rest is summed up under `(other)`.
+The coordinator of a group reports it, for partitions that this broker leads. At most
+`cordwood.metrics.consumer.lag.max` partitions have a series of their own; the rest is summed up as `(other)`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .exposition import Exposition, Labels
 from .topic_metrics import OTHER
 
 _NAME = "cordwood_consumer_group_lag"
-# Partitions that are looked at in one turn of the loop: a millisecond or so.
+# Partitions processed per turn of the loop: about a millisecond.
 _PER_TURN = 500
 
 
@@ -49,8 +48,7 @@ async def write_lag(page: Exposition, broker: Broker) -> None:
 
 
 def _committed(broker: Broker) -> Iterator[tuple[str, str, int, int]]:
-    """(group, topic, partition, offset), in their order. A group is read as a whole when its turn comes: others may be
-    changed meanwhile."""
+    """(group, topic, partition, offset), sorted. Each group is read as a whole; groups may change in between."""
     by_group = {
         group_id: shard.state.offsets for shard in broker.groups.shards for group_id in shard.state.offsets.by_group
     }

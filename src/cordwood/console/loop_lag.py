@@ -1,4 +1,4 @@
-"""How late the event loop is: what a request that came at a random moment had to wait for its turn."""
+"""Event loop lag: how long a request that arrives at a random moment waits for its turn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cordwood.runtime.clock import Clock
 from .exposition import Histogram
 
 _INTERVAL_S = 0.25
-# Timers themselves are a millisecond late.
+# Timers themselves are about a millisecond late.
 _LAGS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
 class LoopLag:
-    """A timer that notes how late it is, four times a second."""
+    """A timer that records its own delay, four times a second."""
 
     def __init__(self, clock: Clock) -> None:
         self.lags = Histogram(_LAGS_S)

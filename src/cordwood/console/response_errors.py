@@ -1,4 +1,4 @@
-"""The error codes in a response, wherever its schema has them."""
+"""Finds the error codes in a response, wherever its schema has them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _FIELD = "error_code"
 
 
 class _Plan:
-    """Where a struct has error codes: of its own, and in which of its fields."""
+    """The fields of a struct that contain error codes, directly or nested."""
 
     __slots__ = ("has_own", "inner")
 
     def __init__(self, has_own: bool, inner: list[tuple[str, bool, _Plan]]) -> None:
         self.has_own = has_own
-        # (name, whether it is a list, what its structs have)
+        # (name, is it a list, plan of its structs)
         self.inner = inner
 
 
 def errors_in(response: Response) -> list[int]:
-    """All that are not NONE."""
+    """Returns all codes except NONE."""
     found: list[int] = []
     plan = _plan(type(response))
     if plan is not None:
@@ -46,7 +46,7 @@ def _collect(value: Any, plan: _Plan, found: list[int]) -> None:
 
 @cache
 def _plan(cls: StructType) -> _Plan | None:
-    """None if there are none, however deep."""
+    """None if there are none at any depth."""
     has_own = any(field.name == _FIELD for field in cls.fields)
     inner = [
         (field.name, field.kind.name == "array", below)

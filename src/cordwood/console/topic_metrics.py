@@ -1,7 +1,7 @@
-"""What goes in and out by topic, and how large topics are.
+"""Traffic and size by topic.
 
-No more topics than `cordwood.metrics.topics.max` have figures of their own; the rest is summed up under `(other)`, a
-name that no topic can have. A topic that has once been shown stays, so that its counters go on.
+At most `cordwood.metrics.topics.max` topics have series of their own; the rest is summed up as `(other)`, which is not
+a valid topic name. A topic that has been shown once stays, so that its counters continue.
 """
 
 from __future__ import annotations
@@ -28,23 +28,19 @@ _NONE: _Figures = (0, 0, 0, 0)
 
 
 class TopicMetrics:
-    """Counts from its start on."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        broker.replicas.count_traffic()
+    def __init__(self) -> None:
         self._shown: set[str] = set()
         self._other: _Figures = _NONE
-        # As they were the last time: what has been added since to those not shown goes into `_other`, which so never
-        # falls, also when a topic is deleted.
+        # Values at the last scrape: increments of topics that are not shown go into `_other`, which therefore never
+        # decreases, even if a topic is deleted.
         self._last: dict[TopicTraffic, _Figures] = {}
 
-    def write(self, page: Exposition, sizes: Mapping[str, int]) -> None:
-        """`sizes`: of the logs here, in bytes."""
-        config = self._broker.config
+    def write(self, page: Exposition, broker: Broker, sizes: Mapping[str, int]) -> None:
+        """`sizes`: bytes of the logs on this broker."""
+        config = broker.config
         if not config.flag(METRICS_TOPICS_ENABLE):
             return
-        traffic = self._broker.replicas.traffic or {}
+        traffic = broker.replicas.traffic or {}
         self._choose(traffic.keys() | sizes.keys(), config.integer(METRICS_TOPICS_MAX))
         figures = {topic: _figures(counted) for topic, counted in traffic.items()}
         for topic, counted in traffic.items():
@@ -59,7 +55,7 @@ class TopicMetrics:
             if has_others:
                 page.more(name, [(_labels(OTHER), self._other[column])])
         name = "cordwood_topic_log_size_bytes"
-        page.gauge(name, "The size of a topic's logs here.")
+        page.gauge(name, "The size of a topic's logs on this broker.")
         page.more(name, [(_labels(topic), sizes.get(topic, 0)) for topic in shown])
         if has_others:
             page.more(name, [(_labels(OTHER), sum(size for topic, size in sizes.items() if topic not in self._shown))])

@@ -1,4 +1,4 @@
-"""What the controller's decisions have to know of configuration keys, from `config`, which knows it."""
+"""Adapts `config` to the configuration schema that the controller's decisions need."""
 
 from __future__ import annotations
 

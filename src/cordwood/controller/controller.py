@@ -13,13 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from cordwood.config.broker import BrokerConfig
+from cordwood.config.own_keys import RECONNECT_GRACE_MS
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.bootstrap import activation_records, bootstrap_version
+from cordwood.metadata.controller.brokers import Contact
 from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
-from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.image import LeaderRecovery, MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
@@ -28,16 +31,21 @@ from cordwood.shard.refusal import Refusal
 from cordwood.shard.shard import Shard
 from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
+from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.schema import MetadataRecord, Versions
 
 from .config_schema import config_schema
+from .counts import ControllerCounts
+from .membership import Membership, SessionSettings
+from .schedule import Schedule
 
 R = TypeVar("R")
 
 
 class Controller:
     """The log's committed batches reach `loader` before they reach the controller, so that what it answers is in effect
-    on this node. `bootstrap` are the records that the directory was formatted with, which the first controller of a
+    on this node. `bootstrap` reads the records that the directory was formatted with, which the first controller of a
     cluster writes."""
 
     def __init__(
@@ -49,7 +57,7 @@ class Controller:
         clock: Clock,
         random: Random,
         served_versions: Mapping[int, Versions],
-        bootstrap: Sequence[MetadataRecord] = (),
+        bootstrap: Callable[[], Sequence[MetadataRecord]],
     ) -> None:
         self.id = config.current.node_id
         self.cluster_id = cluster_id
@@ -58,10 +66,14 @@ class Controller:
         self.random = random
         self.served_versions = served_versions
         self._config = config
+        self.counts = ControllerCounts()
         self._loader = loader
         self._bootstrap = bootstrap
         # While this node leads the quorum.
         self._active: _ActiveController | None = None
+        # The connections over which brokers send heartbeats: which broker, by the connection's id.
+        self._heartbeat_connections: dict[int, int] = {}
+        self._on_activation: list[Callable[[], None]] = []
         log.on_commit(self._committed)
         log.on_leader_change(self._leader_changed)
 
@@ -74,6 +86,10 @@ class Controller:
     def image(self) -> MetadataImage:
         """As of the last record that was committed."""
         return self._loader.image
+
+    @property
+    def is_active(self) -> bool:
+        return self._active is not None
 
     @property
     def kraft_version(self) -> int:
@@ -108,10 +124,15 @@ class Controller:
     async def decide(self, decision: Callable[[MetadataImage], Decision[R]]) -> R:
         """Returns the decision's response once it is committed. Raises Refusal: NOT_CONTROLLER if this node does not
         lead the quorum, or ceased to before the decision was committed."""
+        return await self.decide_on_members(lambda _members, image: decision(image))
+
+    async def decide_on_members(self, decision: Callable[[Membership, MetadataImage], Decision[R]]) -> R:
+        """As `decide`, for a decision that depends on who was heard of when."""
         if self._active is None:
             leader = self.log.leader
             raise Refusal(ErrorCode.NOT_CONTROLLER, f"node {self.id} is not the controller of epoch {leader.epoch}")
-        return await settled(self._active.shard.decide(lambda state: decision(state.image)))
+        members = self._active.members
+        return await settled(self._active.shard.decide(lambda state: decision(members, state.image)))
 
     async def decide_within(self, timeout_ms: int, decision: Callable[[MetadataImage], Decision[R]]) -> R:
         """As `decide`; Refusal REQUEST_TIMED_OUT if it is not committed in time: it may be committed later. Without any
@@ -124,7 +145,36 @@ class Controller:
                 pass
         raise Refusal(ErrorCode.REQUEST_TIMED_OUT, f"the decision was not committed within {timeout_ms} ms")
 
+    # Connections of brokers
+
+    def watch(self, connection: ConnectionInfo, broker_id: int) -> None:
+        """The broker sends its heartbeats over this connection: that it closes may mean that the broker is gone."""
+        if self._heartbeat_connections.get(connection.id) != broker_id:
+            self._heartbeat_connections[connection.id] = broker_id
+            connection.when_closed(lambda: self._disconnected(connection.id, broker_id))
+
+    def _disconnected(self, connection_id: int, broker_id: int) -> None:
+        self._heartbeat_connections.pop(connection_id, None)
+        if self._active is not None:
+            members = self._active.members
+            self._active.shard.decide(lambda _state: members.disconnected(broker_id, connection_id))
+
+    def awaits(self, broker_id: int, broker_epoch: int) -> bool:
+        """Returns whether this controller is active and still waits to hear from the broker."""
+        contact = None if self._active is None else self._active.members.sessions.contact(broker_id, broker_epoch)
+        return contact is Contact.OUT_OF_TOUCH
+
+    def refused_connection(self, broker_id: int, broker_epoch: int) -> None:
+        """Nobody takes connections where the broker is reached."""
+        if self._active is not None:
+            members = self._active.members
+            self._active.shard.decide(lambda _state: members.refused(broker_id, broker_epoch))
+
     # Following the log
+
+    def on_activation(self, listener: Callable[[], None]) -> None:
+        """Calls the listener whenever this controller becomes active."""
+        self._on_activation.append(listener)
 
     def _leader_changed(self, leader: LeaderAndEpoch) -> None:
         if self._active is not None:
@@ -132,11 +182,23 @@ class Controller:
             self._active.shard.close(refusal)
             self._active = None
         if leader.leader_id == self.id:
-            self._active = _ActiveController(self.log, leader.epoch, self.image, self.clock)
-            if not self.image.features:
-                # The log is new.
-                records = activation_records(self._bootstrap, self.config.integer("min.insync.replicas"))
+            self.counts.activations += 1
+            self._active = _ActiveController(self, leader.epoch, self._loader.fork())
+            records = self._activation_records()
+            if records:
                 self._active.shard.decide(lambda _state: Decision(None, records))
+            for listener in self._on_activation:
+                listener()
+
+    def _activation_records(self) -> list[MetadataRecord]:
+        """The records that a controller writes before its first decision."""
+        if self._loader.in_transaction:
+            # Its predecessor did not come to the end of it.
+            return [AbortTransactionRecord(reason="the controller that began it is not active any more")]
+        if not self.image.features:
+            # The log is new.
+            return activation_records(self._bootstrap(), self.config.integer("min.insync.replicas"))
+        return []
 
     def _committed(self, _batches: Sequence[MetadataBatch]) -> None:
         if self._active is not None:
@@ -146,18 +208,30 @@ class Controller:
 class _ActiveController:
     """An epoch in which this node leads."""
 
-    def __init__(self, log: MetadataLog, epoch: int, image: MetadataImage, clock: Clock) -> None:
-        self.state = ControllerState(image, clock)
-        self.log = ControllerLog(log, epoch, self.state)
+    def __init__(self, controller: Controller, epoch: int, loader: Loader) -> None:
+        config, clock = controller.config, controller.clock
+        self.state = ControllerState(loader, clock, controller.counts)
+        self.members = Membership(
+            self.state.image,
+            SessionSettings(config.integer("broker.session.timeout.ms"), config.integer(RECONNECT_GRACE_MS)),
+            lambda: controller.defaults,
+            self.state.timers,
+            clock,
+            controller.counts,
+        )
+        self.log = ControllerLog(controller.log, epoch, self.state)
         self.shard = Shard(self.state, self.log, clock)
+        Schedule(controller.id, config, lambda: controller.defaults, self.state.timers)
+        self.shard.loaded()
 
 
 class ControllerState:
     """The metadata with everything that was decided, committed or not."""
 
-    def __init__(self, image: MetadataImage, clock: Clock) -> None:
+    def __init__(self, loader: Loader, clock: Clock, counts: ControllerCounts) -> None:
         self.timers = Timers(clock)
-        self._loader = Loader(image)
+        self._loader = loader
+        self._counts = counts
         self._appended: list[MetadataBatch] = []
 
     @property
@@ -171,7 +245,19 @@ class ControllerState:
     def replay(self, records: Sequence[MetadataRecord], first_offset: int, producer_id: int) -> None:
         batch = self._appended.pop()
         assert batch.base_offset == first_offset
+        before = self.image
         self._loader.load(batch)
+        self._count(before, records)
+
+    def _count(self, before: MetadataImage, records: Sequence[MetadataRecord]) -> None:
+        for record in records:
+            if isinstance(record, PartitionChangeRecord) and record.leader >= 0:
+                topic = before.topics.by_id.get(record.topic_id)
+                partition = None if topic is None else topic.partitions.get(record.partition_id)
+                if partition is None or record.leader == partition.leader:
+                    continue
+                self._counts.unclean_elections += record.leader_recovery_state == LeaderRecovery.RECOVERING
+                self._counts.elr_elections += record.leader in partition.elr
 
 
 class ControllerLog:

@@ -1,4 +1,4 @@
-"""How a controller presents itself to the quorum's leader: where it is reached, what it supports."""
+"""A controller's registration with the quorum's leader: its endpoints, and the features that it supports."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 
 from cordwood.config.serving import Listening
 from cordwood.metadata.controller.decision import new_uuid
@@ -10,63 +12,89 @@ from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.net.api import served_versions, with_unstable_versions
-from cordwood.net.dispatch import Dispatch
+from cordwood.net.gate import Gate
+from cordwood.net.pipeline import Pipeline
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
+from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from cordwood.wire.schema import MetadataRecord
 
 from .controller import Controller
 from .handlers import HANDLERS
 from .local_channel import LocalChannel, answering
+from .probes import Probes
 from .registration import controller_registration
+
+_log = logging.getLogger(__name__)
+
+# Between attempts to register.
+_RETRY_S = 0.1
+
+Ask = Callable[[ControllerRegistrationRequest], Awaitable[ControllerRegistrationResponse]]
 
 
 class ControllerRole:
-    """`channel` is the way to the controller for a broker of the same node."""
+    """`channel` is the way to this controller for a broker of the same node."""
 
     def __init__(
         self,
-        controller: Controller,
-        channel: LocalChannel,
-        dispatch: Dispatch[Controller],
-        listening: Listening,
-    ) -> None:
-        self.controller = controller
-        self.channel = channel
-        self.dispatch = dispatch
-        self.listening = listening
-
-    @classmethod
-    async def start(
-        cls,
         node_config: NodeConfig,
         cluster_id: str,
         log: MetadataLog,
         loader: Loader,
-        bootstrap: Sequence[MetadataRecord],
+        bootstrap: Callable[[], Sequence[MetadataRecord]],
         listening: Listening,
+        gate: Gate,
         *,
+        network: Network,
         clock: Clock,
         random: Random,
-    ) -> ControllerRole:
-        """Registers the controller, by where `listening` is reached; connections are accepted with `accept`. Raises
-        Refusal where the log cannot be written."""
-        config = node_config.current
+    ) -> None:
+        self.listening = listening
+        self._node_config = node_config
+        self._random = random
         handlers = with_unstable_versions(
-            [handler for handler in HANDLERS if "controller" in handler.listeners], config.flag
+            [handler for handler in HANDLERS if "controller" in handler.listeners], node_config.current.flag
         )
-        controller = Controller(
+        self.controller = Controller(
             cluster_id, node_config, log, loader, clock, random, served_versions(handlers), bootstrap
         )
-        dispatch = Dispatch(controller, answering(handlers), _no_disk)
-        channel = LocalChannel(controller)
-        registration = controller_registration(config, listening.addresses, new_uuid(random), controller.finalized)
-        await channel.ask(registration)
-        return cls(controller, channel, dispatch, listening)
+        self.probes = Probes(self.controller, network)
+        self.channel = LocalChannel(self.controller)
+        self.pipeline = Pipeline(self.controller, answering(handlers), gate, _no_disk)
 
     def accept(self) -> None:
-        self.listening.server.accept(self.dispatch)
+        """Takes connections. The members of a quorum need each other's answers before any of them has started."""
+        self.listening.server.accept(self.pipeline)
+
+    async def register(self, ask: Ask) -> None:
+        """Tells the active controller, whom `ask` reaches, where this one is reached and what it supports. Tries until
+        it has been heard: until then the cluster cannot know which features all of its controllers support."""
+        incarnation_id = new_uuid(self._random)
+        last_error = ErrorCode.NONE
+        while True:
+            registered = await ask(
+                controller_registration(
+                    self._node_config.current,
+                    self.listening.addresses,
+                    incarnation_id,
+                    self.controller.finalized,
+                )
+            )
+            error = ErrorCode(registered.error_code)
+            if error is ErrorCode.NONE:
+                return
+            if error is not last_error:
+                _log.warning(
+                    "The active controller has not registered controller %d: %s; trying again",
+                    self.controller.id,
+                    error.name,
+                )
+                last_error = error
+            await asyncio.sleep(_RETRY_S)
 
 
 def _no_disk(error: DiskError) -> None:

@@ -46,8 +46,7 @@ class Upkeep:
 
     async def _attempt(self) -> None:
         try:
-            if (job := self._metadata_log.recording()) is not None:
-                await asyncio.get_running_loop().run_in_executor(None, job)
+            await self._record()
             await self._snapshot()
             await self._slices.do(self._metadata_log.purging(self._clock.now_ms()), to_its_end=True)
             self._metadata_log.clean(self._clock.now_ms())
@@ -56,10 +55,17 @@ class Upkeep:
         except Exception:  # noqa: BLE001 - our bug; it costs this round only
             _log.exception("Upkeep of the metadata log failed, retrying in %g s", _INTERVAL_S)
 
+    async def _record(self) -> None:
+        if (job := self._metadata_log.recording()) is not None:
+            await asyncio.get_running_loop().run_in_executor(None, job)
+
     async def _snapshot(self) -> None:
         log, image = self._metadata_log, self._loader.image
         if self._loader.in_transaction or not log.snapshot_due(image, self._clock.now_ms()):
             return
+        # What is committed need not be on stable storage here. Once it is recorded as such, a start looks for it.
+        await log.flushed(image.covers.offset)
+        await self._record()
         job = log.begin_snapshot(image, self._clock.now_ms())
         await asyncio.get_running_loop().run_in_executor(None, job.run)
         log.end_snapshot(job, self._clock.now_ms())

@@ -72,7 +72,7 @@ class Coordinator(Generic[S]):
     # Whom to ask
 
     def index_of(self, key: str) -> int:
-        """Which partition a group or a transactional id belongs to."""
+        """The partition of a group or a transactional id."""
         return _partition_for_id(key, self.partition_count())
 
     def shard(self, key: str) -> Shard[S]:

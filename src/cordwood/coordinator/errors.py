@@ -1,4 +1,4 @@
-"""What a client is told where a coordinator cannot write."""
+"""Error codes for clients when a coordinator cannot write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walking a segment file batch by batch, with few and bounded reads."""
+"""Iterates over a segment file batch by batch, with few and bounded reads."""
 
 import struct
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ _SIZE = struct.Struct(">i")
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """The headers of the batches between two positions, without reading their records; CorruptBatch unless they are
-    whole to the end: nobody shall take damage for the end of the data."""
+    """The headers of the batches between two positions, without reading their records. Raises CorruptBatch unless they
+    are whole up to the end, so that damage is never mistaken for the end of the data."""
     if not 0 <= position <= end:
         raise CorruptBatch(f"position {position} is not within {end} bytes")
     window_start, window = position, b""
@@ -27,7 +27,7 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
             at = 0
         header = read_header(window, at)
         if position + header.size > end:
-            raise CorruptBatch(f"torn batch: {header.size} bytes announced, {end - position} there at {position}")
+            raise CorruptBatch(f"torn batch: {header.size} bytes declared, {end - position} available at {position}")
         yield position, header
         position += header.size
 
@@ -37,7 +37,7 @@ def whole_batches(
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """The whole batches between two positions with their bytes; raises CorruptBatch where the framing breaks.
 
-    A batch cut short by `end` raises too: whoever walks all of a file wants to know of a torn tail.
+    Also raises for a batch cut short by `end`: callers that scan a whole file need to know of a torn tail.
     """
     while position < end:
         chunk = memoryview(file.read(position, min(max(chunk_bytes, BATCH_HEADER_SIZE), end - position)))
@@ -50,7 +50,7 @@ def whole_batches(
                 raise CorruptBatch(f"torn batch: {remaining} bytes at position {position}")
             size = _SIZE.unpack_from(chunk, at + 8)[0] + LOG_OVERHEAD
             if size > remaining:
-                raise CorruptBatch(f"torn batch: {size} bytes announced, {remaining} there at position {position}")
+                raise CorruptBatch(f"torn batch: {size} bytes declared, {remaining} available at position {position}")
             if at + size > len(chunk) and size > LOG_OVERHEAD:
                 if at:
                     break

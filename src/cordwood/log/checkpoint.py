@@ -1,4 +1,4 @@
-"""The small text files beside the segments: offset checkpoints, leader epochs, who the directory belongs to."""
+"""The small text files beside the segments: offset checkpoints, leader epochs, the directory's owner."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,25 +16,25 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 
-# The last row of a sealed checkpoint. Kafka, whose format has no checksum, takes it for a partition that it does not
-# have; a file without it is taken as it is.
+# The last row of a sealed checkpoint. Kafka, whose format has no checksum, reads it as an unknown partition; a file
+# without it is accepted as it is.
 CHECKSUM_ROW = ("__cordwood_checksum", 0)
 
 _VERSION = "0"
 
 
 class CorruptCheckpoint(Exception):
-    """The file does not hold to its format; the message names the file and the line."""
+    """The file does not match its format; the message names the file and the line."""
 
 
 def encode_table(rows: Iterable[str]) -> bytes:
-    """The format that all checkpoints share: the version, the number of rows, the rows."""
+    """Encodes the format of all checkpoints: version, number of rows, rows."""
     lines = list(rows)
     return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
 
 
 def decode_table(path: str, data: bytes, columns: int) -> list[list[str]]:
-    """The rows of a checkpoint, split into columns; the first column may hold blanks."""
+    """Splits a checkpoint's rows into columns; the first column may contain blanks."""
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -45,7 +45,7 @@ def decode_table(path: str, data: bytes, columns: int) -> list[list[str]]:
         raise CorruptCheckpoint(f"{path}: expected version {_VERSION} and a count, found {lines[:2]}")
     rows = [line.rsplit(" ", columns - 1) for line in lines[2:]]
     if len(rows) != int(lines[1]):
-        raise CorruptCheckpoint(f"{path}: {lines[1]} rows announced, {len(rows)} found")
+        raise CorruptCheckpoint(f"{path}: {lines[1]} rows declared, {len(rows)} found")
     for number, row in enumerate(rows, start=3):
         if len(row) != columns or not all(part.lstrip("-").isdigit() for part in row[1:]):
             raise CorruptCheckpoint(f"{path}: line {number} is {' '.join(row)!r}")
@@ -53,7 +53,7 @@ def decode_table(path: str, data: bytes, columns: int) -> list[list[str]]:
 
 
 def read_offsets(disk: Disk, name: str) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> offset; empty when the file is not there."""
+    """(topic, partition) -> offset; empty if the file does not exist."""
     data = disk.read_file(name)
     if data is None:
         return {}
@@ -61,7 +61,7 @@ def read_offsets(disk: Disk, name: str) -> dict[tuple[str, int], int]:
     offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
     checksum = offsets.pop(CHECKSUM_ROW, None)
     if checksum is not None and checksum != rows_checksum(" ".join(row) for row in rows[:-1]):
-        raise CorruptCheckpoint(f"{name}: its offsets do not have the checksum {checksum}")
+        raise CorruptCheckpoint(f"{name}: checksum mismatch: the file says {checksum}")
     return offsets
 
 
@@ -70,7 +70,7 @@ def write_offsets(disk: Disk, name: str, offsets: Mapping[tuple[str, int], int],
 
 
 def encode_offsets(offsets: Mapping[tuple[str, int], int], *, is_sealed: bool = False) -> bytes:
-    """`is_sealed`: with a checksum, where a damaged digit would do harm."""
+    """`is_sealed` adds a checksum, for files in which a damaged digit would do harm."""
     rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     if rows and is_sealed:
         topic, partition = CHECKSUM_ROW
@@ -87,7 +87,7 @@ def encode_partition_metadata(topic_id: Uuid) -> bytes:
 
 
 def decode_partition_metadata(path: str, data: bytes) -> bytes:
-    """The topic id."""
+    """Returns the topic id."""
     fields = dict(line.split(": ", 1) for line in data.decode(errors="replace").splitlines() if ": " in line)
     if fields.get("version") != "0" or "topic_id" not in fields:
         raise CorruptCheckpoint(f"{path}: expected version 0 and a topic_id, found {fields}")
@@ -101,9 +101,9 @@ def decode_partition_metadata(path: str, data: bytes) -> bytes:
 class MetaProperties:
     cluster_id: str
     node_id: int
-    # None: of Kafka before 3.7, which gave directories no ids.
+    # None: written by Kafka before 3.7, which gave directories no ids.
     directory_id: Uuid | None
-    # 0: of a broker that used ZooKeeper.
+    # 0: written by a broker that used ZooKeeper.
     version: int = 1
 
     def encode(self, now_ms: int) -> bytes:
@@ -119,7 +119,7 @@ class MetaProperties:
             if line and not line.startswith(("#", "!")):
                 key, _, value = line.partition("=")
                 properties[key.strip()] = value.strip()
-        # Without a version it is 0, as Kafka reads it; that is of brokers that used ZooKeeper, which say broker.id.
+        # A missing version means 0, as in Kafka: written by a broker that used ZooKeeper, with a broker.id.
         version, cluster_id = properties.get("version", "0"), properties.get("cluster.id", "")
         node_id = properties.get("node.id" if version == "1" else "broker.id", "")
         if version not in ("0", "1") or not node_id.isdigit() or (version == "1" and not cluster_id):
@@ -137,7 +137,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(data: bytes) -> int:
-    """The broker epoch; -1 when it is not told (the file of older versions is empty)."""
+    """Returns the broker epoch, or -1 if it is missing (the file of older versions is empty)."""
     try:
         return int(json.loads(data)["brokerEpoch"])
     except (ValueError, KeyError, TypeError):

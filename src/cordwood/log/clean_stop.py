@@ -1,8 +1,7 @@
-"""What a clean stop leaves behind, so that the next start notices what is missing since: where each log ended, and how
-many bytes it had.
+"""The file written by a clean shutdown, so that the next start can detect missing data: each log's end offset and size.
 
-Kafka leaves the file alone if it runs on the directory meanwhile, so it says which stop it is of, by the broker's epoch
-(as `.kafka_cleanshutdown` does), and is ignored after any other.
+Kafka ignores the file if it runs on the directory in between. It therefore names its shutdown by the broker epoch (as
+`.kafka_cleanshutdown` does), and is ignored after any other.
 """
 
 from collections.abc import Mapping
@@ -28,13 +27,13 @@ def write_clean_stop(disk: Disk, broker_epoch: int, ends: Mapping[TopicPartition
 
 
 def read_clean_stop(disk: Disk, broker_epoch: int) -> dict[TopicPartition, LogEnd]:
-    """Of the stop of a broker with that epoch; empty if there is none. Raises CorruptCheckpoint."""
+    """The file of the shutdown with that broker epoch; empty if there is none. Raises CorruptCheckpoint."""
     data = disk.read_file(CLEAN_STOP)
     if data is None:
         return {}
     *rows, seal = decode_table(CLEAN_STOP, data, 4) or [["", "", "", ""]]
     if seal[0] != CHECKSUM_ROW[0] or int(seal[2]) != rows_checksum(" ".join(row) for row in rows):
-        raise CorruptCheckpoint(f"{CLEAN_STOP}: its checksum is wrong or missing")
+        raise CorruptCheckpoint(f"{CLEAN_STOP}: its checksum is missing or does not match")
     if int(seal[3]) != broker_epoch:
         return {}
     return {(topic, int(partition)): LogEnd(int(end), int(size)) for topic, partition, end, size in rows}

@@ -1,4 +1,4 @@
-"""The transactions of a log as compaction meets them: some of their data, or their markers, may be gone already."""
+"""The transactions of a log during compaction: some of their data or markers may already be gone."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,24 +10,24 @@ from .index import AbortedTxn
 
 
 class EndedTxn(NamedTuple):
-    """What a marker means to compaction: none of its transaction's data is left, or there is some of an aborted one."""
+    """A transaction that a marker ends: either none of its data is left, or some data of an aborted one is."""
 
     is_empty: bool
     aborted: AbortedTxn | None = None
 
 
 class Transactions:
-    """Follows the transactions through a log of which parts were compacted before.
+    """Tracks transactions through a partly compacted log.
 
-    Every batch and every marker has to be shown to it, in the order of the log.
+    Must see every batch and every marker, in log order.
     """
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        # The next one to begin is the last.
+        # Sorted so that the next one to begin is last.
         self._to_come = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
-        # By producer: those that are open where we are and will be aborted.
+        # By producer: transactions open at the current position that will be aborted.
         self._aborted: dict[int, AbortedTxn] = {}
-        # Producers with a transaction open where we are, of which there is data.
+        # Producers with a transaction open at the current position that has data.
         self._with_data: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
@@ -41,7 +41,7 @@ class Transactions:
     def on_marker(self, header: BatchHeader, marker: EndTxnMarker | None) -> EndedTxn:
         self._begin_up_to(header.last_offset)
         if marker is None:
-            # Emptied before, when its transaction had been; or no transaction's.
+            # Emptied earlier together with its transaction; or not part of a transaction.
             return EndedTxn(is_empty=False)
         has_data = header.producer_id in self._with_data
         self._with_data.discard(header.producer_id)

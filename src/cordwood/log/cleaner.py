@@ -1,11 +1,12 @@
-"""Which log is compacted next, and putting what compaction made in its place.
+"""Chooses the next log to compact, and installs the result of compaction.
 
     plan = cleaner.next(now_ms)
     outcome = plan.run()               # in a thread of its own
     cleaner.install(outcome, now_ms)
 
-All but `run` belongs to the owner of the logs. While a plan is under way nobody else may rename or delete the log's
-files: `is_busy` says so, `apply_retention` heeds it, and who cannot wait calls `stop` and lets `run` end first.
+Everything but `run` belongs to the owner of the logs. While a plan is in progress nobody else may rename or delete the
+log's files: `is_busy` reports that, `apply_retention` respects it, and callers that cannot wait call `stop` and wait
+for `run` to end.
 """
 
 import logging
@@ -40,32 +41,33 @@ from .throttle import Throttle
 
 logger = logging.getLogger(__name__)
 
-# What it takes to tell how dirty a log is.
+# Cost of assessing how dirty a log is.
 _ASSESSMENT_STEPS = 1
 
 
 class CleanerConfig(NamedTuple):
-    """The broker's `log.cleaner.*`. Those that are defaults for topics (lags, ratio, retention) are in LogConfig."""
+    """The broker's `log.cleaner.*` settings. Those that are defaults of topic settings (lags, ratio, retention) are in
+    LogConfig."""
 
     enable: bool = True
     threads: int = 1
-    # Memory and rate are shared by all threads.
+    # Memory and I/O rate are shared by all threads.
     dedupe_buffer_size: int = 134_217_728
     io_buffer_load_factor: float = 0.9
     io_buffer_size: int = 524_288
     io_max_bytes_per_second: float = sys.float_info.max
-    # How long the owner waits when there was nothing to do.
+    # Back-off if there was nothing to do.
     backoff_ms: int = 15_000
 
 
 class Plan(NamedTuple):
-    """A pass over one log. `run` is for a thread; the rest is the owner's."""
+    """A compaction pass over one log. `run` is for a thread; the rest belongs to the owner."""
 
     directory: LogDirectory
     partition: TopicPartition
     log: Log
     segments: tuple[Segment, ...]
-    # Below it lies everything that decided what goes: later records of the same keys, and the markers of transactions.
+    # Everything that decided what is dropped lies below it: later records of the same keys, and transaction markers.
     decided_by: int
     truncations: int
     job: Compaction
@@ -78,7 +80,7 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a plan came to. With an exception the log is as it was."""
+    """The result of a plan. After an exception the log is unchanged."""
 
     plan: Plan
     result: Compacted | Exception
@@ -87,13 +89,13 @@ class Outcome(NamedTuple):
 class Cleaner:
     def __init__(self, directories: Sequence[LogDirectory], config: CleanerConfig, clock: Clock) -> None:
         self._directories = directories
-        # May be replaced at any time; plans that are under way keep to what they began with.
+        # May be replaced at any time; plans in progress keep their own.
         self.config = config
         self._clock = clock
         self._under_way: dict[TopicPartition, Plan] = {}
-        # Logs that could not be compacted and will not be before a restart, and why.
+        # Logs excluded from compaction until a restart, with the reason.
         self._uncleanable: dict[Log, str] = {}
-        # Of the dirtiest log, when it was last looked.
+        # Of the dirtiest log, at the last assessment.
         self.max_dirty_ratio = 0.0
 
     @property
@@ -112,7 +114,7 @@ class Cleaner:
     # Choosing
 
     def next(self, now_ms: int) -> Plan | None:
-        """The dirtiest log that is due; None when there is none."""
+        """The dirtiest log that is due for compaction, or None."""
         return do_all(self.choosing(now_ms))
 
     def choosing(self, now_ms: int) -> Steps[Plan | None]:
@@ -138,7 +140,7 @@ class Cleaner:
             yield from directory.checkpointing(directory.cleaner_checkpoint)
         if dirtiest is None or not self._may_be_planned(dirtiest.directory, dirtiest.partition, dirtiest.log):
             return None
-        # As it is by now.
+        # Assess again: it may have changed.
         candidate = self._assess(dirtiest.directory, dirtiest.partition, dirtiest.log, now_ms)
         if candidate is None or not candidate.is_due:
             return None
@@ -168,7 +170,7 @@ class Cleaner:
             self._uncleanable = {log: reason for log, reason in self._uncleanable.items() if log in logs}
 
     def _assess(self, directory: LogDirectory, partition: TopicPartition, log: Log, now_ms: int) -> "Candidate | None":
-        """None when there is nothing that could be compacted."""
+        """None if there is nothing to compact."""
         first_dirty_offset = directory.cleaner_offsets.get(partition, log.start_offset)
         if first_dirty_offset >= log.active.base_offset and len(log.segments) == 1:
             return None
@@ -180,13 +182,13 @@ class Cleaner:
         return candidate if candidate.total_bytes else None
 
     def _check_first_dirty_offset(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> bool:
-        """Whether what the checkpoint says had to be moved into the log's range."""
+        """Returns whether the checkpointed offset had to be moved into the log's range."""
         clean_to = directory.cleaner_offsets.get(partition, log.start_offset)
         if log.start_offset <= clean_to <= log.end_offset:
             return False
         if clean_to > log.end_offset or not log.config.delete:
             logger.warning(
-                "%s was clean up to %d, which is not within its offsets %d to %d any more: compaction starts over",
+                "%s: cleaner checkpoint %d is outside the log's offsets %d to %d; compacting from the start",
                 log.directory,
                 clean_to,
                 log.start_offset,
@@ -232,13 +234,13 @@ class Cleaner:
             job,
         )
 
-    # While a plan is under way
+    # While a plan is in progress
 
     def is_busy(self, partition: TopicPartition) -> bool:
         return partition in self._under_way
 
     def stop(self, partition: TopicPartition) -> None:
-        """Before a truncation, or the end of the partition: its plan's `run` returns soon, and changes nothing."""
+        """Call before a truncation or the deletion of the partition: its plan's `run` returns soon, without changes."""
         if partition in self._under_way:
             self._under_way[partition].job.stop()
 
@@ -247,7 +249,7 @@ class Cleaner:
             self.stop(partition)
 
     def apply_retention(self, now_ms: int) -> int:
-        """Deletes old segments of compacted logs, which Kafka leaves to its cleaner, too; how many."""
+        """Deletes old segments of compacted logs, which Kafka also leaves to its cleaner; returns their number."""
         return do_all(self.applying_retention(now_ms))
 
     def applying_retention(self, now_ms: int) -> Steps[int]:
@@ -257,7 +259,7 @@ class Cleaner:
         return deleted
 
     def retaining(self, directory: LogDirectory, partition: TopicPartition, log: Log, now_ms: int) -> Steps[int]:
-        """Deletes old segments of one log, compacted or not, while it is there and nobody compacts it."""
+        """Deletes old segments of one log, compacted or not, as long as it exists and is not being compacted."""
         steps = applying_retention(log, now_ms)
         try:
             while directory.logs.get(partition) is log and not self.is_busy(partition):
@@ -271,17 +273,17 @@ class Cleaner:
     # Ending
 
     def install(self, outcome: Outcome, now_ms: int) -> bool:
-        """Ends the plan: the log is clean up to where the outcome says, or else it is as it was, and False."""
+        """Ends the plan. Returns True if the log is clean up to the outcome's offset, or False if it is unchanged."""
         return do_all(self.installing(outcome, now_ms))
 
     def installing(self, outcome: Outcome, now_ms: int) -> Steps[bool]:
-        """Every step is durable before the next. The flush comes first: what took the place of records that go must not
-        be lost, and compaction leaves gaps between segments, which recovery takes for a loss beyond the recovery point.
-        """
+        """Each step is durable before the next. The flush comes first: the records that superseded dropped ones must
+        not be lost, and compaction leaves gaps between segments, which recovery would treat as a loss beyond the
+        recovery point."""
         plan, result = outcome.plan, outcome.result
         try:
             if isinstance(result, DiskError):
-                # The directory is offline, which is its owner's to handle.
+                # The directory is offline, which its owner handles.
                 raise result
             if isinstance(result, CompactionStopped | SegmentGone | FileGone) or not _is_unchanged(plan):
                 return (yield from self._discarding(plan))
@@ -295,12 +297,12 @@ class Cleaner:
             del self._under_way[plan.partition]
 
     def _discarding(self, plan: Plan) -> Steps[bool]:
-        logger.info("%s was wanted for something else while it was compacted: nothing comes of it", plan.log.directory)
+        logger.info("%s: compaction aborted, because the log is being truncated, moved or deleted", plan.log.directory)
         yield plan.job.remove_cleaned
         return False
 
     def _flushing(self, plan: Plan, now_ms: int) -> Steps[bool]:
-        """All that decided what goes is durable, and known to be; False if the log has changed meanwhile."""
+        """Flushes everything that decided what is dropped; returns False if the log has changed in the meantime."""
         directory, log = plan.directory, plan.log
         while directory.recovery_points.offset_of(plan.partition) < plan.decided_by:
             while log.durability.recovery_point < plan.decided_by:
@@ -324,7 +326,7 @@ class Cleaner:
         for step in log.replacing_segments(cleaned, list(plan.segments[: result.replaced]), now_ms):
             yield step
             if directory.logs.get(plan.partition) is not log:
-                # It was deleted, and what was made of it with it.
+                # It was deleted, and the compacted files with it.
                 return False
         directory.cleaner_offsets[plan.partition] = result.end_offset
         yield from directory.checkpointing(directory.cleaner_checkpoint)
@@ -334,7 +336,7 @@ class Cleaner:
     def _give_up(self, log: Log, cause: Exception) -> None:
         self._uncleanable[log] = f"{type(cause).__name__}: {cause}"
         logger.error(
-            "%s cannot be compacted and is left as it is from here on: %s",
+            "%s: compaction failed; the partition is excluded from cleaning until the node restarts: %s",
             log.directory,
             self._uncleanable[log],
             exc_info=None if isinstance(cause, CorruptBatch) else cause,
@@ -359,13 +361,11 @@ class Cleaner:
             100 * stats.map_utilization,
         )
         if stats.keyless_records:
-            logger.warning(
-                "%s had %d records without a key, which compaction drops", plan.log.directory, stats.keyless_records
-            )
+            logger.warning("%s: compaction dropped %d records without a key", plan.log.directory, stats.keyless_records)
 
 
 class Candidate(NamedTuple):
-    """How dirty a log is. Only whole segments are counted, and compacted."""
+    """A log with its dirty ratio. Only whole segments are counted and compacted."""
 
     directory: LogDirectory
     partition: TopicPartition
@@ -386,7 +386,7 @@ class Candidate(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """max.compaction.lag.ms makes a log due however little of it is dirty."""
+        """max.compaction.lag.ms makes a log due regardless of its dirty ratio."""
         if not self.dirty_bytes:
             return False
         return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio

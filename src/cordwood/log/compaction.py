@@ -1,11 +1,11 @@
-"""Compacting one log: a pure job over its segments, for a thread of its own.
+"""Compacts one log: a pure job over its segments, for a separate thread.
 
-A pass has two parts. The first notes the last offset of each key in the dirty part of the log, as far as the keys fit
-into the offset map. The second copies the log from its first segment up to there, leaving out what was superseded, into
-segments that end in `.cleaned`. They are complete and on stable storage when the job returns; putting them in the place
-of the old ones is the owner's work (`cleaner`).
+A pass has two parts. The first records the last offset of each key in the dirty part of the log, as far as the keys fit
+into the offset map. The second copies the log from its first segment up to there, without superseded records, into
+`.cleaned` segments. They are complete and on stable storage when the job returns; the owner then swaps them in
+(`cleaner`).
 
-What is kept, and for how long, is Kafka's: docs/compaction.md says it in one page.
+Kafka's rules decide what is kept and for how long; docs/compaction.md explains them.
 """
 
 import logging
@@ -40,19 +40,19 @@ logger = logging.getLogger(__name__)
 
 
 class CompactionStopped(Exception):
-    """The owner wants the log for something else; nothing was changed."""
+    """The owner needs the log for something else; nothing was changed."""
 
 
 class SegmentGone(Exception):
-    """A segment was deleted while the job ran; its result would be of no use."""
+    """A segment was deleted during the job, so its result is useless."""
 
 
 class DedupeBufferTooSmall(Exception):
-    """Not even the first dirty batch fits: without more memory no pass would get anywhere."""
+    """Not even the first dirty batch fits: without more memory no pass would make progress."""
 
 
 class Source(NamedTuple):
-    """A segment as it was when the job was planned, or one that the job has made."""
+    """A segment as of when the job was planned, or one that the job has created."""
 
     base_offset: int
     # Where the next segment begins.
@@ -66,19 +66,19 @@ class Source(NamedTuple):
 
 
 class LastBatch(NamedTuple):
-    """The last that a producer which is still remembered has written."""
+    """The last batch of a producer whose state is still kept."""
 
-    # None when all it has in its epoch is a marker.
+    # None if the producer has only a marker in its epoch.
     last_offset: int | None
     producer_epoch: int
 
 
 class Task(NamedTuple):
-    """What the job has to know of the log, as plain values, since the log goes on while it runs."""
+    """The job's view of the log as plain values, because the log continues to change."""
 
     directory: str
     config: LogConfig
-    # In order, without a gap, all below the first uncleanable offset.
+    # In order, without gaps, all below the first uncleanable offset.
     sources: tuple[Source, ...]
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -89,11 +89,11 @@ class Task(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """What one job may use."""
+    """Resources of one job."""
 
     dedupe_buffer_bytes: int = 128 * 1024 * 1024
     load_factor: float = 0.9
-    # For reading and for writing, each.
+    # For reading and writing, each.
     io_buffer_bytes: int = 256 * 1024
 
 
@@ -103,13 +103,13 @@ class CompactionStats:
     records_kept: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
-    # Dropped because nothing can supersede them; a compacted topic takes none, but its policy may have been another.
+    # Dropped because nothing can supersede them. A compacted topic accepts none, but its policy may have changed.
     keyless_records: int = 0
     map_utilization: float = 0.0
 
 
 class Compacted(NamedTuple):
-    """The log is clean up to `end_offset` once `cleaned` stand in the place of the first `replaced` sources."""
+    """The log is clean up to `end_offset` once `cleaned` replace the first `replaced` sources."""
 
     end_offset: int
     replaced: int
@@ -127,7 +127,7 @@ class Compaction:
         self._stats = CompactionStats()
 
     def run(self) -> Compacted:
-        """Raises CorruptBatch or InvalidRecord where the log is damaged; whatever it raises, the log is as it was."""
+        """Raises CorruptBatch or InvalidRecord if the log is damaged; after any exception the log is unchanged."""
         task, stats = self._task, self._stats
         offset_map, end_offset = self._map_keys()
         stats.map_utilization = offset_map.count / offset_map.slots
@@ -139,23 +139,24 @@ class Compaction:
             self.remove_cleaned()
             raise
         finally:
-            # One that failed has files open, which would take up their space until the process ends.
+            # A failed job has open files, which would occupy their space until the process ends.
             self._disk.close()
         return Compacted(end_offset, len(sources), tuple(cleaned), stats)
 
     def stop(self) -> None:
-        """From any thread: `run` ends soon with CompactionStopped."""
+        """Callable from any thread: `run` soon raises CompactionStopped."""
         self._throttle.is_stopped = True
 
     def remove_cleaned(self) -> None:
-        """Clears away what a job that failed, or whose result is not wanted any more, has made."""
+        """Removes the files of a job that failed, or whose result is no longer needed."""
         if self._disk.failure is None:
             remove_cleaned(self._disk, self._task.directory, (source.base_offset for source in self._task.sources))
 
     # First part
 
     def _map_keys(self) -> tuple[OffsetMap, int]:
-        """The last offset of each key from the first dirty offset on, and how far the keys did fit."""
+        """Returns the last offset of each key from the first dirty offset on, and the offset up to which the keys
+        fit."""
         task, resources = self._task, self._resources
         start_offset = end_offset = task.first_dirty_offset
         offset_map = OffsetMap(
@@ -188,11 +189,11 @@ class Compaction:
     # Second part
 
     def _clean_group(self, group: Sequence[Source], copying: "_Copying") -> Source:
-        """Copies segments into one, which bears the name of the first."""
+        """Copies segments into one, named after the first."""
         task = self._task
         self._check_there(group[0])
         segment = Segment.create(self._place, group[0].base_offset, task.now_ms, stage=CLEANED)
-        # Nothing may be left of what is copied, and all files are swapped in.
+        # Possibly nothing of the copy is left, but all files are swapped in.
         segment.create_index_files()
         output = _Output(segment, self._resources.io_buffer_bytes, self._throttle)
         for source in group:
@@ -224,7 +225,7 @@ class Compaction:
             file.close()
 
     def _check_there(self, source: Source) -> None:
-        """Opening a file that is not there would count as a failure of the disk."""
+        """Checks first, because opening a missing file would count as a disk failure."""
         if not self._disk.exists(self._path(source)):
             raise SegmentGone(self._path(source))
 
@@ -233,7 +234,7 @@ class Compaction:
 
 
 class _Copying:
-    """What happens to each batch, in the order of the log."""
+    """Decides about each batch, in log order."""
 
     def __init__(
         self, task: Task, offset_map: OffsetMap, end_offset: int, copied_end: int, stats: CompactionStats
@@ -247,8 +248,8 @@ class _Copying:
         self._horizon_ms = task.now_ms + task.config.delete_retention_ms
 
     def clean(self, header: BatchHeader, data: memoryview, cleaned: Segment) -> Buffer:
-        """The batch as it goes on living; empty if it does not. Aborted transactions that readers still have to know
-        of go into the index of the `cleaned` segment."""
+        """Returns the cleaned batch; empty if it is dropped. Aborted transactions that readers still need go into the
+        index of the `cleaned` segment."""
         stats = self._stats
         stats.bytes_read += header.size
         marks_empty_transaction = False
@@ -285,12 +286,13 @@ class _Copying:
         return ended.is_empty
 
     def _is_due(self, header: BatchHeader) -> bool:
-        """Tombstones and markers have been seen by everybody who reads within delete.retention.ms."""
+        """Tombstones and markers have been visible for delete.retention.ms."""
         horizon_ms = header.delete_horizon_ms
         return horizon_ms is not None and horizon_ms <= self._task.now_ms
 
     def _must_stay(self, header: BatchHeader) -> bool:
-        """Even without records: for the offset that the next segment follows, or for its producer's sequence."""
+        """Keeps a batch even without records: for the offset that the next segment follows, or for its producer's
+        sequence."""
         if header.next_offset == self._copied_end:
             return True
         last = self._task.last_batches.get(header.producer_id) if header.has_producer_id else None
@@ -301,9 +303,9 @@ class _Copying:
         return header.is_control and header.producer_epoch == last.producer_epoch
 
     def _clean_legacy(self, header: BatchHeader, data: memoryview, retained: bytearray) -> Buffer:
-        """Messages of magic 0 and 1 have no room for a delete horizon: those with tombstones become magic 2.
+        """Messages of magic 0 and 1 cannot store a delete horizon: those with tombstones become magic 2.
 
-        Kafka goes by the file's modification time instead, which it carries over from file to file.
+        Kafka uses the file's modification time instead, which it carries over from file to file.
         """
         if not any(retained):
             return empty_batch(header) if self._must_stay(header) else b""
@@ -321,7 +323,7 @@ class _Copying:
 
 @dataclass(slots=True)
 class _Output:
-    """Gathers batches and appends them to the cleaned segment in large writes."""
+    """Buffers batches and appends them to the cleaned segment in large writes."""
 
     segment: Segment
     buffer_bytes: int
@@ -343,7 +345,7 @@ class _Output:
 
 
 def group_segments(sources: Iterable[Source], config: LogConfig) -> Iterator[list[Source]]:
-    """Neighbours that fit into one segment even if nothing of them goes."""
+    """Groups neighbours that fit into one segment even if nothing of them is dropped."""
     limits = {
         LOG: config.segment_bytes,
         OFFSET_INDEX: config.segment_index_bytes,
@@ -354,7 +356,7 @@ def group_segments(sources: Iterable[Source], config: LogConfig) -> Iterator[lis
     for source in sources:
         sizes.update(source.sizes)
         fits = all(sizes[kind] <= limit for kind, limit in limits.items())
-        # An empty segment has no offsets that could be out of reach.
+        # An empty segment has no offsets that could be out of range.
         in_reach = not group or not source.size or source.end_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
         if group and not (fits and in_reach):
             yield group
@@ -365,7 +367,7 @@ def group_segments(sources: Iterable[Source], config: LogConfig) -> Iterator[lis
 
 
 def source_of(segment: Segment, end_offset: int) -> Source:
-    """A segment that does not change any more, with all its indexes in their files."""
+    """A segment that no longer changes, with all its indexes in their files."""
     indexes = zip((OFFSET_INDEX, TIME_INDEX, TXN_INDEX), segment.indexes, strict=True)
     sizes = {kind: len(index) * index.ENTRY.size for kind, index in indexes}
     return Source(segment.base_offset, end_offset, {LOG: segment.size, **sizes})

@@ -1,4 +1,4 @@
-"""What a partition's log is told by its topic's configuration: Kafka's names (snake case) and defaults."""
+"""The topic settings that a partition's log uses: Kafka's names (snake case) and defaults."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,7 +18,7 @@ class TimestampType(Enum):
 class LogConfig:
     compact: bool = False
     delete: bool = True
-    # None: what the producer sent is kept (`producer`); Codec.NONE is Kafka's `uncompressed`.
+    # None keeps the producer's compression (`producer`); Codec.NONE is Kafka's `uncompressed`.
     compression_type: Codec | None = None
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9
@@ -41,7 +41,7 @@ class LogConfig:
     segment_index_bytes: int = 10_485_760
     segment_jitter_ms: int = 0
     segment_ms: int = 7 * DAY_MS
-    # Whether batches without compression are stored as sent, but for offsets: derived, since every append asks for it.
+    # Uncompressed batches are stored as sent, except for offsets. Derived once, because every append needs it.
     keeps_batches: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """When a segment is rolled: a compacted one early enough for its compaction lag."""
+        """The age at which a segment is rolled; a compacted one early enough for its compaction lag."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     @property

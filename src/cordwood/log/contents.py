@@ -1,8 +1,8 @@
-"""The folders of a log directory, told apart: partitions, partitions on their way in or out, strays, and folders that
-are not ours.
+"""Classifies the folders of a log directory: partitions, partitions being moved or deleted, strays, and foreign
+folders.
 
-A name alone proves nothing: `photos-2024` could be a partition. A partition's directory holds files that Cordwood or
-Kafka writes, and a directory without any of them is left alone.
+A name alone proves nothing: `photos-2024` could be a partition. A partition's directory contains files that Cordwood or
+Kafka writes; a directory without any of them is left alone.
 """
 
 from enum import Enum
@@ -12,20 +12,20 @@ from cordwood.runtime.disk import Disk, Entry
 
 from .files import DELETE_DIRECTORY, FUTURE_DIRECTORY, STRAY_DIRECTORY, is_partition_file, parse_directory_name
 
-# The metadata log lies in the same directory but belongs to the Raft quorum.
+# The metadata log is in the same directory but belongs to the Raft quorum.
 METADATA_PARTITION = ("__cluster_metadata", 0)
-# What a file system or a user keeps in any directory; nobody needs to hear of it.
+# Common entries of any file system; not worth a warning.
 _LOST_AND_FOUND = "lost+found"
 
 
 class Kind(Enum):
     PARTITION = "partition"
     METADATA = "metadata"
-    # A replica on its way in from another log directory.
+    # A replica being moved in from another log directory.
     FUTURE = "future"
-    # Its topic was deleted; its files go soon.
+    # Its topic was deleted; its files are removed soon.
     DELETED = "deleted"
-    # The cluster's metadata did not know it. It is kept until somebody removes it.
+    # Unknown to the cluster's metadata. Kept until an operator removes it.
     STRAY = "stray"
     FOREIGN = "foreign"
 
@@ -36,18 +36,18 @@ _MARKS = {DELETE_DIRECTORY: Kind.DELETED, FUTURE_DIRECTORY: Kind.FUTURE, STRAY_D
 class Folder(NamedTuple):
     name: str
     kind: Kind
-    # Empty and -1 of a foreign folder.
+    # Empty and -1 for a foreign folder.
     topic: str = ""
     partition: int = -1
 
 
 def folders(disk: Disk) -> list[Folder]:
-    """Every folder of a log directory but hidden ones and `lost+found`, sorted by name."""
+    """Every folder of a log directory except hidden ones and `lost+found`, sorted by name."""
     return [_folder(disk, entry.name) for entry in disk.list() if entry.is_directory and not is_incidental(entry)]
 
 
 def is_incidental(entry: Entry) -> bool:
-    """Whether it says nothing about what the directory is used for."""
+    """Returns whether the entry says nothing about what the directory is used for."""
     return entry.name.startswith(".") or entry.name == _LOST_AND_FOUND
 
 

@@ -1,5 +1,5 @@
-"""The log of a new partition. It has no files until there is something to write: most of what creating a topic costs is
-its files, and a partition that nobody has written to is made again from the cluster's metadata at the next start."""
+"""The log of a new partition. It has no files until the first write: creating files is most of the cost of creating a
+topic, and an unwritten partition is recreated from the cluster's metadata at the next start."""
 
 from collections.abc import Callable
 
@@ -67,7 +67,7 @@ def new_log(
 
 
 class _FileToCome:
-    """In the place of a file that is not there yet: reading finds nothing, and whatever else is asked makes it."""
+    """Placeholder for a file that does not exist yet: reads find nothing, any other operation creates it."""
 
     __slots__ = ("_is_discarded", "_make", "path", "size")
 
@@ -96,12 +96,12 @@ class _FileToCome:
         return self._made().fileno()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no descriptor is held."""
 
     def discard(self) -> None:
         self._is_discarded = True
 
     def _made(self) -> File:
         if self._is_discarded:
-            raise FileGone(f"{self.path} was deleted before it was made")
+            raise FileGone(f"{self.path} was deleted before it was created")
         return self._make()

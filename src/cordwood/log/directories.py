@@ -1,4 +1,5 @@
-"""All log directories of a node (`log.dirs`): where a partition lies, where a new one goes, and which have failed."""
+"""All log directories of a node (`log.dirs`): where partitions are, where new ones go, and which directories have
+failed."""
 
 import logging
 from collections.abc import Callable
@@ -13,14 +14,14 @@ logger = logging.getLogger(__name__)
 
 
 class LogDirectories:
-    """One that fails goes offline alone."""
+    """Each directory fails and goes offline on its own."""
 
     def __init__(
         self, directories: list[LogDirectory], on_offline: Callable[[LogDirectory], None] | None = None
     ) -> None:
         self.directories = directories
         self._on_offline = on_offline or (lambda _directory: None)
-        # Those of which it was said that they have failed.
+        # Directories whose failure has been logged.
         self._told: set[LogDirectory] = set()
 
     @property
@@ -33,7 +34,7 @@ class LogDirectories:
         self._each(LogDirectory.find)
 
     def open(self) -> None:
-        # Who tried to use them before has said so.
+        # Their failure was logged when they were first used.
         self._told.update(directory for directory in self.directories if directory.is_offline)
         self._each(LogDirectory.open)
         for directory in self.online:
@@ -41,10 +42,10 @@ class LogDirectories:
                 self._settle_interrupted(directory, topic, partition)
 
     def _settle_interrupted(self, directory: LogDirectory, topic: str, partition: int) -> None:
-        """A replica was on its way into the directory. If there is no other, it had arrived: the other goes only then
-        (see `relocation`). Otherwise it begins anew, which `interrupted` still asks for."""
+        """A replica was being moved into the directory. If there is no other, the move was complete: the source is
+        removed only then (see `relocation`). Otherwise it starts over, as recorded in `interrupted`."""
         if len(self.online) < len(self.directories):
-            # The other may lie where nobody can look.
+            # The other one may be in an offline directory.
             directory.leave_interrupted(topic, partition)
             return
         try:
@@ -63,14 +64,15 @@ class LogDirectories:
         return next((directory for directory in self.online if (topic, partition) in directory.logs), None)
 
     def with_id(self, directory_id: Uuid) -> LogDirectory | None:
-        """Online or not."""
+        """Returns the directory with this id, online or not."""
         if directory_id == NO_ID:
             return None
         return next((directory for directory in self.directories if directory.id == directory_id), None)
 
     @property
     def emptiest(self) -> LogDirectory | None:
-        """Of those online that take new partitions the one with the fewest, as in Kafka; the first if none does."""
+        """The online directory with the fewest partitions among those that accept new ones, as in Kafka; the first if
+        none does."""
         online = self.online
         open_to_new = [directory for directory in online if not directory.is_cordoned]
         return min(open_to_new or online[:1], key=lambda directory: len(directory.logs), default=None)
@@ -78,7 +80,7 @@ class LogDirectories:
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
         directory = self.emptiest
         if directory is None:
-            raise self.directories[0].disk.failure or AssertionError("no log directory")
+            raise self.directories[0].disk.failure or AssertionError("no usable log directory (log.dirs)")
         return directory.create(topic, partition, topic_id, now_ms)
 
     def checkpoint(self) -> None:
@@ -90,7 +92,7 @@ class LogDirectories:
     def close(self, broker_epoch: int = -1) -> None:
         self._each(lambda directory: directory.close(broker_epoch))
         for directory in self.directories:
-            # Those that have failed let go of their lock too.
+            # Failed directories release their lock too.
             directory.disk.close()
 
     def _each(self, action: Callable[[LogDirectory], None]) -> None:
@@ -101,11 +103,13 @@ class LogDirectories:
                 self.take_offline(directory, error)
 
     def take_offline(self, directory: LogDirectory, error: DiskError) -> bool:
-        """Lets go of its logs and says so, once; False if that has been done."""
+        """Releases its logs and logs the failure, once; returns False if that was already done."""
         if directory in self._told:
             return False
         self._told.add(directory)
-        logger.error("%s; its %d partitions are offline, other directories go on", error, len(directory.logs))
+        logger.error(
+            "%s; its %d partitions are offline, the other log directories continue", error, len(directory.logs)
+        )
         for log in directory.logs.values():
             log.release()
         directory.logs.clear()

@@ -45,14 +45,14 @@ from .steps import Steps, do_all
 
 logger = logging.getLogger(__name__)
 
-# Of a directory that has no id: no cluster knows it.
+# The id of a directory that belongs to no cluster.
 NO_ID: Uuid = bytes(16)
 # Reading an offset or two of a log takes well under a microsecond.
 _LOOKS_PER_STEP = 20
 
 
 class LogDirectory:
-    """`config_of` gives the configuration of a topic. An I/O error ends the directory: `is_offline` from then on."""
+    """`config_of` returns the configuration of a topic. An I/O error takes the directory offline: `is_offline`."""
 
     def __init__(
         self,
@@ -66,26 +66,26 @@ class LogDirectory:
         directory_id: Uuid = NO_ID,
     ) -> None:
         self.disk = disk
-        # As `meta.properties` has it: how the cluster's metadata speaks of the directory.
+        # From `meta.properties`: the directory's id in the cluster's metadata.
         self.id = directory_id
-        # Whether it takes no new partitions (`cordoned.log.dirs`, KIP-1066).
+        # True if it accepts no new partitions (`cordoned.log.dirs`, KIP-1066).
         self.is_cordoned = False
         self.metrics = LogMetrics()
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, Uuid] = {}
-        # Replicas on their way into this directory (see `relocation`).
+        # Replicas being moved into this directory (see `relocation`).
         self.futures: dict[TopicPartition, Log] = {}
-        # Directories of such that were on their way when the node was last stopped.
+        # Directories of moves that were in progress when the node last stopped.
         self.interrupted: dict[TopicPartition, str] = {}
         self._interrupted_options: dict[TopicPartition, OpenOptions] = {}
-        # Future replicas of which only a start with all directories can tell whether they are the last ones, with what
-        # the checkpoints are to go on saying of them.
+        # Future replicas of which only a start with all directories online can tell whether they are the last copy,
+        # with their checkpointed offsets.
         self._undecided: dict[TopicPartition, dict[OffsetCheckpoint, int]] = {}
-        # How far each compacted partition is clean.
+        # The offset up to which each compacted partition is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
-        # The directories of partitions, as `find` saw them; None before that.
+        # The partitions' directories as `find` saw them; None before.
         self._found: dict[TopicPartition, str] | None = None
-        # Of the node that stopped cleanly here last; -1 if it did not.
+        # Broker epoch of the last clean shutdown; -1 if it was not clean.
         self.last_broker_epoch = -1
         self._config_of = config_of
         self._clock = clock
@@ -94,7 +94,7 @@ class LogDirectory:
         self._cache = cache or IndexCache()
         self.removals = Removals(disk)
         self.recovery_points = OffsetCheckpoint(disk, RECOVERY_POINTS)
-        # Damage to it would delete data.
+        # Sealed with a checksum, because damage to it would delete data.
         self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS, is_sealed=True)
         self.high_watermarks = OffsetCheckpoint(disk, HIGH_WATERMARKS)
         self.cleaner_checkpoint = OffsetCheckpoint(disk, CLEANER_OFFSETS)
@@ -108,7 +108,7 @@ class LogDirectory:
         return (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_checkpoint)
 
     def set_producer_expiration(self, expiration_ms: int) -> None:
-        """For partitions that are created from here on; those that are there have their own."""
+        """Applies to partitions created from now on; existing ones have their own."""
         self._producer_expiration_ms = expiration_ms
 
     # Opening
@@ -124,7 +124,7 @@ class LogDirectory:
                     self._found[key] = folder.name
                     self._read_topic_id(key, folder.name)
                 case Kind.DELETED:
-                    # Its topic was deleted by a committed record; the node went down before the files were gone.
+                    # Its topic was deleted by a committed record; the node stopped before the files were removed.
                     self.removals.add(self._clock.now_ms(), folder.name, is_partition=True)
                 case Kind.FUTURE:
                     self.interrupted[key] = folder.name
@@ -140,7 +140,7 @@ class LogDirectory:
 
     @property
     def found(self) -> list[tuple[TopicPartition, Uuid | None]]:
-        """The partitions of the directory, and those on their way in, with their topic ids (None: not known)."""
+        """The partitions of the directory, and those being moved in, with their topic ids (None: unknown)."""
         return [(key, self.topic_ids.get(key)) for key in (*(self._found or ()), *self.interrupted)]
 
     def _read_topic_id(self, partition: TopicPartition, path: str) -> None:
@@ -149,35 +149,37 @@ class LogDirectory:
             try:
                 self.topic_ids[partition] = decode_partition_metadata(f"{path}/{PARTITION_METADATA}", metadata)
             except CorruptCheckpoint as error:
-                # A partition that was just created when the node crashed; the cluster's metadata knows its id.
-                logger.error("a partition of %s has lost its topic id: %s", self.disk.root, error)
+                # The node crashed just after creating the partition; the cluster's metadata knows its id.
+                logger.error(
+                    "A partition in %s has no readable topic id (partition.metadata): %s", self.disk.root, error
+                )
 
     def noted_end(self, topic: str, partition: int) -> int:
-        """How far the checkpoints say that a partition was written and flushed; 0 if they do not know it."""
+        """The offset up to which a partition was written and flushed according to the checkpoints; 0 if unknown."""
         return max(
             checkpoint.offset_of((topic, partition)) for checkpoint in (self.recovery_points, self.high_watermarks)
         )
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Renames a partition that was found to `…-stray`, as Kafka does. It stays there until somebody removes it; the
-        new name."""
+        """Renames a found partition to `…-stray`, as Kafka does, and returns the new name. It stays until an operator
+        removes it."""
         stray = marked_directory_name(topic, partition, self._unique_id(), STRAY_DIRECTORY)
         self.disk.rename(self._give_up((topic, partition)), stray)
         self.disk.sync_directory()
         return stray
 
     def finish_deletion(self, topic: str, partition: int) -> None:
-        """Deletes a partition that was found and whose topic is deleted: the node went down before it could."""
+        """Deletes a found partition whose topic was deleted before the node stopped."""
         self._doom((topic, partition), self._give_up((topic, partition)), self._clock.now_ms())
 
     def _give_up(self, partition: TopicPartition) -> str:
-        """The path of a partition that was found, and is not to be opened."""
+        """The path of a found partition that will not be opened."""
         self.topic_ids.pop(partition, None)
         found = self._found or {}
         return found.pop(partition) if partition in found else self.interrupted.pop(partition)
 
     def open(self) -> None:
-        """Opens every partition. After a crash this walks what was not flushed, and tells how far it is."""
+        """Opens every partition. After a crash, scans unflushed data and reports progress."""
         if self._found is None:
             self.find()
         found = list((self._found or {}).items())
@@ -186,7 +188,7 @@ class LogDirectory:
         clean = marker is not None
         if marker is not None:
             self.last_broker_epoch = decode_clean_shutdown(marker)
-            # From here on a crash is a crash.
+            # From now on any stop that is not clean counts as a crash.
             self.disk.remove(CLEAN_SHUTDOWN)
             self.disk.sync_directory()
         recovery_points = self._read_offsets(self.recovery_points)
@@ -207,7 +209,7 @@ class LogDirectory:
                 log_bytes=None if end is None else end.log_bytes,
                 end_offset=None if end is None else end.end_offset,
                 high_watermark=high_watermarks.get(partition, 0),
-                # Without the checkpoint a gap may be compaction's anywhere.
+                # Without the checkpoint, any gap may come from compaction.
                 cleaned_to=MAX_INT64 if cleaner_offsets is None else cleaner_offsets.get(partition, 0),
                 producer_expiration_ms=self._producer_expiration_ms,
                 progress=progress.advance,
@@ -221,7 +223,7 @@ class LogDirectory:
             for partition, point in recovery_points.items()
             if partition in self.logs
         ):
-            # A log was cut, or a crash came in the middle of a truncation: the old points promise too much.
+            # A log was truncated, possibly with a crash in between: the old recovery points are too high.
             self.checkpoint_recovery_points()
         noted = {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets}
         for partition in noted - self.logs.keys() - self.interrupted.keys():
@@ -255,33 +257,37 @@ class LogDirectory:
         try:
             return checkpoint.read()
         except CorruptCheckpoint as error:
-            # Without it more is checked than need be, and nothing is lost.
-            logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
+            # Without it recovery checks more than necessary, but nothing is lost.
+            logger.error("Ignoring a damaged checkpoint in %s: %s", self.disk.root, error)
             return {}
 
     def _read_clean_stop(self) -> dict[TopicPartition, LogEnd]:
         try:
             return read_clean_stop(self.disk, self.last_broker_epoch)
         except CorruptCheckpoint as error:
-            logger.error("ignoring a damaged checkpoint of %s: %s", self.disk.root, error)
+            logger.error("Ignoring a damaged checkpoint in %s: %s", self.disk.root, error)
             return {}
 
     def _read_cleaner_offsets(self) -> dict[TopicPartition, int] | None:
-        """None when it is not known what was compacted. Kafka leaves the file empty until it is first written."""
+        """None if it is unknown what was compacted. Kafka leaves the file empty until it is first written."""
         if not self.disk.read_file(CLEANER_OFFSETS):
             return None
         try:
             return self.cleaner_checkpoint.read()
         except CorruptCheckpoint as error:
-            logger.error("ignoring a damaged checkpoint of %s, compaction starts over: %s", self.disk.root, error)
+            logger.error(
+                "Ignoring a damaged cleaner checkpoint in %s; compaction starts from the beginning: %s",
+                self.disk.root,
+                error,
+            )
             return None
 
-    # Partitions come and go
+    # Creating and deleting partitions
 
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
         for checkpoint in self.checkpoints:
             if checkpoint.may_name_gone((topic, partition)):
-                # A crash must not give the offsets of that one to the new one.
+                # A crash must not give the deleted partition's offsets to the new one.
                 checkpoint.write(self._offsets(checkpoint))
         log = self.logs[topic, partition] = self._create_log(topic, directory_name(topic, partition), topic_id, now_ms)
         self.topic_ids[topic, partition] = topic_id
@@ -302,13 +308,14 @@ class LogDirectory:
         )
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
-        """The partition is gone at once; its files go in the second step, `purge`."""
+        """Removes the partition at once; `purge` removes its files later."""
         log = self.logs.pop((topic, partition))
         self.topic_ids.pop((topic, partition), None)
         self.cleaner_offsets.pop((topic, partition), None)
         log.discard()
-        # Not synced: until it is, a crash may bring the partition back, and the cluster's metadata knows that it is
-        # gone. A new partition of the name becomes durable together with this: its first flush syncs the same names.
+        # Not synced: until then a crash may bring the partition back, but the cluster's metadata knows that it was
+        # deleted. A new partition of the same name becomes durable together with this: its first flush syncs the same
+        # directory.
         if log.has_files:
             self._doom((topic, partition), log.directory, now_ms + log.config.file_delete_delay_ms)
         self._forget((topic, partition))
@@ -325,10 +332,10 @@ class LogDirectory:
         for checkpoint in self.checkpoints:
             checkpoint.forget(partition)
 
-    # Partitions that come from another directory
+    # Moving partitions in from another directory
 
     def create_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
-        """An empty log that is not this directory's replica yet: `adopt_future` makes it that."""
+        """Creates an empty log that is not yet this directory's replica; `adopt_future` makes it so."""
         path = marked_directory_name(topic, partition, self._unique_id(), FUTURE_DIRECTORY)
         log = self.futures[topic, partition] = self._create_log(topic, path, topic_id, now_ms)
         return log
@@ -340,8 +347,8 @@ class LogDirectory:
             self._doom((topic, partition), log.directory, now_ms)
 
     def note_future(self, topic: str, partition: int, cleaned_to: int) -> None:
-        """Makes durable what the checkpoints are to say of it once it is adopted. Its log is flushed; it is the only
-        replica from here on."""
+        """Makes the checkpoint entries that it will have after adoption durable. Its log is flushed; from now on it is
+        the only replica."""
         key = (topic, partition)
         self.logs[key] = self.futures.pop(key)
         if cleaned_to:
@@ -356,14 +363,14 @@ class LogDirectory:
             raise
 
     def take_back_future(self, topic: str, partition: int) -> None:
-        """It does not become the replica after all."""
+        """Reverts: it does not become the replica after all."""
         key = (topic, partition)
         self.futures[key] = self.logs.pop(key)
         self.cleaner_offsets.pop(key, None)
         self._forget(key)
 
     def leave_future(self, topic: str, partition: int) -> None:
-        """It stays as it is, and what is noted of it: it may be the only one, or not."""
+        """Leaves the future replica and its notes as they are: it may or may not be the only one."""
         key = (topic, partition)
         log = self.logs.pop(key)
         noted = {
@@ -377,7 +384,7 @@ class LogDirectory:
         log.release()
 
     def adopt_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
-        """The replica takes its name. There must not be another one of it anywhere."""
+        """Gives the future replica its final name. No other copy may exist."""
         key = (topic, partition)
         future = self.logs[key]
         future.release()
@@ -394,13 +401,13 @@ class LogDirectory:
             producer_expiration_ms=self._producer_expiration_ms,
         )
         log = self.logs[key] = self._open(topic, path, options, now_ms)
-        # They know the last batches of each producer; what was just read back has the last one only.
+        # They know the last batches of each producer; the state just loaded has only the last one.
         log.producers = future.producers
         self.topic_ids[key] = topic_id
         return log
 
     def open_interrupted(self, topic: str, partition: int) -> None:
-        """A future replica that was adopted but for its name, when the node crashed."""
+        """Opens a future replica that was adopted except for its name when the node crashed."""
         key, path = (topic, partition), directory_name(topic, partition)
         self.disk.rename(self.interrupted.pop(key), path)
         self.disk.sync_directory()
@@ -410,7 +417,7 @@ class LogDirectory:
             self.cleaner_offsets[key] = options.cleaned_to
 
     def leave_interrupted(self, topic: str, partition: int) -> None:
-        """Whether there is another cannot be seen now."""
+        """Leaves it: it cannot be determined now whether another copy exists."""
         key = (topic, partition)
         del self.interrupted[key]
         options = self._interrupted_options[key]
@@ -427,12 +434,12 @@ class LogDirectory:
         self._doom((topic, partition), self.interrupted[topic, partition], self._clock.now_ms())
 
     def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
-        """Truncates a follower's log; the recovery points are written at once, since one may have gone back."""
+        """Truncates a follower's log and writes the recovery points at once, because one may have decreased."""
         if self.logs[topic, partition].truncate_to(offset, now_ms):
             self._checkpoint_truncation((topic, partition))
 
     def truncate_fully(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
-        """Empties a follower's log, which goes on at `offset`; with the checkpoints that this needs."""
+        """Deletes all of a follower's log, which restarts at `offset`, and updates the checkpoints."""
         self.logs[topic, partition].truncate_fully(offset, now_ms)
         self._checkpoint_truncation((topic, partition))
 
@@ -441,12 +448,12 @@ class LogDirectory:
         self.checkpoint_starts()
         end_offset = self.logs[partition].end_offset
         if self.cleaner_offsets.get(partition, 0) > end_offset:
-            # What is written from there on is not clean.
+            # Anything written from there on is dirty.
             self.cleaner_offsets[partition] = end_offset
             self.checkpoint_cleaner()
 
     def purge(self, now_ms: int) -> None:
-        """The second step of deletions that are due."""
+        """Removes the files of deletions that are due."""
         do_all(self.removals.purging(now_ms))
 
     # Checkpoints
@@ -480,10 +487,11 @@ class LogDirectory:
         return _start_offset if checkpoint is self.log_starts else _high_watermark
 
     def checkpointing(self, *checkpoints: OffsetCheckpoint) -> Steps[None]:
-        """Writes those of them that have anything new to say.
+        """Writes the checkpoints that have changed.
 
-        Of what is gathered, a recovery point may be behind by the time that it is written, but it is never ahead of
-        what was flushed: it only goes back with a truncation, which writes the file at once, so that this does not."""
+        A gathered recovery point may be outdated when it is written, but never ahead of what was flushed: it decreases
+        only with a truncation, which writes the file at once and thereby cancels this.
+        """
         drafts = [checkpoint.begin() for checkpoint in checkpoints]
         for checkpoint, draft in zip(checkpoints, drafts, strict=True):
             draft.offsets.update(self._undecided_offsets(checkpoint))
@@ -505,7 +513,7 @@ class LogDirectory:
             yield from checkpoint.writing(draft)
 
     def close(self, broker_epoch: int = -1) -> None:
-        """A clean stop: the next opening reads checkpoints only."""
+        """Clean shutdown: the next start reads checkpoints only."""
         for log in self.logs.values():
             log.write_out()
         do_all(self.removals.purging(None))
@@ -531,5 +539,5 @@ def _high_watermark(log: Log) -> int:
 
 
 def _start_offset(log: Log) -> int:
-    """Also where it is the first segment's, for which Kafka notes nothing: if that is missing it shows."""
+    """Also recorded if it is the first segment's, which Kafka omits: so a missing segment is detected."""
     return log.start_offset

@@ -1,4 +1,4 @@
-"""What of a log is on stable storage, what of it is not, and the flushes that make it so."""
+"""Tracks what of a log is on stable storage, and flushes the rest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from .segment import Segment
 from .segments import Segments
 from .snapshots import ProducerSnapshots
 
-# A flush holds a descriptor of each of its files, so the segments that were sealed since the last one take several.
+# A flush holds a descriptor for each of its files, so many sealed segments take several flushes.
 _SEGMENTS_PER_FLUSH = 16
 
 
 @dataclass(frozen=True, slots=True)
 class FlushJob:
-    """Runs in any thread; `Log.end_flush` then takes note of it."""
+    """Runs in any thread; `Log.end_flush` then records the result."""
 
-    # Where the recovery point will be: at the end of the log, unless there are too many segments for one flush.
+    # The recovery point after the flush: the end of the log, unless there are too many segments for one flush.
     end_offset: int
     is_whole: bool
     now_ms: int
@@ -30,8 +30,8 @@ class FlushJob:
 
 
 class Durability:
-    """Of one log, which tells it what it does to its files. `recovery_point`, `last_flush_ms` and `truncations` are for
-    anyone to read."""
+    """Belongs to one log, which reports its file operations here. `recovery_point`, `last_flush_ms` and `truncations`
+    are public."""
 
     __slots__ = (
         "_epochs",
@@ -64,17 +64,17 @@ class Durability:
         self._segments = segments
         self._epochs = epochs
         self._snapshots = snapshots
-        # What lies before it is on stable storage.
+        # Everything below it is on stable storage.
         self.recovery_point = recovery_point
-        # Where the recovery point will be when all flushes that were begun have ended.
+        # The recovery point once all flushes in progress have ended.
         self._flushing_to = recovery_point
         self.last_flush_ms = now_ms
-        # The log's directory is made by this process; its first flush makes that durable too.
+        # This process created the log's directory; the first flush makes it durable too.
         self._is_new = is_new
         # Sealed since the last flush, or not known to be synced since the log was opened.
         self._unsynced = [segment for segment in segments.from_floor(recovery_point) if segment is not segments.active]
-        # Files that were made, renamed or removed since the log was opened, and how many of these steps are durable;
-        # opening counts as one. Syncing a directory costs as much as syncing a file.
+        # Number of file creations, renames and removals since the log was opened, and how many are durable; opening
+        # counts as one. Syncing a directory costs as much as syncing a file.
         self._names_changed, self._names_synced = 1, 0
         # A truncation is durable once its segment was synced.
         self.truncations = self._synced_truncations = 0
@@ -82,7 +82,7 @@ class Durability:
     # Flushing
 
     def flush_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Whether a log that ends there wants to be flushed now."""
+        """Returns whether a log that ends there should be flushed now."""
         unflushed = end_offset - self.recovery_point
         if unflushed <= 0:
             return False
@@ -93,8 +93,8 @@ class Durability:
     def begin_flush(self, end_offset: int, now_ms: int, *, all_indexes: bool) -> FlushJob:
         """The log ends there, and has files.
 
-        Everything that opening the log trusts below the recovery point goes along: indexes, snapshots, leader epochs.
-        The active segment's indexes do not, since it is walked from its start after a crash.
+        Includes everything that opening the log trusts below the recovery point: indexes, snapshots, leader epochs. The
+        active segment's indexes are not included, because it is scanned from its start after a crash.
         """
         disk, directory, active = self._place.disk, self._place.directory, self._segments.active
         sealed = self._unsynced[:_SEGMENTS_PER_FLUSH]
@@ -123,17 +123,17 @@ class Durability:
         self._is_new = False
         self._names_synced = max(self._names_synced, job.names_changed)
         if job.truncations != self.truncations:
-            # What the log holds by now at these offsets may have been written since.
+            # The log may have been rewritten at these offsets since.
             return
         self.recovery_point = max(self.recovery_point, job.end_offset)
         if job.is_whole:
             self.last_flush_ms = job.now_ms
-            # Only the active segment can be one that was truncated and not synced since.
+            # Only the active segment can have been truncated without a sync.
             self._synced_truncations = max(self._synced_truncations, job.truncations)
         self._unsynced = [segment for segment in self._unsynced if segment not in job.sealed]
 
     def synced_to(self, end_offset: int) -> None:
-        """The log's owner has synced all that there is, as it does when it stops."""
+        """The owner has synced everything, as it does at shutdown."""
         self.recovery_point = end_offset
 
     # Leader epochs
@@ -144,7 +144,7 @@ class Durability:
             self._epochs.changed = False
 
     def install_epochs(self, draft: str) -> None:
-        """A file that holds the leader epochs takes its place; it is durable with the next flush."""
+        """Installs a file with the leader epochs; it is durable with the next flush."""
         self._place.disk.rename(draft, self._epochs_path)
         self._names_changed += 1
         self._epochs.changed = False
@@ -153,18 +153,19 @@ class Durability:
     def _epochs_path(self) -> str:
         return f"{self._place.directory}/{LEADER_EPOCHS}"
 
-    # What the log has done
+    # Events of the log
 
     def names_changed(self) -> None:
-        """Files were made, renamed or removed, or are about to be."""
+        """Files were created, renamed or removed, or are about to be."""
         self._names_changed += 1
 
     def sealed(self, segment: Segment, end_offset: int) -> None:
-        """The active segment, where the log ends now; the next one is made after this, which may have to sync first."""
+        """The active segment was sealed at the current end of the log; the next one is created after this call, which
+        may have to sync first."""
         self._unsynced.append(segment)
         if self._flushing_to >= end_offset or self.truncations > self._synced_truncations:
-            # Recovery will not look at this segment again, so what it trusts of it has to be durable first. And a lost
-            # truncation must not bring back offsets that the next segment's do not belong to.
+            # Recovery will not check this segment again, so everything it trusts must be durable first. And a lost
+            # truncation must not bring back offsets that conflict with the next segment's.
             segment.file.sync()
             for file in segment.index_files():
                 file.sync()
@@ -172,18 +173,17 @@ class Durability:
             self._synced_truncations = self.truncations
 
     def retired(self, segment: Segment) -> None:
-        """It is no part of the log any more, and its files get other names."""
+        """The segment is no longer part of the log, and its files are renamed."""
         self._names_changed += 1
         self._forget(segment)
 
     def truncated(self) -> None:
-        """Flushes that were begun count for nothing from here on. Snapshots of what is cut off go too, and must not
-        come back."""
+        """Invalidates flushes in progress. Snapshots of the truncated part are removed too, and must not come back."""
         self.truncations += 1
         self._names_changed += 1
 
     def cut_to(self, end_offset: int) -> None:
-        """The log ends there now, in a segment that is written to (again, if it was sealed)."""
+        """The log ends there now, in a segment that is active (again, if it was sealed)."""
         self._forget(self._segments.active)
         self.recovery_point = min(self.recovery_point, end_offset)
         self._flushing_to = self.recovery_point

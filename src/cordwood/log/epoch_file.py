@@ -1,4 +1,4 @@
-"""Writing a log's leader epochs ahead of a flush, in steps: a flush that has to do it itself blocks for two syncs."""
+"""Writes a log's leader epochs ahead of a flush, in steps: a flush that has to do it itself blocks for two syncs."""
 
 from functools import partial
 
@@ -10,12 +10,12 @@ from .steps import Steps
 
 
 def writing_epochs(log: Log, writer: str) -> Steps[None]:
-    """The file has its new name at the end, and is durable with the next flush, which syncs the directory. Not to be
-    gone on with when the log is discarded meanwhile. A `writer` does this once at a time; several may."""
+    """Renames the file into place at the end; it is durable with the next flush, which syncs the directory. Must not be
+    continued once the log is discarded. A `writer` runs one at a time; there may be several writers."""
     if not log.epochs.changed:
         return
     path, data = f"{log.directory}/{LEADER_EPOCHS}", log.epochs.encode()
-    # Beside the file until it takes its place.
+    # The temporary file.
     draft = f"{path}.{writer}"
     yield partial(_write, log.disk.another(), draft, data)
     if log.epochs.changed and log.epochs.encode() == data:

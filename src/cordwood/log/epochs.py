@@ -1,4 +1,5 @@
-"""Leader epochs: at which offset each began. They decide where a follower's log parts from its leader's (KIP-101)."""
+"""Leader epochs with their start offsets, which determine where a follower's log diverges from its leader's
+(KIP-101)."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """Epochs and start offsets, both growing. `changed` says that the checkpoint file is behind."""
+    """Epochs and start offsets, both increasing. `changed` means that the checkpoint file is out of date."""
 
     __slots__ = ("_entries", "changed")
 
@@ -33,7 +34,7 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The epoch's first offset is `start_offset`; what contradicts that is dropped. A batch may have no epoch."""
+        """Sets the epoch's first offset, and drops conflicting entries. A batch may have no epoch."""
         if epoch == UNDEFINED_EPOCH:
             return
         entries = self._entries
@@ -47,18 +48,18 @@ class LeaderEpochs:
         self.changed = True
 
     def prepend(self, earlier: "LeaderEpochs") -> None:
-        """Adds what the log says of the offsets before the first entry."""
+        """Adds epochs for the offsets before the first entry."""
         known = self._entries[0].epoch if self._entries else 2**31
         added = [entry for entry in earlier._entries if entry.epoch < known]
         if earlier.latest == known:
-            # The first entry's epoch began earlier than it says.
+            # The first entry's epoch began earlier than recorded.
             added.append(earlier._entries[-1])
             del self._entries[0]
         self._entries[:0] = added
         self.changed = True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(the largest epoch not above the one asked for, its end offset); both -1 when that is not known."""
+        """(the largest known epoch not above the requested one, its end offset); both -1 if unknown."""
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
@@ -79,7 +80,7 @@ class LeaderEpochs:
             self.changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Drops the epochs that ended before `start_offset`; the one it lies in begins there now."""
+        """Drops the epochs that ended before `start_offset`; the epoch that contains it now begins there."""
         keep = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset) - 1
         if keep > 0 or (keep == 0 and self._entries[0].start_offset != start_offset):
             self._entries[: keep + 1] = [EpochStart(self._entries[keep].epoch, start_offset)]
@@ -97,7 +98,7 @@ def decode_epochs(path: str, data: bytes) -> LeaderEpochs:
     entries: list[EpochStart] = []
     for epoch, start_offset in decode_table(path, data, 2):
         if not epoch.isdigit():
-            raise CorruptCheckpoint(f"{path}: {epoch!r} is no leader epoch")
+            raise CorruptCheckpoint(f"{path}: {epoch!r} is not a valid leader epoch")
         entry = EpochStart(int(epoch), int(start_offset))
         if entries and (entry.epoch <= entries[-1].epoch or entry.start_offset < entries[-1].start_offset):
             raise CorruptCheckpoint(f"{path}: {entry} follows {entries[-1]}")

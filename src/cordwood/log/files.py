@@ -1,4 +1,4 @@
-"""The names of a partition's files: a 20-digit base offset and a suffix that says what it is."""
+"""The names of a partition's files: a 20-digit base offset and a suffix for the kind."""
 
 import re
 from typing import NamedTuple
@@ -8,10 +8,10 @@ OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TXN_INDEX = ".txnindex"
 PRODUCER_SNAPSHOT = ".snapshot"
-# What a segment consists of; the transaction index is there only when a transaction was aborted.
+# The files of a segment; the transaction index exists only if a transaction was aborted.
 SEGMENT_FILES = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
-# Second suffixes: how far a file has come on its way in or out.
+# Second suffixes: the stage of a file being created or deleted.
 CLEANED = ".cleaned"
 SWAP = ".swap"
 DELETED = ".deleted"
@@ -25,11 +25,11 @@ FUTURE_DIRECTORY = "-future"
 STRAY_DIRECTORY = "-stray"
 
 _NAMED = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?")
-# Numbers are written without leading zeros, so that no two directories are of one partition.
+# Numbers have no leading zeros, so that no two directories belong to one partition.
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
 # The id is a UUID in hex, as Kafka writes it.
 _MARKED = re.compile(r"(?P<name>.+)\.(?P<id>[0-9a-f]{32})(?P<mark>-delete|-future|-stray)")
-# Whatever Cordwood or Kafka leaves in a partition's directory, at any stage of writing or deleting it.
+# Every file that Cordwood or Kafka leaves in a partition's directory, at any stage of writing or deleting it.
 _OURS = re.compile(
     r"\d{20}(-\d{10})?\.(log|index|timeindex|txnindex|snapshot|checkpoint)"
     r"(\.(cleaned|swap|deleted|part|tmp|corrupt(\.\d+)?))*"
@@ -60,7 +60,7 @@ def parse_file_name(name: str) -> SegmentFile | None:
 
 
 def is_partition_file(name: str) -> bool:
-    """Whether Cordwood or Kafka writes files of this name into a partition's directory."""
+    """Returns whether Cordwood or Kafka writes files of this name into a partition's directory."""
     return _OURS.fullmatch(name) is not None
 
 
@@ -69,7 +69,7 @@ def directory_name(topic: str, partition: int) -> str:
 
 
 def marked_directory_name(topic: str, partition: int, unique_id: str, mark: str) -> str:
-    """`topic-0.ID-delete`; a long topic name is cut, because a file name has at most 255 bytes."""
+    """`topic-0.ID-delete`; truncates a long topic name, because a file name has at most 255 bytes."""
     suffix = f"-{partition}.{unique_id}{mark}"
     return topic[: 255 - len(suffix)] + suffix
 

@@ -1,8 +1,7 @@
-"""The indexes of a segment: offset to position, timestamp to offset (both sparse), and its aborted transactions.
+"""The indexes of a segment: offset to position, timestamp to offset (both sparse), and aborted transactions.
 
-Entries of the active segment are in memory and reach the file when the segment is flushed or sealed: what lies beyond
-the recovery point is rebuilt after a crash anyway. Those of old segments are read whole on demand and kept in a
-bounded cache.
+Entries of the active segment are kept in memory and written when the segment is flushed or sealed: anything beyond the
+recovery point is rebuilt after a crash anyway. Indexes of old segments are loaded on demand into a bounded cache.
 """
 
 import struct
@@ -19,11 +18,11 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class CorruptIndex(Exception):
-    """The file is not an index of its segment; it is rebuilt from the log."""
+    """The file does not match its segment; it is rebuilt from the log."""
 
 
 class Index:
-    """What they have in common: fixed-size entries, sorted, appended at the end."""
+    """Base of all indexes: fixed-size entries, sorted, appended at the end."""
 
     KIND: ClassVar[str]
     ENTRY: ClassVar[struct.Struct]
@@ -35,7 +34,7 @@ class Index:
         self._cache = place.cache
         self.base_offset = base_offset
         self.stage = stage
-        # How many bytes of the file are known to hold entries of `_data`.
+        # Bytes of the file known to match `_data`.
         self._stored_bytes = stored_bytes
         self._data: bytearray | None = None if stored_bytes else bytearray()
 
@@ -57,7 +56,7 @@ class Index:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the file holds any entries."""
+        """Returns whether the file has any entries."""
         return self._stored_bytes > 0
 
     @property
@@ -65,18 +64,18 @@ class Index:
         return not (self._stored_bytes if self._data is None else self._data)
 
     def is_sound(self) -> bool:
-        """Whether the file, if there is one, can be read."""
+        """Returns whether the file, if it exists, is readable."""
         try:
             return self.data is not None
         except CorruptIndex:
             return False
 
     def room(self, max_bytes: int) -> int:
-        """How many more entries fit within the limit (`segment.index.bytes`); none if it is passed."""
+        """Number of entries that still fit within the limit (`segment.index.bytes`); 0 if it is exceeded."""
         return max(0, max_bytes // self.ENTRY.size - len(self))
 
     def write(self) -> None:
-        """Brings the file up to the entries in memory."""
+        """Appends the new entries to the file."""
         data = self._data
         if data is not None and len(data) > self._stored_bytes:
             file = self.file()
@@ -85,7 +84,7 @@ class Index:
             self._stored_bytes = len(data)
 
     def seal(self) -> None:
-        """The segment is not active any more: from here on the entries in memory are only a cache."""
+        """The segment is no longer active: from now on the entries in memory are only a cache."""
         self.write()
         if self._data:
             self._cache.add(self, len(self._data))
@@ -96,11 +95,11 @@ class Index:
             self._data = None
 
     def forget(self) -> None:
-        """The file is going away: nothing of it is to be cached or written any more."""
+        """The file is being removed: it must no longer be cached or written."""
         self._cache.discard(self)
 
     def clear(self) -> None:
-        """Starts the file anew, creating it if it is missing."""
+        """Empties the file, creating it if it is missing."""
         self._place.disk.create(self.path).close()
         self._stored_bytes = 0
         self._data = bytearray()
@@ -127,7 +126,7 @@ class Index:
         self._cache.add(self, len(data))
 
     def _check(self, data: bytearray) -> None:
-        """Raises CorruptIndex where the ends show that this is no index; look-ups check the entries that they use."""
+        """Raises CorruptIndex if the first or last entry is invalid; look-ups check the entries that they use."""
         size = self.ENTRY.size
         if len(data) % size:
             raise CorruptIndex(f"{self.path}: {len(data)} bytes are not a multiple of {size}")
@@ -136,7 +135,7 @@ class Index:
             raise CorruptIndex(f"{self.path}: not sorted, or padded: it begins with {first} and ends with {last}")
 
     def _slot_at_or_below(self, key: int, field: int = 0) -> int:
-        """The last entry whose field is not above `key`, or -1."""
+        """Index of the last entry whose field is not above `key`, or -1."""
         data = self.data
         unpack, size = self.ENTRY.unpack_from, self.ENTRY.size
         low, high = 0, len(data) // size
@@ -161,7 +160,7 @@ class OffsetIndex(Index):
         data += self.ENTRY.pack(offset - self.base_offset, position)
 
     def at_or_below(self, offset: int) -> tuple[int, int]:
-        """The last entry that is not above `offset`: (offset, position) from where to look for it."""
+        """The last entry at or below `offset`: (offset, position) from which to search."""
         slot = self._slot_at_or_below(offset - self.base_offset)
         if slot < 0:
             return self.base_offset, 0
@@ -169,7 +168,7 @@ class OffsetIndex(Index):
         return relative + self.base_offset, position
 
     def at_or_below_position(self, position: int) -> tuple[int, int]:
-        """(offset, position) of the last entry at or below a position; (base offset, 0) when there is none."""
+        """(offset, position) of the last entry at or below a position; (base offset, 0) if there is none."""
         slot = self._slot_at_or_below(position, field=1)
         if slot < 0:
             return self.base_offset, 0
@@ -177,7 +176,7 @@ class OffsetIndex(Index):
         return relative + self.base_offset, indexed_position
 
     def upper_bound(self, position: int) -> int | None:
-        """The first indexed offset at or past a position, if there is one."""
+        """The first indexed offset at or past a position, if any."""
         slot = self._slot_at_or_below(position - 1, field=1) + 1
         if slot >= len(self):
             return None
@@ -185,7 +184,7 @@ class OffsetIndex(Index):
 
     @property
     def last(self) -> tuple[int, int]:
-        """(offset, position); (base offset, 0) when there is no entry."""
+        """(offset, position); (base offset, 0) if there is no entry."""
         data = self.data
         if not data:
             return self.base_offset, 0
@@ -201,14 +200,14 @@ class OffsetIndex(Index):
 
 
 class TimeIndex(Index):
-    """(timestamp, offset - base offset): up to the offset no record is younger than the timestamp."""
+    """(timestamp, offset - base offset): no record up to the offset is newer than the timestamp."""
 
     KIND = TIME_INDEX
     ENTRY = struct.Struct(">qi")
     __slots__ = ()
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Adds an entry if the timestamp goes beyond the last one's."""
+        """Adds an entry if the timestamp exceeds the last one's."""
         data = self.data if self._data is None else self._data
         last = self.ENTRY.unpack_from(data, len(data) - self.ENTRY.size)[0] if data else -1
         if timestamp > last:
@@ -216,7 +215,7 @@ class TimeIndex(Index):
 
     @property
     def last(self) -> tuple[int, int]:
-        """(timestamp, offset); (-1, base offset) when there is no entry."""
+        """(timestamp, offset); (-1, base offset) if there is no entry."""
         data = self.data
         if not data:
             return -1, self.base_offset
@@ -224,14 +223,14 @@ class TimeIndex(Index):
         return timestamp, relative + self.base_offset
 
     def offset_at_or_below(self, timestamp: int) -> int:
-        """Where to start looking for a record of `timestamp` or later."""
+        """The offset from which to search for a record of `timestamp` or later."""
         slot = self._slot_at_or_below(timestamp)
         if slot < 0:
             return self.base_offset
         return int(self.ENTRY.unpack_from(self.data, slot * self.ENTRY.size)[1]) + self.base_offset
 
     def room(self, max_bytes: int) -> int:
-        # One entry is kept free for the largest timestamp, which is added when the segment is sealed.
+        # One entry is reserved for the largest timestamp, which is added when the segment is sealed.
         return super().room(max_bytes - self.ENTRY.size)
 
     def truncate_to(self, offset: int) -> None:
@@ -250,7 +249,7 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndex(Index):
-    """The transactions that were aborted by a marker in this segment. The file is there only if there are any."""
+    """The transactions aborted by a marker in this segment. The file exists only if there are any."""
 
     KIND = TXN_INDEX
     ENTRY = struct.Struct(">hqqqq")
@@ -263,7 +262,7 @@ class TxnIndex(Index):
         return (AbortedTxn(*entry) for entry in self.ENTRY.iter_unpack(self.data))
 
     def collect(self, fetch_offset: int, upper_bound: int, found: list[AbortedTxn]) -> bool:
-        """Adds what overlaps the range; True once no later segment can hold more of it."""
+        """Adds the transactions that overlap the range; returns True once no later segment can have more."""
         for txn in self.entries():
             if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
                 found.append(txn)
@@ -272,7 +271,7 @@ class TxnIndex(Index):
         return False
 
     def truncate_to(self, offset: int) -> None:
-        """Drops what was aborted at `offset` or later."""
+        """Drops transactions aborted at `offset` or later."""
         kept = self._slot_at_or_below(offset - 1, field=3) + 1 if len(self) else 0
         if kept:
             self._truncate_entries(kept)
@@ -293,12 +292,12 @@ class TxnIndex(Index):
         previous = -1
         for txn in self.ENTRY.iter_unpack(data):
             if txn[0] != 0 or txn[2] >= txn[3] or txn[3] < self.base_offset or txn[3] < previous:
-                raise CorruptIndex(f"{self.path}: {AbortedTxn(*txn)} cannot stand there")
+                raise CorruptIndex(f"{self.path}: {AbortedTxn(*txn)} is out of order")
             previous = txn[3]
 
 
 class IndexCache:
-    """Bounds the memory of the indexes of old segments; the one not used for longest is unloaded first."""
+    """Bounds the memory of the indexes of old segments; evicts the least recently used."""
 
     def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
         self.max_bytes = max_bytes
@@ -315,8 +314,7 @@ class IndexCache:
             try:
                 oldest.unload()
             except DiskError:
-                # Of its own directory, which may be another than the one that needs the room; whoever uses the index
-                # next hears of it.
+                # Its directory, possibly another one, has failed; the index's next user gets the error.
                 continue
 
     def touch(self, index: Index) -> None:

@@ -1,7 +1,7 @@
-"""One partition's log: append, read, look up, truncate, delete. Opening one is `recovery.open_log`.
+"""One partition's log: append, read, look up, truncate, delete. `recovery.open_log` opens one.
 
-The log is owned by one thread. Time is handed in. Whoever owns it calls `flush` (or `begin_flush` and `end_flush`
-around a thread) when `flush_due` says so, has the `removals` that are due done, and writes the directory's checkpoints.
+The log is owned by one thread. Time is passed in. The owner calls `flush` (or `begin_flush` and `end_flush` around a
+thread) when `flush_due` returns true, runs the `removals` that are due, and writes the directory's checkpoints.
 """
 
 import logging
@@ -34,9 +34,9 @@ from .snapshots import ProducerSnapshots
 from .steps import Steps, do_all
 from .validation import accept_batch
 
-# Above all leader epochs, which are of 32 bits.
+# Above all leader epochs, which have 32 bits.
 _ANY_EPOCH = 2**31
-# What renaming a segment's files is worth.
+# Cost of renaming a segment's files.
 _FILES_STEPS = 4
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 class Appended(NamedTuple):
     first_offset: int
     last_offset: int
-    # -1 when the topic keeps the producer's timestamps.
+    # -1 if the topic keeps the producer's timestamps.
     log_append_time_ms: int
     is_duplicate: bool = False
 
@@ -83,15 +83,15 @@ class Log:
         is_new = make_files is not None
         self.durability = Durability(place, segments, epochs, snapshots, recovery_point, now_ms, is_new=is_new)
         self._random = random
-        # Of a log that has no files yet: called before something is written, or somebody asks for them.
+        # For a log without files: called before the first write, or when the files are needed.
         self._make_files = make_files
-        # Whether there may be anything that a clean stop has to write.
+        # True if a clean shutdown may have something to write.
         self._is_touched = not is_clean
-        # What the active segment takes without another look.
+        # Limits within which the active segment needs no further checks.
         self._room: Room | None = None
-        # Where a read up to an offset ends, as last computed: (offset, segment, position).
+        # The last computed end of a read up to an offset: (offset, segment, position).
         self._bound: tuple[int, Segment, int] | None = None
-        # Files whose first step of deletion is done: shared by the logs of a directory.
+        # Files renamed for deletion: shared by the logs of a directory.
         self.removals = removals or Removals(place.disk)
         self.active.roll_jitter_ms = self._roll_jitter_ms()
 
@@ -100,7 +100,7 @@ class Log:
 
     @property
     def has_files(self) -> bool:
-        """A new log has none until its first batch (see `creation`)."""
+        """A new log has no files until its first batch (see `creation`)."""
         return self._make_files is None
 
     def make_files(self) -> None:
@@ -118,12 +118,12 @@ class Log:
 
     @property
     def latest_epoch(self) -> int:
-        """Of the last batch; -1 if none is known."""
+        """Leader epoch of the last batch; -1 if unknown."""
         return self.epochs.latest
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to here every transaction is decided: what a reader of committed data may see."""
+        """Every transaction below it is decided: the limit for read_committed consumers."""
         unstable = self.producers.first_unstable_offset
         if unstable is None:
             return self.high_watermark
@@ -134,7 +134,7 @@ class Log:
     def append_as_leader(
         self, data: Buffer, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
     ) -> Appended:
-        """Checks the batch, gives it the next offsets and writes it. Refusal: nothing was written."""
+        """Validates the batch, assigns the next offsets and writes it. Raises Refusal if nothing was written."""
         config = self.config
         batch, header = accept_batch(data, self.end_offset, leader_epoch, config, origin, now_ms)
         append_time = -1 if config.keeps_batches or not config.uses_log_append_time else now_ms
@@ -150,7 +150,7 @@ class Log:
         if header.size > config.segment_bytes:
             raise Refusal(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the record batch has {header.size} bytes, more than a segment takes ({config.segment_bytes})",
+                f"the record batch has {header.size} bytes, more than segment.bytes ({config.segment_bytes})",
             )
         first_offset, last_offset = header.base_offset, header.last_offset
         self.epochs.assign(leader_epoch, first_offset)
@@ -162,10 +162,10 @@ class Log:
         return Appended(first_offset, last_offset, append_time)
 
     def append_as_follower(self, data: Buffer, now_ms: int, leader_epoch: int = _ANY_EPOCH) -> Appended | None:
-        """Writes whole batches as the leader has them; a batch cut short at the end is left for the next fetch.
+        """Appends whole batches as received from the leader; ignores a batch cut short at the end.
 
-        Batches of an epoch above `leader_epoch` are left out: they were appended by a later leader, while this replica
-        still follows an earlier one.
+        Ignores batches of an epoch above `leader_epoch`: a later leader appended them, while this replica still follows
+        an earlier one.
         """
         headers: list[BatchHeader] = []
         markers: list[EndTxnMarker | None] = []
@@ -193,7 +193,7 @@ class Log:
             if header.magic >= 2:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
             else:
-                # Batches of before KIP-101 carry no epoch; what is known of epochs is not to be trusted past them.
+                # Batches from before KIP-101 have no epoch; known epochs cannot be trusted past them.
                 self.epochs.clear()
         first_offset, last_offset = headers[0].base_offset, headers[-1].last_offset
         max_timestamp = max(header.max_timestamp for header in headers)
@@ -214,7 +214,7 @@ class Log:
     def _segment_for(
         self, first_offset: int, last_offset: int, max_timestamp: int, more_bytes: int, now_ms: int
     ) -> Segment:
-        """Where batches go that come next: a new segment if it is time."""
+        """The segment for the next batches: a new one if the active one is due for a roll."""
         segment, config, room = self.segments.active, self.config, self._room
         if (
             room is not None
@@ -233,7 +233,7 @@ class Log:
         return segment
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Begins a new segment at the end of the log (or further on, where a follower meets a gap)."""
+        """Starts a new segment at the end of the log (or further on, if a follower meets a gap)."""
         base_offset = self.end_offset if base_offset is None else base_offset
         active = self.active
         if active.base_offset == base_offset and active.size == 0:
@@ -248,8 +248,8 @@ class Log:
         return segment
 
     def _roll_for(self, last_offset: int, first_offset: int, now_ms: int) -> Segment:
-        """Where a batch must begin a new segment. Segments follow each other without a gap, which is how recovery knows
-        that nothing between them was lost; only offsets too far apart for one segment make an exception."""
+        """The base offset if a batch must start a new segment. Segments follow each other without gaps, so that
+        recovery can detect losses between them; the exception is offsets too far apart for one segment."""
         if last_offset - self.end_offset <= MAX_RELATIVE_OFFSET:
             return self.roll(now_ms)
         self.flush(now_ms)
@@ -261,15 +261,15 @@ class Log:
         return Segment.create(self.place, base_offset, now_ms, self._roll_jitter_ms())
 
     def _roll_jitter_ms(self) -> int:
-        """So that partitions that were created or opened together do not all roll together."""
+        """Prevents partitions that were created or opened together from rolling together."""
         bound = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._random.below(bound) if bound > 0 else 0
 
     # Flushing
 
     def flush_due(self, now_ms: int) -> bool:
-        """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that a crash of a log that nobody else
-        flushes does not cost a walk over all of it."""
+        """By `flush.messages` and `flush.ms`; and, as in Kafka, after a roll, so that after a crash of a log that
+        nobody else flushes not all of it has to be scanned."""
         return self.durability.flush_due(self.end_offset, self.config, now_ms)
 
     def flush(self, now_ms: int, *, all_indexes: bool = False) -> None:
@@ -281,7 +281,7 @@ class Log:
             is_whole = job.is_whole
 
     def begin_flush(self, now_ms: int, *, all_indexes: bool = False) -> FlushJob:
-        """What must reach stable storage for the recovery point to move to the end of the log, or part of the way."""
+        """Prepares a flush that moves the recovery point to the end of the log, or part of the way."""
         self.make_files()
         return self.durability.begin_flush(self.end_offset, now_ms, all_indexes=all_indexes)
 
@@ -296,20 +296,20 @@ class Log:
         self.release()
 
     def write_out(self) -> None:
-        """Writes all that is only in memory; the owner syncs it (a directory does so once for all its logs)."""
+        """Writes everything that is only in memory; the owner syncs it (a directory syncs once for all its logs)."""
         if self._is_touched or self.epochs.changed:
             self.active.seal()
             self.snapshots.write(self.producers)
             self.durability.write_epochs()
 
     def release(self) -> None:
-        """Lets go of files and caches. The log is not to be used any more."""
+        """Releases files and caches. The log must not be used afterwards."""
         for segment in self.segments:
             segment.forget()
             segment.close()
 
     def discard(self) -> None:
-        """As `release`, before the partition's directory is renamed: who still reads from the log gets FileGone."""
+        """Like `release`, before the partition's directory is renamed: later reads raise FileGone."""
         self.release()
         for segment in self.segments:
             segment.discard()
@@ -318,11 +318,11 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True) -> FileRange | None:
-        """Batches from the one that holds `offset` on, below `max_offset`; None when there is nothing to read. Refusal
-        if `offset` is out of range, or where the log is damaged.
+        """Returns batches from the one that contains `offset` on, below `max_offset`; None if there is nothing to read.
+        Raises Refusal if `offset` is out of range, or if the log is damaged.
 
-        The last batch may be cut short by `max_bytes`, as clients expect of Kafka; the first never is: if it is larger,
-        it comes whole with `min_one_batch`, and nothing comes without.
+        The last batch may be cut short by `max_bytes`, as Kafka's clients expect. The first never is: if it is larger,
+        it is returned whole with `min_one_batch`, and not at all without.
         """
         self._check_readable(offset)
         if offset >= max_offset:
@@ -339,15 +339,15 @@ class Log:
                         max_bytes = header.size
                     length = min(self._bound_position(segment, max_offset) - position, max_bytes)
                     return segment.range(position, length) if length > 0 else None
-                # Compaction or a gap emptied the rest of this segment.
+                # The rest of this segment is empty because of compaction or a gap.
                 segment = self.segments.after(segment)
         except CorruptBatch as error:
             raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"{segment} is damaged: {error}") from error
         return None
 
     def next_offset_of(self, found: FileRange, offset: int, max_offset: int) -> int:
-        """The offset after the last whole batch of what `read` found from `offset` on, below `max_offset`. It looks at
-        few headers: none if the range was not cut short by a number of bytes."""
+        """The offset after the last whole batch that `read` found from `offset` on, below `max_offset`. Reads few
+        headers: none if the range was not cut short by a byte limit."""
         segment = self.segments.floor(offset)
         while segment is not None and segment.file is not found.file:
             segment = self.segments.after(segment)
@@ -361,7 +361,7 @@ class Log:
         return max(offset, segment.next_offset_at(found.position, end))
 
     def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
-        """The aborted transactions that a reader of committed data needs to skip in what `read` gave it."""
+        """The aborted transactions that a read_committed consumer must skip in a range returned by `read`."""
         if all(segment.txn_index.is_empty for segment in self.segments.from_floor(offset)):
             return []
         segment = self.segments.floor(offset)
@@ -388,8 +388,8 @@ class Log:
         try:
             return segment.txn_index.collect(start_offset, end_offset, found)
         except CorruptIndex as error:
-            # Without it a reader of committed data would be shown what was aborted.
-            logger.warning("rebuilding the transaction index of %s: %s", segment.file.path, error)
+            # Without it a read_committed consumer would see aborted records.
+            logger.warning("Rebuilding the transaction index of %s: %s", segment.file.path, error)
             rebuild_txn_index(segment, self._producers_at(segment.base_offset))
             return segment.txn_index.collect(start_offset, end_offset, found)
 
@@ -404,10 +404,10 @@ class Log:
         )
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """The first record that is not older than `timestamp`; control records count, as in Kafka."""
+        """The first record not older than `timestamp`; control records count, as in Kafka."""
         for segment in self.segments:
             if segment.largest_timestamp >= timestamp:
-                # Where that one lies before the log's start Kafka finds nothing either, and looks no further.
+                # If that record is below the log start offset, Kafka finds nothing either, and looks no further.
                 return segment.find_timestamp(timestamp, self.start_offset)
         return None
 
@@ -425,7 +425,7 @@ class Log:
             )
 
     def _bound_position(self, segment: Segment, max_offset: int) -> int:
-        """Where in `segment` the batch of `max_offset` begins."""
+        """The position in `segment` where the batch of `max_offset` begins."""
         if max_offset >= self.end_offset:
             return segment.size
         following = self.segments.after(segment)
@@ -439,7 +439,7 @@ class Log:
     # Moving the ends
 
     def advance_high_watermark(self, offset: int) -> None:
-        """May go back too, where a leader tells its follower so; within the log it always is."""
+        """May also decrease if a leader tells its follower so; it always stays within the log."""
         if offset > self.end_offset:
             offset = self.end_offset
         if offset < self.start_offset:
@@ -448,7 +448,7 @@ class Log:
         self.producers.on_high_watermark(offset)
 
     def advance_start(self, offset: int) -> None:
-        """DeleteRecords and retention: what lies before is not read any more, and segments of it may be deleted."""
+        """For DeleteRecords and retention: earlier records become unreadable, and their segments may be deleted."""
         if offset > self.high_watermark:
             raise Refusal(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -459,22 +459,23 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drops `offset` and all above it; False if there is nothing. The recovery point may go back: checkpoint it.
+        """Drops `offset` and everything above; returns False if there is nothing. The recovery point may decrease:
+        checkpoint it.
 
-        Within a batch the whole batch goes, so that the log ends where its data does.
+        An offset inside a batch drops the whole batch, so that the log ends where its data does.
         """
         if offset >= self.end_offset:
             self.epochs.truncate_from_end(self.end_offset)
             return False
         self._is_touched = True
-        logger.info("truncating %s from %d to offset %d", self.directory, self.end_offset, offset)
+        logger.info("Truncating %s from offset %d to offset %d", self.directory, self.end_offset, offset)
         boundary = self._batch_boundary(offset)
         if boundary < self.segments.first.base_offset or boundary < min(self.start_offset, offset):
-            # Nothing that may be read is left, and offsets that were deleted are not given out again.
+            # Nothing readable is left, and deleted offsets are not assigned again.
             self.truncate_fully(offset if boundary == offset else min(self.start_offset, offset), now_ms)
             return True
         offset = boundary
-        # From the end backwards and each step durable before the next, so that a crash never leaves a hole.
+        # From the end backwards, each step durable before the next, so that a crash never leaves a hole.
         beyond = self.segments.between(offset + 1, self.end_offset + 1)
         for segment in reversed(beyond):
             self._retire_segment(segment, now_ms)
@@ -489,13 +490,13 @@ class Log:
         return True
 
     def truncate_to_epoch(self, epoch: int, end_offset: int, now_ms: int) -> bool:
-        """Truncates a follower by what its leader answered for the follower's latest epoch (KIP-101, KIP-279).
+        """Truncates a follower by its leader's answer for the follower's latest epoch (KIP-101, KIP-279).
 
-        The leader names the largest epoch not above it that it knows, and where that ends. False: this log does not
-        know that epoch, and has to ask again with its now latest one.
+        The leader returns the largest epoch not above it that it knows, with its end offset. Returns False if this log
+        does not know that epoch and has to ask again with its new latest one.
         """
         if end_offset == UNDEFINED_OFFSET:
-            # The leader knows no epochs that old: what was committed is all that is sure.
+            # The leader knows no epochs that old: only committed records are certain.
             self.truncate_to(self.high_watermark, now_ms)
             return True
         known, known_end = self.end_offset_for_epoch(epoch)
@@ -509,24 +510,24 @@ class Log:
         return True
 
     def _batch_boundary(self, offset: int) -> int:
-        """Where the batch that holds `offset` begins; `offset` itself between batches."""
+        """The base offset of the batch that contains `offset`; `offset` itself between batches."""
         segment = self.segments.floor(offset)
         found = None if segment is None else segment.locate(offset)
         return offset if found is None else min(offset, found[1].base_offset)
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """Empties the log and goes on at `offset`: the leader does not have what lies between any more."""
+        """Deletes all records and restarts the log at `offset`: the leader no longer has anything in between."""
         self._is_touched = True
         self.make_files()
-        logger.info("emptying %s, which goes on at offset %d", self.directory, offset)
-        # The new segment is there before the last old one goes, so that a crash never takes the log back to offset 0.
+        logger.info("Deleting all segments of %s; the log restarts at offset %d", self.directory, offset)
+        # The new segment exists before the last old one is removed, so that a crash never resets the log to offset 0.
         before = self.segments.between(0, offset)
         for segment in reversed(self.segments.from_floor(offset)):
             if segment.base_offset >= offset:
                 self._retire_segment(segment, now_ms)
         self.durability.truncated()
         if before and before[-1].next_offset() > offset:
-            # Nor must a crash leave it beside a segment that begins within it, or with a hole behind it.
+            # Nor must a crash leave it beside a segment that begins within it, or with a hole after it.
             self.disk.sync_directory(self.directory)
             before[-1].truncate_to(offset)
             before[-1].file.sync()
@@ -549,13 +550,13 @@ class Log:
         self._room = None
 
     def remember(self, producers: Iterable[Producer]) -> None:
-        """Those who wrote what this log, which is empty, begins after."""
+        """Takes over the producers that wrote the records before this empty log's start."""
         self.durability.names_changed()
         self.producers = Producers(self.producers.expiration_ms, self.end_offset, producers)
         self.snapshots.write(self.producers)
 
     def reload_producers(self, now_ms: int) -> None:
-        """Producer state as of the end of the log, from the last snapshot before it and the log since."""
+        """Loads the producer state at the end of the log, from the last snapshot before it and the log since."""
         self.durability.names_changed()
         self.snapshots.trim(self.start_offset, self.end_offset)
         self.producers = self._producers_at(self.end_offset, now_ms)
@@ -564,16 +565,16 @@ class Log:
     # Deleting
 
     def delete_segments(self, segments: list[Segment], now_ms: int, reason: str) -> None:
-        """Takes segments from the head of the log; their files go in two steps."""
+        """Removes segments from the head of the log; their files are deleted in two steps."""
         if not segments:
             return
         if len(segments) == len(self.segments):
             self.roll(now_ms)
         if segments[-1] is self.active:
-            # It was empty: there is nothing to roll, and nothing to delete of it.
+            # It was empty: there is nothing to roll, and nothing of it to delete.
             segments = segments[:-1]
         for segment in segments:
-            logger.info("deleting %s: %s", segment, reason)
+            logger.info("Deleting %s: %s", segment, reason)
             following = self.segments.after(segment)
             assert following is not None
             self.advance_start(following.base_offset)
@@ -583,12 +584,12 @@ class Log:
         do_all(self.replacing_segments(cleaned, old, now_ms))
 
     def replacing_segments(self, cleaned: list[Segment], old: list[Segment], now_ms: int) -> Steps[None]:
-        """Compaction's swap. `cleaned` are complete and synced as `.cleaned`; a crash at any step leaves either the old
+        """Compaction's swap. `cleaned` are complete and synced as `.cleaned`. A crash at any step leaves either the old
         segments or the cleaned ones: while one `.cleaned` file is left the `.swap` files after it do not count, and
-        from then on opening the log finishes what was begun here.
+        from then on opening the log completes the swap.
 
-        Between the steps the log may be read and appended to, and nothing else. It must not be gone on with once the
-        log is discarded."""
+        Between the steps the log may only be read and appended to. Must not be continued once the log is discarded.
+        """
         self._is_touched = True
         for segment in reversed(cleaned):
             segment.set_stage(SWAP)
@@ -598,7 +599,7 @@ class Log:
         waiting = deque(old)
         ends = [*(segment.base_offset for segment in cleaned[1:]), old[-1].base_offset + 1]
         for segment, end in zip(cleaned, ends, strict=True):
-            # One for the others that it took the place of: readers always find a whole log.
+            # Swap one segment for those it replaces: readers always see a complete log.
             steps = _FILES_STEPS
             while waiting and waiting[0].base_offset < end:
                 replaced = waiting.popleft()
@@ -626,5 +627,5 @@ class Log:
                 self.removals.add(due_ms, path)
 
     def purge(self, now_ms: int | None) -> None:
-        """The second step of deletion, for what is due (None: for all); of a log that stands alone."""
+        """Runs the due deletions (None: all), for a log without a directory."""
         do_all(self.removals.purging(now_ms))

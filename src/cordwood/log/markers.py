@@ -1,4 +1,4 @@
-"""The transaction marker in a batch, if it is one."""
+"""Decodes the transaction marker in a batch, if it has one."""
 
 from cordwood.runtime.disk import Buffer
 from cordwood.wire.batch_header import BatchHeader
@@ -8,7 +8,7 @@ from cordwood.wire.records import decode_batch
 
 
 def end_txn_of(batch: Buffer, header: BatchHeader) -> EndTxnMarker | None:
-    """What a batch of a producer's control records says; None of data and of a batch that compaction emptied."""
+    """The marker in a producer's control batch; None for data and for a batch emptied by compaction."""
     if not header.is_control or header.count < 1:
         return None
     try:

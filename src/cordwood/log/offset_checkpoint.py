@@ -1,7 +1,7 @@
-"""One of the checkpoint files of a log directory, which say an offset of each partition.
+"""A checkpoint file of a log directory, with one offset per partition.
 
-It is written at once (`write`), or in steps (`begin` … `writing`), the slow ones for a thread. If it was written in the
-meantime by other steps or at once, the steps end without a trace, since what they gathered may be out of date.
+It is written at once (`write`), or in steps (`begin` … `writing`), with the slow ones for a thread. If it is written
+otherwise in the meantime, the steps end without effect, because their data may be out of date.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from .steps import Steps
 
 TopicPartition = tuple[str, int]
 
-# Beside the file until it takes its place; with a number, since there may be several under way.
+# The temporary file; numbered, because several writes may be in progress.
 _DRAFT = ".draft"
 
 
 class CheckpointDraft:
-    """What a checkpoint is to say: gathered partition by partition, while partitions come and go."""
+    """The contents of a checkpoint, gathered partition by partition while partitions come and go."""
 
     def __init__(self, path: str, writes: int, gone: frozenset[TopicPartition]) -> None:
         self.offsets: dict[TopicPartition, int] = {}
         self.path = path
-        # It is outdated if the file has been written since.
+        # Outdated if the file has been written since.
         self.writes = writes
-        # They were gone before the first was looked at.
+        # They were deleted before the first partition was gathered.
         self.gone = gone
 
 
@@ -36,11 +36,11 @@ class OffsetCheckpoint:
         self.name = name
         self._is_sealed = is_sealed
         self._disk = disk
-        # What the file says, durably; None when it is not there or cannot be read.
+        # The durable contents of the file; None if it does not exist or is unreadable.
         self._said: dict[TopicPartition, int] | None = None
-        # Partitions that are gone but may stand in the file.
+        # Deleted partitions that may still be in the file.
         self._gone: set[TopicPartition] = set()
-        # How often it was written, at once or in steps.
+        # Number of writes, at once or in steps.
         self._writes = 0
         self._drafts: set[str] = set()
 
@@ -51,22 +51,22 @@ class OffsetCheckpoint:
         return dict(said)
 
     def offset_of(self, partition: TopicPartition) -> int:
-        """What it says, durably; 0 when it says nothing."""
+        """The durable offset of a partition; 0 if it has none."""
         return self._said.get(partition, 0) if self._said is not None else 0
 
-    # Partitions that go
+    # Deleted partitions
 
     @property
     def has_gone(self) -> bool:
         return bool(self._gone)
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition is gone. It stands in the file until that is written again."""
+        """The partition was deleted. It stays in the file until the next write."""
         if self._drafts or (self._said is not None and partition in self._said):
             self._gone.add(partition)
 
     def may_name_gone(self, partition: TopicPartition) -> bool:
-        """Whether it may speak of a partition of this name that is gone."""
+        """Returns whether the file may contain a deleted partition of this name."""
         return partition in self._gone
 
     # Writing
@@ -84,7 +84,8 @@ class OffsetCheckpoint:
         return CheckpointDraft(path, self._writes, frozenset(self._gone))
 
     def writing(self, draft: CheckpointDraft) -> Steps[bool]:
-        """Writes what was gathered, if it says anything new; whether it is in the file now. To be run to its end."""
+        """Writes the gathered offsets if they differ, and returns whether they are in the file now. Must be run to
+        completion."""
         try:
             if draft.writes == self._writes and draft.offsets != self._said:
                 yield partial(_write_draft, self._disk.another(), draft.path, draft.offsets, self._is_sealed)
@@ -98,7 +99,7 @@ class OffsetCheckpoint:
                 else:
                     self._disk.remove(draft.path)
             is_written = draft.offsets == self._said
-            # Another draft that was begun before may still name what is gone, and be written.
+            # An earlier draft may still name deleted partitions, and be written.
             if is_written and self._drafts == {draft.path}:
                 self._gone -= draft.gone
             return is_written

@@ -1,9 +1,9 @@
 # cython: language_level=3, annotation_typing=False, boundscheck=False, wraparound=False, cdivision=True
-"""Keys to their last offsets in bounded memory: what compaction knows of the dirty part of a log.
+"""Maps keys to their last offsets in bounded memory, for the dirty part of a log during compaction.
 
-One buffer of 24-byte entries: a 16-byte digest of the key and the offset. Digests stand for their keys, as in Kafka:
-two keys with the same 128 bits are not to be expected. Compiled like the room of `wire/records`, because every record
-that is compacted passes through here twice; the same file runs uncompiled.
+One buffer of 24-byte entries: a 16-byte digest of the key and the offset. As in Kafka, digests represent their keys: a
+collision of 128 bits is not expected. Compiled like `wire/records`, because every compacted record passes through here
+twice; the same file also runs uncompiled.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-import cython  # type: ignore[import-untyped]
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy  # type: ignore[import-untyped]
 
 ENTRY_BYTES = 24
-"""Two words of digest, and one of the offset + 1, which is 0 in an empty entry."""
+"""Two words of digest, and one of offset + 1, which is 0 in an empty entry."""
 
 _WORDS = struct.Struct("=QQ")
-# Copying one that is set up takes half the time of setting up one for each key.
+# Copying a prepared hasher takes half the time of creating one per key.
 _HASHER = blake2b(digest_size=16)
 
 
 class OffsetMap:
-    """Open addressing with double hashing. Takes `capacity` keys; what is put again only moves up."""
+    """Open addressing with double hashing. Holds `capacity` keys; the offset of a key only increases."""
 
     _words: Any
 
     def __init__(self, max_bytes: int, load_factor: float, expected_keys: int) -> None:
-        """At most `max_bytes` (but room for a key there always is), and less where `expected_keys` need less."""
+        """Uses at most `max_bytes` (but always room for one key), and less if `expected_keys` need less."""
         wanted = int(expected_keys / load_factor * 1.5) + 16
-        # A prime, so that a step of any length comes past every entry.
+        # A prime, so that any step size visits every entry.
         self.slots = _largest_prime_up_to(min(max_bytes // ENTRY_BYTES, wanted))
         self.capacity = max(min(int(self.slots * load_factor), self.slots - 1), 1)
         self.count = 0
@@ -43,9 +46,10 @@ class OffsetMap:
         self._second = 0
 
     def put_all(self, keys: Sequence[tuple[int, bytes | None, bool]], first_offset: int) -> bool:
-        """Notes the offsets of a batch's keys, from `first_offset` on; False, when they do not all fit.
+        """Records the offsets of a batch's keys, from `first_offset` on; returns False if they do not all fit.
 
-        Then some of them are noted. That does no harm: a key's older records may go, since the batch itself stays.
+        In that case some are recorded. That is harmless: older records of these keys may be dropped, because the batch
+        itself stays.
         """
         for offset, key, _ in keys:
             if key is not None and offset >= first_offset:
@@ -61,17 +65,17 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """The key's last offset; -1 if it is not here."""
+        """The key's last offset, or -1."""
         offset_and_one: int = self._words[self._find(key) + 2]
         return offset_and_one - 1
 
     def retain(
         self, keys: Sequence[tuple[int, bytes | None, bool]], end_offset: int, keep_tombstones: bool
     ) -> tuple[bytearray, int]:
-        """A byte for each record of a batch, 0 for those that go; and how many go because they have no key.
+        """Returns a byte for each record of a batch, 0 to drop it, and the number dropped for lack of a key.
 
-        Records at or past `end_offset`, where the map ends, stay. Before it the last one of each key stays, but not if
-        it is a tombstone that has served its time.
+        Records at or past `end_offset`, where the map ends, are kept. Below it, the last record of each key is kept,
+        unless it is an expired tombstone.
         """
         retained = bytearray(len(keys))
         keyless = 0
@@ -85,7 +89,7 @@ class OffsetMap:
         return retained, keyless
 
     def _find(self, key: bytes) -> int:
-        """Where the key's entry begins, or the empty one that it would take. `_first` and `_second` are its digest."""
+        """Finds the key's entry, or the empty one that it would take. Leaves its digest in `_first` and `_second`."""
         hasher = _HASHER.copy()
         hasher.update(key)
         digest = hasher.digest()
@@ -106,7 +110,7 @@ class OffsetMap:
 
 
 def _largest_prime_up_to(number: int) -> int:
-    """2 at least, so that there is always an empty entry to end a search."""
+    """At least 2, so that there is always an empty entry to end a search."""
     while number > 3 and any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
         number -= 1
     return max(number, 2)

@@ -1,4 +1,4 @@
-"""Where a partition's files are, and what its segments share."""
+"""The location of a partition's files, and what its segments share."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,5 +14,5 @@ class Place:
     disk: Disk
     directory: str
     cache: "IndexCache"
-    # A segment keeps the interval that it was made with.
+    # A segment keeps the interval that it was created with.
     index_interval_bytes: int

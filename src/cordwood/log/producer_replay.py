@@ -1,4 +1,4 @@
-"""Producer state as of an offset: the last snapshot that is not past it, and the batches since."""
+"""Rebuilds producer state at an offset: the last snapshot at or before it, and the batches since."""
 
 import logging
 
@@ -27,9 +27,9 @@ def load_producers(
     now_ms: int,
     clean: bool = False,
 ) -> Producers:
-    """Producer state as of `end_offset`, which need not be the end of the log."""
+    """Loads the producer state at `end_offset`, which need not be the end of the log."""
     if clean and not snapshots.offsets:
-        # A clean stop leaves a snapshot wherever there is a producer.
+        # A clean shutdown leaves a snapshot if there are any producers.
         return Producers(expiration_ms, end_offset)
     loaded = snapshots.load_latest(start_offset, end_offset)
     if loaded is None:
@@ -43,8 +43,8 @@ def load_producers(
         try:
             _replay_segment(segment, producers, end_offset)
         except CorruptBatch as error:
-            # Flushed data that is damaged; the log opens all the same, and readers of these batches are told.
-            logger.error("%s is damaged, and what its producers wrote from there on is not known: %s", segment, error)
+            # Flushed data is damaged; the log opens anyway, and readers of these batches get an error.
+            logger.error("%s is damaged; producer state after the damage is unknown: %s", segment, error)
     producers.end_offset = end_offset
     return producers
 
@@ -61,7 +61,7 @@ def _replay_segment(segment: Segment, producers: Producers, end_offset: int) -> 
 
 
 def rebuild_txn_index(segment: Segment, producers: Producers) -> None:
-    """Notes the transactions that were aborted in a segment anew; `producers` are as of its start."""
+    """Rebuilds a segment's index of aborted transactions; `producers` are as of its start."""
     aborted = []
     for _, header, data in batches.whole_batches(segment.file, 0, segment.size):
         if header.has_producer_id:
@@ -75,13 +75,13 @@ def rebuild_txn_index(segment: Segment, producers: Producers) -> None:
 
 
 def replay(producers: Producers, segment: Segment, header: BatchHeader, data: Buffer) -> None:
-    """Takes note of a batch that the segment holds."""
+    """Applies a batch of the segment."""
     if header.has_producer_id:
         note_batch(producers, segment, header, end_txn_of(data, header))
 
 
 def note_batch(producers: Producers, segment: Segment, header: BatchHeader, marker: EndTxnMarker | None) -> None:
-    """Takes note of a producer's batch; a transaction that it aborts goes into the segment's index."""
+    """Applies a producer's batch; records a transaction that it aborts in the segment's index."""
     completed = producers.apply(header, marker)
     if completed is not None and completed.is_aborted:
         segment.note_aborted(completed, producers.last_stable_offset_after(completed))

@@ -1,5 +1,5 @@
-"""What a partition knows of its producers: their last batches (so that a retry is not written twice), epochs, and
-open transactions (which hold back the last stable offset)."""
+"""Producer state of a partition: last batches (to detect duplicates), epochs, and open transactions (which hold back
+the last stable offset)."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _PRODUCERS_PER_STEP = 50
 
 
 class AppendOrigin(Enum):
-    """Who appends decides what is checked, as in Kafka."""
+    """The origin of an append, which determines the checks, as in Kafka."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -41,7 +41,7 @@ class ProducerBatch(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """Sequence numbers go round after 2^31 - 1."""
+        """Sequence numbers wrap after 2^31 - 1."""
         return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
 
 
@@ -89,7 +89,7 @@ class Producer:
 
 
 class Producers:
-    """`check` says whether a batch may be written, `apply` says that it was. `end_offset` is how far this reaches."""
+    """`check` decides whether a batch may be written, `apply` records that it was. State is as of `end_offset`."""
 
     __slots__ = ("_open_txns", "_unreplicated_txns", "by_id", "end_offset", "expiration_ms")
 
@@ -97,17 +97,17 @@ class Producers:
         self.expiration_ms = expiration_ms
         self.end_offset = end_offset
         self.by_id = {producer.producer_id: producer for producer in producers}
-        # First offset -> producer id, in the order of the offsets.
+        # First offset -> producer id, in offset order.
         self._open_txns = {
             producer.txn_first_offset: producer.producer_id
             for producer in sorted(self.by_id.values(), key=lambda producer: producer.txn_first_offset)
             if producer.txn_first_offset >= 0
         }
-        # First offset -> last offset, of those whose marker is not yet below the high watermark.
+        # First offset -> last offset, of transactions whose marker is not yet below the high watermark.
         self._unreplicated_txns: dict[int, int] = {}
 
     def before(self, offset: int) -> list[Producer]:
-        """Copies of those that have written nothing from there on."""
+        """Copies of the producers that wrote nothing from there on."""
         return [
             Producer(
                 producer.producer_id,
@@ -123,7 +123,7 @@ class Producers:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """No record from here on may be shown to a reader of committed data."""
+        """Records from here on are invisible to read_committed consumers."""
         first_open = self.first_open_txn_offset
         if not self._unreplicated_txns:
             return first_open
@@ -135,7 +135,7 @@ class Producers:
         return next(iter(self._open_txns), None)
 
     def find_duplicate(self, header: BatchHeader) -> ProducerBatch | None:
-        """The batch that this one repeats, if it is among the last five of its producer and epoch."""
+        """The batch that this one duplicates, if it is among the last five of its producer and epoch."""
         producer = self.by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
@@ -145,7 +145,7 @@ class Producers:
         return None
 
     def check(self, header: BatchHeader, origin: AppendOrigin, marker: EndTxnMarker | None) -> None:
-        """Raises Refusal unless the batch may follow what its producer wrote before."""
+        """Raises Refusal unless the batch may follow its producer's earlier ones."""
         producer = self.by_id.get(header.producer_id)
         if producer is None or origin is AppendOrigin.REPLICATION:
             return
@@ -158,7 +158,7 @@ class Producers:
             if marker.coordinator_epoch < producer.coordinator_epoch:
                 raise Refusal(
                     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                    f"a marker for producer {header.producer_id} is of coordinator epoch {marker.coordinator_epoch}, "
+                    f"a marker for producer {header.producer_id} has coordinator epoch {marker.coordinator_epoch}, "
                     f"which is older than {producer.coordinator_epoch}",
                 )
             return
@@ -171,11 +171,11 @@ class Producers:
             )
 
     def apply(self, header: BatchHeader, marker: EndTxnMarker | None) -> CompletedTxn | None:
-        """Takes note of a batch that was written; the transaction that it ended, if it is a marker that ended one."""
+        """Records a written batch; returns the transaction that it ended, if any."""
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             producer = self.by_id[header.producer_id] = Producer(header.producer_id)
-        # A follower takes what its leader wrote, also where an epoch went back.
+        # A follower accepts whatever its leader wrote, even an epoch that decreased.
         producer.set_epoch(header.producer_epoch)
         if header.is_control:
             return self._end_txn(producer, header, marker) if marker is not None else None
@@ -189,7 +189,7 @@ class Producers:
         return None
 
     def last_stable_offset_after(self, txn: CompletedTxn) -> int:
-        """Where the stable part ends once `txn` is done, as the transaction index notes it."""
+        """The last stable offset once `txn` is complete, for the transaction index."""
         others = (offset for offset, producer_id in self._open_txns.items() if producer_id != txn.producer_id)
         return next(others, txn.last_offset + 1)
 
@@ -201,13 +201,13 @@ class Producers:
                 del self._unreplicated_txns[first_offset]
 
     def expire(self, now_ms: int) -> int:
-        """Forgets producers that were idle for long and have no open transaction; how many."""
+        """Removes idle producers without an open transaction; returns their number."""
         return do_all(self.expiring(now_ms))
 
     def expiring(self, now_ms: int) -> Steps[int]:
         expired = 0
         for number, producer in enumerate(list(self.by_id.values()), start=1):
-            # Between the steps it may have been heard of again, or be gone.
+            # Between the steps it may have become active again, or have been removed.
             if self.is_expired(producer, now_ms) and self.by_id.get(producer.producer_id) is producer:
                 del self.by_id[producer.producer_id]
                 expired += 1

@@ -1,5 +1,5 @@
-"""Opening a log: finishing what a crash interrupted, checking what was not yet on stable storage, and reading the rest
-only as far as its checkpoints leave open."""
+"""Opens a log: completes what a crash interrupted, checks data that may not have reached stable storage, and reads the
+rest only as far as the checkpoints require."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -46,22 +46,21 @@ DEFAULT_PRODUCER_EXPIRATION_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """What the directory's checkpoints say of the partition, and whom to tell."""
+    """The partition's checkpointed offsets, and callbacks."""
 
     clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
-    # Whether a checkpoint says where the log starts.
+    # True if a checkpoint has the log start offset.
     is_start_noted: bool = False
-    # What all its segments had together, and where they ended, when the node was stopped cleanly; None if that was not
-    # noted.
+    # Total size and end offset of the segments at the last clean shutdown; None if unknown.
     log_bytes: int | None = None
     end_offset: int | None = None
     high_watermark: int = 0
-    # Up to here compaction has left gaps; beyond it a gap between segments is a loss.
+    # Compaction has left gaps up to here; beyond it a gap between segments is a loss.
     cleaned_to: int = 0
     producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
-    # Told the bytes that were checked, as recovery goes on.
+    # Called with the number of bytes checked.
     progress: Callable[[int], None] = lambda _bytes: None
 
 
@@ -77,7 +76,7 @@ def open_log(
     metrics: LogMetrics | None = None,
     removals: Removals | None = None,
 ) -> Log:
-    """The partition in `directory` (made if it is not there), ready to be appended to and read."""
+    """Opens the partition in `directory` (created if missing), ready for appends and reads."""
     options = options or OpenOptions()
     place = Place(disk, directory, cache or IndexCache(), config.index_interval_bytes)
     opening = _Opening(place, config, options, metrics or LogMetrics(), now_ms)
@@ -101,9 +100,9 @@ class _Opening:
         self.metrics = metrics
         self.now_ms = now_ms
         self.segments = Segments()
-        # Whether the segment that was walked last has all offsets from its first to its last.
+        # True if the last scanned segment has all offsets from its first to its last.
         self._is_dense = True
-        # Whether it was said what is lost at the end of the log.
+        # True once the loss at the end of the log has been logged.
         self._is_loss_told = False
         self._end_limit = MAX_INT64 if options.end_offset is None else options.end_offset
 
@@ -125,7 +124,7 @@ class _Opening:
                 raise CorruptBatch(f"it ends at offset {end_offset}, and ended at {self._end_limit}")
         except CorruptBatch as error:
             damaged = self.segments.active
-            logger.error("%s has been damaged after a clean shutdown: %s", damaged, error)
+            logger.error("%s was damaged after a clean shutdown: %s", damaged, error)
             incomplete.append(damaged)
             producers = self._producers_before(damaged)
             self._recover_segment(damaged, producers, None)
@@ -185,7 +184,7 @@ class _Opening:
         return files
 
     def _finish_interrupted(self, files: dict[SegmentFile, int]) -> None:
-        """Files on their way out are removed; a swap that was decided is completed, one that was not is undone."""
+        """Removes files that were being deleted; completes a swap that was decided, and undoes one that was not."""
         cleaned = [file.base_offset for file in files if file.stage == CLEANED]
         first_cleaned = min(cleaned) if cleaned else None
         swaps = []
@@ -201,7 +200,7 @@ class _Opening:
             if file.kind == LOG
         ]
         if swapped_in:
-            logger.info("completing the interrupted swap of %d segments in %s", len(swapped_in), self.directory)
+            logger.info("Completing the interrupted swap of %d segments in %s", len(swapped_in), self.directory)
             first = min(segment.base_offset for segment in swapped_in)
             end = max(segment.next_offset() for segment in swapped_in)
             for file in files:
@@ -218,12 +217,12 @@ class _Opening:
     # Losses
 
     def _look_for_losses(self, found: dict[SegmentFile, int]) -> None:
-        """Says which flushed segments are missing or cut short. What is left is served."""
+        """Logs which flushed segments are missing or cut short. The rest is served."""
         if self.options.clean and self.options.log_bytes in (None, self.segments.size):
             return
         if self.options.clean:
             logger.error(
-                "%s has %d bytes, and had %s when the node was stopped: segments are missing or damaged",
+                "%s has %d bytes, but had %s at the clean shutdown: segments are missing or damaged",
                 self.directory,
                 self.segments.size,
                 self.options.log_bytes,
@@ -231,7 +230,8 @@ class _Opening:
         if not len(self.segments):
             return
         first = self.segments.first.base_offset
-        # Retention notes the new start some time after it has deleted segments, of which files are left until then.
+        # Retention records the new start some time after it has deleted segments; until then some of their files
+        # remain.
         is_retention = any(file.stage == DELETED and file.base_offset < first for file in found)
         if self.options.start_offset < first and self.options.is_start_noted and not is_retention:
             self._tell_loss(self.options.start_offset, first)
@@ -254,7 +254,7 @@ class _Opening:
     # Loading
 
     def _load_segments(self, files: dict[SegmentFile, int]) -> list[Segment]:
-        """Opens every segment; those without an offset index, which have to be walked, are returned."""
+        """Opens every segment, and returns those without an offset index, which must be scanned."""
         incomplete = []
         bases = {file.base_offset for file in files if file.kind == LOG}
         missing: set[int] = set()
@@ -284,12 +284,12 @@ class _Opening:
         try:
             return (LeaderEpochs() if data is None else decode_epochs(path, data)), False
         except CorruptCheckpoint as error:
-            logger.error("rebuilding the leader epochs from the log: %s", error)
+            logger.error("Rebuilding the leader epochs from the log: %s", error)
             return LeaderEpochs(), True
 
     def _find_earlier_epochs(self, start_offset: int, end_offset: int) -> None:
-        """From the batches themselves: the checkpoint is damaged, or the log's start has gone back behind it (a crash
-        came between a deletion of records and its checkpoint)."""
+        """Finds epochs from the batches themselves: the checkpoint is damaged, or the log start has moved back before
+        it (a crash between a deletion of records and its checkpoint)."""
         if start_offset >= end_offset:
             return
         earlier = LeaderEpochs()
@@ -301,11 +301,11 @@ class _Opening:
                     if start_offset <= header.last_offset and header.base_offset < end_offset:
                         _assign_epoch(earlier, header)
             except CorruptBatch as error:
-                logger.error("%s is damaged, and its leader epochs from there on are not known: %s", segment, error)
+                logger.error("%s is damaged; leader epochs after the damage are unknown: %s", segment, error)
         self.epochs.prepend(earlier)
 
     def _load_snapshots(self, offsets: Iterable[int]) -> ProducerSnapshots:
-        """Snapshots belong to the start of a segment; of the others only one past the last segment is of use."""
+        """Keeps snapshots at the start of a segment, and one past the last segment; the others are useless."""
         snapshots = ProducerSnapshots(self.disk, self.directory, list(offsets))
         bases = {segment.base_offset for segment in self.segments}
         newest_base = max(bases, default=0)
@@ -319,20 +319,20 @@ class _Opening:
     # Recovering
 
     def _recover(self, incomplete: list[Segment]) -> Producers | None:
-        """Walks what may not have reached stable storage; the producer state at the end, if it was walked."""
+        """Scans what may not have reached stable storage; returns the producer state at the end, if it was scanned."""
         if self.options.clean:
             if len(self.segments) and not self.segments.active.txn_index.is_sound():
                 incomplete.append(self.segments.active)
             for segment in incomplete:
-                logger.error("%s has lost an index after a clean shutdown: rebuilding it", segment)
+                logger.error("%s: an index is missing after a clean shutdown; rebuilding it", segment)
                 self._rebuild(segment)
             return None
         for segment in incomplete:
             if segment.base_offset < self.options.recovery_point and segment is not self.segments.active:
-                logger.error("%s has lost an index that had been flushed: rebuilding it", segment)
+                logger.error("%s: an index that had been flushed is missing; rebuilding it", segment)
                 self._rebuild(segment)
-        # The checkpoint of the leader epochs may be ahead of the log; past the recovery point the batches tell them,
-        # but not where compaction was: it may have taken an epoch's first batches (and it only takes what was flushed).
+        # The leader epoch checkpoint may be ahead of the log. Past the recovery point the batches tell the epochs,
+        # except where compaction may have removed an epoch's first batches (it only removes flushed ones).
         self.epochs.truncate_from_end(max(self.options.recovery_point, self.options.cleaned_to))
         suspects = self.segments.from_floor(self.options.recovery_point) if len(self.segments) else []
         if suspects:
@@ -351,7 +351,7 @@ class _Opening:
         return producers
 
     def _rebuild(self, segment: Segment) -> None:
-        """Indexes of a segment whose data is not in doubt, aborted transactions included."""
+        """Rebuilds the indexes, aborted transactions included, of a segment whose data is not in doubt."""
         segment.reset_indexes(with_txns=True)
         producers = self._producers_before(segment)
         position, next_offset = 0, segment.base_offset
@@ -362,7 +362,7 @@ class _Opening:
                 position += header.size
                 next_offset = header.next_offset
         except CorruptBatch as error:
-            # As in Kafka the segments after it stay, which had been flushed too.
+            # As in Kafka, later segments stay, because they had been flushed too.
             self._cut_damage(segment, position, f"offsets {next_offset} up to the next segment", str(error))
         segment.seal()
 
@@ -377,7 +377,7 @@ class _Opening:
         )
 
     def _follows_a_loss(self, before: Segment, segment: Segment) -> bool:
-        """Segments are written without gaps between them; only compaction makes gaps, and it makes them everywhere."""
+        """Segments are written without gaps; only compaction creates them, and it does so everywhere."""
         end = before.next_offset()
         if end >= segment.base_offset or segment.base_offset <= self.options.cleaned_to or not self._is_dense:
             return False
@@ -390,11 +390,12 @@ class _Opening:
         return True
 
     def _recover_segment(self, segment: Segment, producers: Producers, following: int | None) -> bool | None:
-        """Checks every batch and rebuilds the indexes, producer state and leader epochs on the way.
+        """Checks every batch and rebuilds indexes, producer state and leader epochs on the way.
 
-        None when all was well; else the segment was cut, and whether flushed data was lost by that.
+        Returns None if everything was intact; otherwise the segment was truncated, and the result says whether flushed
+        data was lost.
         """
-        logger.info("recovering %s", segment)
+        logger.info("Recovering %s", segment)
         segment.reset_indexes(with_txns=True)
         position, next_offset = 0, segment.base_offset
         cut = None
@@ -425,7 +426,7 @@ class _Opening:
         return cut
 
     def _undo_lost_truncation(self, segment: Segment, position: int, following: int) -> None:
-        """The next segment begins within this one: the truncation that came before it was lost in the crash."""
+        """The next segment begins within this one: the preceding truncation was lost in the crash."""
         logger.warning(
             "cutting %d bytes off %s at position %d: they had been truncated, and the next segment begins at offset "
             "%d; they are kept as %s",
@@ -438,7 +439,7 @@ class _Opening:
         segment.file.truncate(position)
 
     def _cut(self, segment: Segment, position: int, next_offset: int, reason: str) -> bool:
-        """Nothing goes silently: a torn write is told, and damage to flushed data is kept beside the segment."""
+        """Logs a torn write, and keeps damaged flushed data beside the segment: nothing is dropped silently."""
         if next_offset < self.options.recovery_point:
             lost = f"offsets {next_offset} up to the recovery point {self.options.recovery_point}"
             self._cut_damage(segment, position, lost, reason)
@@ -452,7 +453,7 @@ class _Opening:
             position,
             next_offset,
             reason,
-            # Not synced: there may be thousands of partitions, and all this was not either.
+            # Not synced: there may be thousands of partitions, and the data itself was not synced either.
             segment.keep_as_corrupt(position, sync=False),
         )
         segment.file.truncate(position)
@@ -476,7 +477,7 @@ class _Opening:
         segment.file.truncate(position)
 
     def _drop(self, segments: list[Segment], reason: str, *, flushed: bool) -> None:
-        """The log ends before these segments. Their records stay beside it."""
+        """The log ends before these segments. Their records are kept beside it."""
         for segment in reversed(segments):
             size = segment.size
             logger.log(
@@ -500,7 +501,8 @@ class _Opening:
         self.disk.sync_directory(self.directory)
 
     def _start_empty(self, end_offset: int) -> int:
-        """No segment, or none that reaches the log's start (files were deleted by hand): the log begins anew there."""
+        """There is no segment, or none that reaches the log start (files were deleted manually): restarts the log
+        there."""
         start_offset = self.options.start_offset
         if len(self.segments):
             logger.warning(
@@ -523,7 +525,7 @@ class _Opening:
 def _check_recovered(segment: Segment, header: BatchHeader, data: memoryview, next_offset: int, end_limit: int) -> None:
     check_crc(data, header)
     if header.next_offset > end_limit:
-        raise CorruptBatch(f"offset {header.last_offset} lies behind the end of the log, {end_limit}")
+        raise CorruptBatch(f"offset {header.last_offset} is past the end of the log, {end_limit}")
     if header.last_offset < next_offset or (header.magic >= 2 and header.base_offset < next_offset):
         raise CorruptBatch(f"offset {header.base_offset} does not follow {next_offset - 1}")
     if not segment.accepts_offset(header.last_offset):

@@ -1,4 +1,4 @@
-"""How far a long recovery of a log directory is, told every few seconds."""
+"""Logs the progress of a long recovery every few seconds."""
 
 import logging
 
@@ -13,14 +13,14 @@ _PROGRESS_INTERVAL_S = 5.0
 
 
 class RecoveryProgress:
-    """Tells every few seconds how far a long recovery is."""
+    """Logs the progress of a log directory's recovery."""
 
     def __init__(self, disk: Disk, clock: Clock, paths: list[str]) -> None:
         self._root = disk.root
         self._clock = clock
         self._started = self._told = clock.monotonic()
         self.done_bytes = 0
-        # An upper bound: what was flushed is not walked.
+        # An upper bound: flushed data is not scanned.
         self.total_bytes = sum(entry.size for path in paths for entry in disk.list(path) if entry.name.endswith(LOG))
 
     def advance(self, done_bytes: int) -> None:
@@ -29,12 +29,12 @@ class RecoveryProgress:
         if now - self._told >= _PROGRESS_INTERVAL_S:
             self._told = now
             logger.info(
-                "recovering %s: %d of at most %d MB checked", self._root, self.done_bytes >> 20, self.total_bytes >> 20
+                "Recovering %s: checked %d of at most %d MB", self._root, self.done_bytes >> 20, self.total_bytes >> 20
             )
 
     def finish(self, partitions: int) -> None:
         logger.info(
-            "opened %d partitions of %s in %.1f s, %d MB checked",
+            "Opened %d partitions in %s in %.1f s, %d MB checked",
             partitions,
             self._root,
             self._clock.monotonic() - self._started,

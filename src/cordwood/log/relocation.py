@@ -1,8 +1,8 @@
-"""A replica on its way from one log directory of a broker to another, while it is written to and read from.
+"""Moves a replica between log directories of a broker, while it is written to and read from.
 
-A future log is made in the other directory (`topic-0.ID-future`, as Kafka names it) and catches up, copy by copy; then
-it takes the place of the present one. At any crash one of them is whole and can be told: the present one, until the
-future one has all of it on stable storage; from then on the future one, which takes its name once the other is gone.
+A future log is created in the target directory (`topic-0.ID-future`, as in Kafka) and catches up; then it replaces the
+current one. After a crash at any point one of them is complete and identifiable: the current one, until the future one
+is entirely on stable storage; from then on the future one, which gets its final name once the other is gone.
 """
 
 from cordwood.runtime.clock import Clock
@@ -15,7 +15,7 @@ from .log import Log
 
 
 class Relocation:
-    """Somebody calls `copy` until it has nothing to do, flushes `future`, and then calls `finish`; or `give_up`."""
+    """The owner calls `copy` until there is nothing left, flushes `future`, and then calls `finish`; or `give_up`."""
 
     def __init__(
         self,
@@ -37,22 +37,24 @@ class Relocation:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether both are there still: partitions are deleted, and directories fail."""
+        """Returns whether both logs still exist: partitions may be deleted, and directories may fail."""
         return (
             self.source.logs.get(self._key) is self.present and self.destination.futures.get(self._key) is self.future
         )
 
     @property
     def lag(self) -> int:
-        """How many offsets it lacks."""
+        """Number of offsets that it lacks."""
         return max(0, self.present.end_offset - self.future.end_offset)
 
     def copy(self, max_bytes: int, *, to_the_end: bool = False) -> int:
-        """Copies some of what the future log lacks; the bytes. What may be truncated yet, above the high watermark, is
-        only copied when nothing can happen before `finish`. Raises Refusal where the present log is damaged."""
+        """Copies some of what the future log lacks; returns the bytes. Records above the high watermark, which may
+        still be truncated, are copied only if nothing can happen before `finish`. Raises Refusal if the current log is
+        damaged."""
         present, future = self.present, self.future
-        if future.end_offset < present.start_offset:
-            # Retention was faster.
+        if future.end_offset < present.start_offset or self._truncations != present.durability.truncations:
+            # Retention deleted the next records first; or a follower's log was truncated, perhaps below what was copied
+            # (after an unclean election), and may hold other records there by now.
             self._begin()
         limit = present.end_offset if to_the_end else present.high_watermark
         found = present.read(max(future.end_offset, present.start_offset), max_bytes, limit)
@@ -62,13 +64,13 @@ class Relocation:
         return len(found)
 
     def finish(self) -> Log:
-        """The future log takes the place of the present one, and of its offsets. The present one's files go later.
-        Raises DiskError; then the one that counts is where it was, or in the directory that has failed, or the next
-        start finds that it is the future one."""
+        """Replaces the current log, and its checkpointed offsets, by the future one. The current one's files are
+        removed later. Raises DiskError; then the valid one is where it was, or in the failed directory, or the next
+        start identifies the future one."""
         while self.copy(_FINAL_COPY_BYTES, to_the_end=True):
             pass
         now_ms = self._clock.now_ms()
-        # These are known of more batches than a log alone can tell.
+        # They know more batches than the log alone can tell.
         self.future.producers = self.present.producers
         self.future.close(now_ms)
         self.future.high_watermark = self.present.high_watermark
@@ -78,8 +80,8 @@ class Relocation:
             self.source.delete(*self._key, now_ms)
             self.source.disk.sync_directory()
         except DiskError:
-            # The present one goes offline with its directory, where it may still be: there must not be another. Nor may
-            # it be lost if it is not there any more.
+            # The current log goes offline with its directory, where it may still exist: there must not be a second
+            # copy. Nor may it be lost if it is already gone.
             self.source.logs[self._key] = self.present
             self.destination.leave_future(*self._key)
             raise
@@ -90,16 +92,17 @@ class Relocation:
             self.destination.drop_future(*self._key, self._clock.now_ms())
 
     def _begin(self) -> None:
-        """The future log begins where the present one does: with the whole batch that its start lies in."""
+        """The future log begins where the current one does: with the whole batch that contains its start."""
         present = self.present
-        # What is cleaned from here on is copied as it was before, or as it is after; who knows.
+        self._truncations = present.durability.truncations
+        # Records cleaned from now on may be copied in either form.
         self._cleaned_to = self.source.cleaner_offsets.get(self._key, 0)
         first = present.read(present.start_offset, 0, present.end_offset)
         bases = [] if first is None else [header.base_offset for _, header in batch_headers(first.read())]
         beginning = min([present.start_offset, *bases])
         if (self.future.start_offset, self.future.end_offset) != (beginning, beginning):
             self.future.truncate_fully(beginning, self._clock.now_ms())
-        # Whose records were deleted, and may be sent once more. After a crash the files have to tell of them, too.
+        # Producers whose records were deleted may still retry. After a crash they must be known from the files, too.
         self.future.remember(present.producers.before(beginning))
 
 

@@ -1,4 +1,4 @@
-"""The second step of deletions: what was renamed out of the way is removed when the delay is over."""
+"""The second step of deletions: removes renamed files after the delay (file.delete.delay.ms)."""
 
 import heapq
 import logging
@@ -11,16 +11,16 @@ from .steps import Steps
 
 logger = logging.getLogger(__name__)
 
-# A job in a thread; unlinking a large file takes tens of milliseconds.
+# Files per job of a thread; unlinking a large file takes tens of milliseconds.
 _FILES_PER_JOB = 64
 
 
 @dataclass(slots=True, eq=False)
 class _Doomed:
     path: str
-    # Closed before it is removed, so that who still reads from it gets FileGone.
+    # Discarded before the removal, so that pending reads raise FileGone.
     file: File | None
-    # It is the directory of a partition, and all its files go.
+    # True for a partition's directory with all its files.
     is_partition: bool
     is_off: bool = False
 
@@ -31,26 +31,27 @@ class _Doomed:
 
 
 class Removals:
-    """Of one log directory, or of one log that stands alone."""
+    """Pending removals of one log directory, or of a log without one."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._queue: list[tuple[int, int, _Doomed]] = []
         self._added = 0
-        # What waits in the queue, by directory and path.
+        # Queued removals, by directory and path.
         self._waiting: dict[str, dict[str, _Doomed]] = {}
-        # Those that a thread is at.
+        # Removals in progress in a thread.
         self._under_way: set[str] = set()
 
     @property
     def next_due_ms(self) -> int | None:
-        """When there will be something to do; None while nothing waits."""
+        """When the next removal is due; None if there is none."""
         while self._queue and self._queue[0][2].is_off:
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else None
 
     def add(self, due_ms: int, path: str, file: File | None = None, *, is_partition: bool = False) -> None:
-        """A path that waits already is one that was renamed over: who reads from what was there gets FileGone."""
+        """If the path is already queued, it was overwritten by a rename: pending reads of the old file raise
+        FileGone."""
         doomed = _Doomed(path, file, is_partition)
         siblings = self._waiting.setdefault(_directory_of(path), {})
         if path in siblings:
@@ -63,12 +64,12 @@ class Removals:
         heapq.heappush(self._queue, (due_ms, self._added, doomed))
 
     def forget(self, directory: str) -> None:
-        """The directory is about to be renamed: its files go with it."""
+        """The directory is about to be renamed, with its files."""
         for doomed in self._waiting.pop(directory, {}).values():
             doomed.discard()
 
     def purging(self, now_ms: int | None) -> Steps[None]:
-        """Removes what is due (None: all files, but no partitions, which a start finds again)."""
+        """Removes what is due (None: all files, but no partitions, which the next start finds again)."""
         while batch := self._take(now_ms):
             paths = {doomed.path for doomed in batch}
             self._under_way |= paths
@@ -76,7 +77,8 @@ class Removals:
 
             def remove(batch: list[_Doomed] = batch, disk: Disk = disk) -> None:
                 if any(doomed.is_partition for doomed in batch):
-                    # Its new name is durable before its files go: a crash must not bring back half a partition.
+                    # The new name must be durable before the files are removed: a crash must not bring back half a
+                    # partition.
                     disk.sync_directory()
                 for doomed in batch:
                     (remove_partition if doomed.is_partition else _remove_file)(disk, doomed.path)
@@ -108,8 +110,8 @@ class Removals:
 
 
 def remove_partition(disk: Disk, path: str) -> bool:
-    """Removes a partition's directory with the files that Cordwood or Kafka wrote. Whatever else somebody put there
-    stays, and the directory with it; False then."""
+    """Removes a partition's directory with the files that Cordwood or Kafka wrote. Other files are kept, with the
+    directory; returns False in that case."""
     for entry in disk.list(path):
         if not entry.is_directory and is_partition_file(entry.name):
             disk.remove(f"{path}/{entry.name}")

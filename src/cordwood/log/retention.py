@@ -1,4 +1,4 @@
-"""Deleting old segments: by age, by size, and what lies before the log's start."""
+"""Deletes old segments: by age, by size, and below the log start offset."""
 
 from collections.abc import Callable
 
@@ -6,23 +6,24 @@ from .log import Log
 from .segment import Segment
 from .steps import Steps, do_all
 
-# Deleting a segment is renaming its files, now and then with a roll before it; looking at one may read its time index.
+# Deleting a segment renames its files, sometimes with a roll before; checking one may read its time index.
 _SEGMENTS_AT_ONCE = 8
 _DELETION_STEPS = 8
 _LOOK_STEPS = 1
 
 
 def apply_retention(log: Log, now_ms: int) -> int:
-    """Deletes what the topic's configuration lets go; how many segments."""
+    """Deletes segments according to the topic's configuration; returns their number."""
     return do_all(applying_retention(log, now_ms))
 
 
 def applying_retention(log: Log, now_ms: int) -> Steps[int]:
-    """A topic that is only compacted keeps all from its start on.
+    """A topic that is only compacted keeps everything from its start on.
 
-    Nobody else may take segments away between the steps; who discards the log ends this."""
+    Nobody else may remove segments between the steps; discarding the log ends them.
+    """
     deleted = yield from _deleting(
-        log, now_ms, "it lies before the log's start", lambda _, end_offset: end_offset <= log.start_offset
+        log, now_ms, "it is below the log start offset", lambda _, end_offset: end_offset <= log.start_offset
     )
     if log.config.delete:
         deleted += yield from _deleting_by_size(log, now_ms)
@@ -52,14 +53,14 @@ def _deleting_by_age(log: Log, now_ms: int) -> Steps[int]:
         return 0
 
     def is_old(segment: Segment, _end_offset: int) -> bool:
-        # The time index alone is not enough to delete for: one damaged entry would do.
+        # The time index alone is not enough to delete: a single damaged entry would suffice.
         return now_ms - segment.largest_timestamp > limit and now_ms - segment.last_timestamp() > limit
 
     return (yield from _deleting(log, now_ms, f"retention.ms={limit}", is_old))
 
 
 def _deleting(log: Log, now_ms: int, reason: str, is_deletable: Callable[[Segment, int], bool]) -> Steps[int]:
-    """Deletes segments from the head on while they may go."""
+    """Deletes segments from the head on as long as they qualify."""
     deleted = 0
     while segments := _deletable(log, is_deletable):
         log.delete_segments(segments, now_ms, reason)
@@ -73,7 +74,7 @@ def _deleting(log: Log, now_ms: int, reason: str, is_deletable: Callable[[Segmen
 
 
 def _deletable(log: Log, is_deletable: Callable[[Segment, int], bool]) -> list[Segment]:
-    """The first few. Nothing goes that is not replicated yet."""
+    """The first few deletable segments. Unreplicated records are never deleted."""
     found: list[Segment] = []
     for segment in log.segments:
         following = log.segments.after(segment)

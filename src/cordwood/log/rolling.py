@@ -1,21 +1,21 @@
-"""When a log's active segment is full: by its size, the time of its records, its indexes, or its offsets."""
+"""Decides when the active segment is full: by size, record timestamps, indexes or offsets."""
 
 from .config import LogConfig
 from .segment import Segment
 
-# Earlier than any record: a segment whose first batch has no time is asked each time.
+# Earlier than any record: a segment whose first batch has no timestamp is checked each time.
 _NEVER = -2
 
 
 def should_roll(
     segment: Segment, config: LogConfig, more_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
 ) -> bool:
-    """Whether batches of so many bytes are to begin a new segment."""
+    """Returns whether batches of this many bytes must start a new segment."""
     size = segment.size
     if size > config.segment_bytes - more_bytes:
         return True
     if size > 0:
-        # Kafka goes by the records' own time where they have one, so that a replica rolls where its leader did.
+        # As in Kafka, based on the records' timestamps if they have any, so that a replica rolls where its leader did.
         first_timestamp = segment.first_timestamp()
         waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
         if waited_ms > config.roll_ms - segment.roll_jitter_ms:
@@ -24,9 +24,10 @@ def should_roll(
 
 
 class Room:
-    """Batches that keep within it do not fill the segment, so that an append asks `should_roll` once for many (1.1 µs).
+    """Limits within which batches do not fill the segment, so that many appends share one call of `should_roll` (1.1
+    µs).
 
-    It is known once the segment holds a batch with a time of its own, and is good for as long as the log is not cut.
+    Available once the segment has a batch with a timestamp, and valid until the log is truncated.
     """
 
     __slots__ = ("bytes", "config", "offset", "segment", "timestamp")
@@ -34,7 +35,8 @@ class Room:
     def __init__(self, segment: Segment, config: LogConfig) -> None:
         self.segment = segment
         self.config = config
-        # Indexes get an entry for each interval of bytes, the next one at any time: they are not full before so many.
+        # Indexes get an entry per interval of bytes, the next one at any time: they are not full before this many
+        # bytes.
         entries = max(segment.index_room(config.segment_index_bytes) - 1, 0)
         self.bytes = min(config.segment_bytes, segment.size + entries * segment.place.index_interval_bytes)
         first_timestamp = segment.first_timestamp()

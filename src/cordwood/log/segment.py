@@ -19,7 +19,8 @@ from .producers import CompletedTxn
 
 logger = logging.getLogger(__name__)
 
-# So many batches are remembered with their places: a reader at the end finds its next one without a look into the file.
+# Number of recent batches whose positions are cached: a reader at the end finds its next batch without reading the
+# file.
 _RECENT_BATCHES = 4
 
 
@@ -30,7 +31,7 @@ class TimestampedOffset(NamedTuple):
 
 
 class Segment:
-    """Offsets from `base_offset` up. Appends go to the last segment of a log only; the others do not change."""
+    """Offsets from `base_offset` up. Only the last segment of a log is appended to; the others do not change."""
 
     __slots__ = (
         "_bytes_since_index",
@@ -61,7 +62,7 @@ class Segment:
         roll_jitter_ms: int = 0,
         stage: str = "",
     ) -> None:
-        """A segment whose files are there; `sizes` tells their bytes by kind (`.log`, `.index` …)."""
+        """A segment whose files exist; `sizes` has their bytes by kind (`.log`, `.index` …)."""
         self.place = place
         self._disk = place.disk
         self.base_offset = base_offset
@@ -72,17 +73,17 @@ class Segment:
         self.offset_index = OffsetIndex(place, base_offset, sizes.get(OFFSET_INDEX, 0), stage)
         self.time_index = TimeIndex(place, base_offset, sizes.get(TIME_INDEX, 0), stage)
         self.txn_index = TxnIndex(place, base_offset, sizes.get(TXN_INDEX, 0), stage)
-        # The first one of a new log gets its file with its first batch (see `creation`).
+        # The first segment of a new log gets its file with its first batch (see `creation`).
         self.has_file = True
-        # An empty segment may do without them. Creating a file is the dearest part of creating a partition.
+        # An empty segment may lack them. Creating files is the most expensive part of creating a partition.
         self.has_index_files = OFFSET_INDEX in sizes and TIME_INDEX in sizes
         self._bytes_since_index = 0
-        # The youngest record so far and its batch's last offset; None until the time index was asked.
+        # The newest timestamp so far and its batch's last offset; None until the time index was read.
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = -1
-        # Of the first batch; None until it was read or written. Rolling by time counts from it.
+        # Of the first batch; None until it was read or written. Time-based rolling starts from it.
         self._first_timestamp: int | None = None
-        # The batches that were written last, by their positions.
+        # The most recent batches, by position.
         self._recent: deque[tuple[int, BatchHeader]] = deque(maxlen=_RECENT_BATCHES)
 
     @classmethod
@@ -103,18 +104,18 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """Of the records so far; -1 when none has one."""
+        """The newest timestamp so far; -1 if there is none."""
         if self._max_timestamp is None:
             self._max_timestamp, self._offset_of_max_timestamp = self._last_time_entry()
         return self._max_timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the batch that holds the youngest record."""
+        """The last offset of the batch with the newest record."""
         return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
 
     def last_timestamp(self) -> int:
-        """Of the youngest record of the last batch, as the log itself says; -1 if it has none or is damaged."""
+        """The newest timestamp of the last batch, read from the log itself; -1 if it has none or is damaged."""
         try:
             last = _last_header(self._headers_from(*self.offset_index.last))
         except (CorruptIndex, CorruptBatch):
@@ -123,8 +124,8 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention goes by: the youngest record, or the file's age when no record has a timestamp, or both the
-        segment and its time index are damaged."""
+        """The timestamp that retention uses: the newest record's, or the file's age if no record has a timestamp, or if
+        both the segment and its time index are damaged."""
         try:
             timestamp = self.max_timestamp
         except CorruptBatch:
@@ -139,7 +140,7 @@ class Segment:
     # Writing
 
     def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
-        """Writes batches whose offsets are final; `headers` are theirs, in order."""
+        """Writes batches with final offsets; `headers` are theirs, in order."""
         position = self.file.size
         if position == 0:
             self._begin(headers[0])
@@ -150,7 +151,7 @@ class Segment:
             position += header.size
 
     def append_batch(self, data: Buffer, header: BatchHeader) -> None:
-        """As `append`, of one batch: what a leader does all the time."""
+        """Like `append`, for one batch: a leader's common case."""
         position = self.file.size
         if position == 0:
             self._begin(header)
@@ -164,7 +165,7 @@ class Segment:
             self.create_index_files()
 
     def index_batch(self, header: BatchHeader, position: int) -> None:
-        """Notes a batch that stands at a position: the next after the one noted last."""
+        """Records a batch at a position: the next after the one recorded last."""
         youngest = self._max_timestamp
         if youngest is None:
             youngest = self.max_timestamp
@@ -189,11 +190,11 @@ class Segment:
         return self.base_offset <= offset <= self.last_acceptable_offset
 
     def index_room(self, max_bytes: int) -> int:
-        """How many more entries the indexes take, each of them of at most so many bytes."""
+        """Number of entries that the indexes still take, if each is limited to this many bytes."""
         return min(self.offset_index.room(max_bytes), self.time_index.room(max_bytes))
 
     def seal(self) -> None:
-        """The segment is complete: its indexes go to their files, the time index with the final timestamp."""
+        """Completes the segment: writes its indexes, the time index with the final timestamp."""
         self._recent.clear()
         self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
         for index in self.indexes:
@@ -216,7 +217,7 @@ class Segment:
         return [index.file() for index in self.indexes if index is not self.txn_index or len(index)]
 
     def truncate_to(self, offset: int) -> None:
-        """Cuts off `offset`, where a batch begins, and all above it."""
+        """Removes `offset`, where a batch begins, and everything above it."""
         self._recent.clear()
         found = self.locate(offset)
         for index in (self.offset_index, self.time_index, self.txn_index):
@@ -229,7 +230,7 @@ class Segment:
         self.load_max_timestamp()
 
     def set_stage(self, stage: str) -> None:
-        """Renames all files: `.cleaned` to `.swap` to in place, or to `.deleted`."""
+        """Renames all files: `.cleaned` to `.swap` to final, or to `.deleted`."""
         for kind in SEGMENT_FILES:
             new = f"{self.place.directory}/{file_name(self.base_offset, kind, stage)}"
             if kind == LOG:
@@ -248,7 +249,7 @@ class Segment:
         self.file.close()
 
     def discard(self) -> None:
-        """The files go away, or move with their directory: who still reads from them gets FileGone."""
+        """The files are being removed, or moved with their directory: later reads raise FileGone."""
         self.file.discard()
 
     def remove(self) -> None:
@@ -258,7 +259,7 @@ class Segment:
             self._disk.remove(self.path(kind))
 
     def keep_as_corrupt(self, position: int, *, sync: bool = True) -> str:
-        """Copies what stands from `position` on beside the segment, so that nothing is lost when it is cut off."""
+        """Copies the bytes from `position` on beside the segment, so that truncating loses nothing."""
         path = self._corrupt_path()
         copy = self._disk.create(path)
         while position < self.file.size:
@@ -271,7 +272,7 @@ class Segment:
         return path
 
     def become_corrupt(self) -> None:
-        """The segment is no part of the log any more; its records stay beside it."""
+        """The segment is no longer part of the log; its records are kept beside it."""
         if self.size:
             self.file.rename(self._corrupt_path())
         self.discard()
@@ -288,15 +289,15 @@ class Segment:
     # Reading
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Position and header of the batch that holds `offset`, or the next one after it; None past the end."""
+        """Position and header of the batch that contains `offset`, or of the next one; None past the end."""
         for recent in self._recent:
             if recent[1].base_offset == offset:
                 return recent
         try:
             return self._locate(offset)
         except CorruptIndex as error:
-            # The log is the truth; a CorruptBatch says that it is the log that is damaged.
-            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            # The log is authoritative; a CorruptBatch means that the log itself is damaged.
+            logger.warning("Rebuilding the indexes of %s: %s", self.file.path, error)
             self.rebuild_indexes()
             return self._locate(offset)
 
@@ -307,7 +308,7 @@ class Segment:
         return None
 
     def _headers_from(self, indexed_offset: int, start: int) -> Iterator[tuple[int, BatchHeader]]:
-        """The batches from an index entry on; CorruptIndex if it does not lead to a batch that it may be of."""
+        """The batches from an index entry on; raises CorruptIndex if the entry does not point to its batch."""
         headers = batches.headers(self.file, start, self.file.size)
         if start == 0:
             return headers
@@ -320,7 +321,7 @@ class Segment:
         return chain([(position, first)], headers)
 
     def next_offset_at(self, start: int, end: int) -> int:
-        """The offset that follows the last batch which ends at or before position `end`; a batch begins at `start`."""
+        """The offset after the last batch that ends at or before position `end`; a batch begins at `start`."""
         indexed_offset, position = self.offset_index.at_or_below_position(end)
         if position <= start:
             headers = batches.headers(self.file, start, self.file.size)
@@ -340,16 +341,16 @@ class Segment:
         return self.file.read(position, header.size)
 
     def next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on."""
+        """The offset after the last batch, searched from the last index entry on."""
         try:
             last = _last_header(self._headers_from(*self.offset_index.last))
         except CorruptIndex as error:
-            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            logger.warning("Rebuilding the indexes of %s: %s", self.file.path, error)
             last = self.rebuild_indexes()
         return self.base_offset if last is None else last.next_offset
 
     def first_timestamp(self) -> int:
-        """Of the first batch; -1 while there is none or it has none."""
+        """Of the first batch; -1 if there is none or it has none."""
         if self._first_timestamp is None:
             first = next(batches.headers(self.file, 0, self.file.size), None)
             if first is None:
@@ -372,7 +373,7 @@ class Segment:
         return None
 
     def find_max_timestamp(self) -> TimestampedOffset | None:
-        """The first of the youngest records."""
+        """The first record with the newest timestamp."""
         youngest = self.max_timestamp
         if youngest < 0:
             return None
@@ -387,9 +388,9 @@ class Segment:
     # Repairing
 
     def rebuild_indexes(self) -> BatchHeader | None:
-        """Makes the offset and time index anew from the headers; the last header.
+        """Rebuilds the offset and time indexes from the headers; returns the last header.
 
-        Where the log is damaged it raises CorruptBatch, and the indexes stay: they lead to what is good behind it.
+        Raises CorruptBatch if the log is damaged, and keeps the indexes: they lead to intact data beyond the damage.
         """
         last = _last_header(batches.headers(self.file, 0, self.file.size))
         self.reset_indexes()
@@ -412,7 +413,7 @@ class Segment:
         self._bytes_since_index = 0
 
     def load_max_timestamp(self) -> None:
-        """Reads on from the last time index entry: after a truncation there may be younger records behind it."""
+        """Reads on from the last time index entry: after a truncation there may be newer records behind it."""
         timestamp, offset = self._last_time_entry()
         start = self.locate(offset)
         for _, header in batches.headers(self.file, start[0] if start else self.file.size, self.file.size):
@@ -424,7 +425,7 @@ class Segment:
         try:
             return self.time_index.last
         except CorruptIndex as error:
-            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            logger.warning("Rebuilding the indexes of %s: %s", self.file.path, error)
             self.rebuild_indexes()
             return self.time_index.last
 
@@ -432,7 +433,7 @@ class Segment:
         try:
             return self.time_index.offset_at_or_below(timestamp)
         except CorruptIndex as error:
-            logger.warning("rebuilding the indexes of %s: %s", self.file.path, error)
+            logger.warning("Rebuilding the indexes of %s: %s", self.file.path, error)
             self.rebuild_indexes()
             return self.time_index.offset_at_or_below(timestamp)
 

@@ -45,11 +45,11 @@ class Segments:
         return self._segments[at] if at < len(self._segments) else None
 
     def from_floor(self, offset: int) -> list[Segment]:
-        """The segment that holds `offset` and all after it."""
+        """The segment that contains `offset` and all later ones."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0) :]
 
     def between(self, start_offset: int, end_offset: int) -> list[Segment]:
-        """Those that begin at or after one offset and before another."""
+        """The segments that begin at or after one offset and before another."""
         return self._segments[bisect_left(self._bases, start_offset) : bisect_left(self._bases, end_offset)]
 
     def add(self, segment: Segment) -> None:

@@ -13,13 +13,13 @@ from .files import DELETED, PRODUCER_SNAPSHOT, file_name
 from .producers import Producer, ProducerBatch, Producers
 
 _VERSION = 1
-# int16 version, uint32 crc of all that follows.
+# int16 version, uint32 CRC of everything that follows.
 _CRC_POSITION = 2
 _ENTRIES_POSITION = 6
 
 
 class CorruptSnapshot(Exception):
-    """The file is torn or damaged; an older one and the log serve in its place."""
+    """The file is torn or damaged; an older one and the log are used instead."""
 
 
 class ProducerSnapshots:
@@ -38,8 +38,8 @@ class ProducerSnapshots:
         return self.offsets[-1] if self.offsets else None
 
     def write(self, producers: Producers) -> None:
-        """A snapshot at the producers' end offset, if there is none yet (none is taken at 0, as in Kafka). It is
-        durable after the next sync."""
+        """Writes a snapshot at the producers' end offset, if there is none yet (none at 0, as in Kafka). It is durable
+        after the next sync."""
         offset = producers.end_offset
         if offset <= (self.latest or 0):
             return
@@ -50,13 +50,13 @@ class ProducerSnapshots:
         self._unsynced.append(offset)
 
     def unsynced_files(self, end_offset: int) -> list[File]:
-        """Of those up to an offset, to be synced now."""
+        """The unsynced snapshots up to an offset."""
         due = [offset for offset in self._unsynced if offset <= end_offset]
         self._unsynced = self._unsynced[len(due) :]
         return [self._disk.open(self.path(offset)) for offset in due]
 
     def load_latest(self, start_offset: int, end_offset: int) -> tuple[int, list[Producer]] | None:
-        """The youngest snapshot of the log between two offsets that can be read; those that cannot are removed."""
+        """The newest readable snapshot between two offsets; unreadable ones are removed."""
         for offset in reversed(self.offsets[: bisect_right(self.offsets, end_offset)]):
             if not _is_of_use(offset, start_offset, end_offset):
                 break
@@ -67,7 +67,7 @@ class ProducerSnapshots:
         return None
 
     def trim(self, start_offset: int, end_offset: int) -> None:
-        """Removes what a log that reaches from one offset to the other has no use for."""
+        """Removes snapshots that are useless for a log between these offsets."""
         for offset in list(self.offsets):
             if not _is_of_use(offset, start_offset, end_offset):
                 self.remove(offset)
@@ -77,7 +77,7 @@ class ProducerSnapshots:
         self._forget(offset)
 
     def mark_deleted(self, offset: int) -> str | None:
-        """The first of the two steps of deletion; the path to remove later, if there was a snapshot."""
+        """The first of two deletion steps; returns the path to remove later, if there was a snapshot."""
         if offset not in self.offsets:
             return None
         self._forget(offset)
@@ -95,8 +95,8 @@ class ProducerSnapshots:
 
 
 def _is_of_use(offset: int, start_offset: int, end_offset: int) -> bool:
-    """What lies before the log's start says nothing of its records; the state at the very end is good all the same. So
-    is that at the start, of producers whose records are all deleted: Kafka removes it, and forgets them in a crash."""
+    """A snapshot below the log start says nothing about its records; one at the very end is still useful. So is one at
+    the start, for producers whose records are all deleted: Kafka removes it, and forgets them after a crash."""
     return start_offset <= offset <= end_offset or offset == end_offset
 
 
@@ -113,7 +113,7 @@ def encode_snapshot(producers: Iterable[Producer]) -> bytes:
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_first_offset=producer.txn_first_offset,
             )
-            # Kafka's order is that of a hash map. This one makes the same bytes of the same state.
+            # Kafka's order is that of a hash map. Sorting gives the same bytes for the same state.
             for producer in sorted(producers, key=lambda producer: producer.producer_id)
         ]
     )
@@ -132,7 +132,7 @@ def decode_snapshot(path: str, data: bytes) -> list[Producer]:
     except DecodeError as error:
         raise CorruptSnapshot(f"{path}: {error}") from error
     if snapshot.crc != crc32c(data[_ENTRIES_POSITION:]):
-        raise CorruptSnapshot(f"{path}: the checksum is wrong")
+        raise CorruptSnapshot(f"{path}: checksum mismatch")
     return [_producer(entry) for entry in snapshot.producer_entries]
 
 

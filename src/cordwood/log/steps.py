@@ -1,8 +1,8 @@
-"""Work on logs that is cut into steps, so that who does it can let others go first in between.
+"""Work on logs split into steps, so that other work can run in between.
 
-A generator that does such work yields a number after a stretch of work on the owner's thread (how many steps it was
-worth, one step being tens of microseconds at most), and a job, which may run in any thread, where it would block; it
-goes on when that is done. It keeps in mind that anything may have happened meanwhile.
+A generator that does such work yields a number after some work on the owner's thread (its cost in steps of at most tens
+of microseconds), or a job for any thread if it would block; it continues when that is done. It must expect that
+anything may have changed in between.
 """
 
 from collections.abc import Callable, Generator
@@ -15,7 +15,7 @@ Steps = Generator[int | Job, None, T]
 
 
 def do_all(steps: Steps[T]) -> T:
-    """Does the work at once, on the caller's thread."""
+    """Runs all steps at once, on the caller's thread."""
     try:
         while True:
             step = next(steps)

@@ -1,16 +1,17 @@
-"""Holding a job in a thread to a rate."""
+"""Limits the I/O rate of a job in a thread."""
 
 from cordwood.runtime.clock import Clock
 
-# Kafka's throttler looks at its rate in windows of this length, so that a slow stretch does not pay for a fast one.
+# Kafka's throttler measures its rate in windows of this length, so that a slow stretch does not compensate for a fast
+# one.
 _THROTTLE_WINDOW_S = 0.3
 _SHORTEST_SLEEP_S = 0.01
-# Between two naps a job looks whether it is to stop.
+# Between two sleeps a job checks whether it was stopped.
 _LONGEST_SLEEP_S = 0.5
 
 
 class Throttle:
-    """`log.cleaner.io.max.bytes.per.second`, over what is read and written."""
+    """`log.cleaner.io.max.bytes.per.second`, for reads and writes together."""
 
     def __init__(self, clock: Clock, bytes_per_second: float) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What a leader checks of a batch before it takes it, and how it makes it its own: offsets, epoch, time, codec."""
+"""Validates a batch for a leader, and assigns offsets, epoch, timestamp and codec."""
 
 from cordwood.runtime.disk import Buffer
 from cordwood.shard.refusal import Refusal
@@ -10,7 +10,7 @@ from cordwood.wire.records import accept_plain, decode_batch, encode_batch, reco
 from .config import MAX_INT64, LogConfig
 from .producers import AppendOrigin
 
-# What one batch may unpack to; more is taken for an attack.
+# Limit of a batch's decompressed size; more is treated as an attack.
 DECOMPRESSED_LIMIT_BYTES = 128 * 1024 * 1024
 _SHOWN_RECORD_ERRORS = 3
 
@@ -18,21 +18,26 @@ _SHOWN_RECORD_ERRORS = 3
 def accept_batch(
     data: Buffer, next_offset: int, leader_epoch: int, config: LogConfig, origin: AppendOrigin, now_ms: int
 ) -> tuple[Buffer, BatchHeader]:
-    """The one batch in `data`, ready to be written at `next_offset`, and its header; or Refusal.
+    """Validates the one batch in `data` for `next_offset`, and returns it ready to be written, with its header; raises
+    Refusal.
 
-    A writable buffer is stamped in place; a new one is made where the batch has to be rewritten.
+    Stamps a writable buffer in place; creates a new one if the batch has to be rewritten.
     """
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     if latest > MAX_INT64:
         latest = MAX_INT64
-    try:
-        if config.keeps_batches and origin is not AppendOrigin.RAFT_LEADER:
+    if config.keeps_batches and origin is not AppendOrigin.RAFT_LEADER:
+        try:
             accepted = accept_plain(
                 data, next_offset, leader_epoch, config.max_message_bytes, config.compact, earliest, latest
             )
-            if accepted is not None:
-                return data, accepted
+        except (CorruptBatch, InvalidRecord):
+            # The general path decides with which error the batch is refused.
+            accepted = None
+        if accepted is not None:
+            return data, accepted
+    try:
         header = _only_batch(data)
         _check_header(data, header, config, origin)
         scan = scan_records(
@@ -68,7 +73,7 @@ def accept_batch(
 
 
 def _only_batch(data: Buffer) -> BatchHeader:
-    # Bytes behind the batch that are none are passed over, as in Kafka; another batch is not.
+    # As in Kafka, trailing bytes that are not a batch are ignored; another batch is not.
     headers = [header for _, header in batch_headers(data)]
     if len(headers) != 1:
         raise InvalidRecord(f"an append takes one record batch, not {len(headers)}")
@@ -88,7 +93,8 @@ def _check_header(data: Buffer, header: BatchHeader, config: LogConfig, origin: 
         return
     if header.count <= 0 or header.last_offset_delta + 1 != header.count:
         raise InvalidRecord(
-            f"the batch holds {header.count} records by its count and {header.last_offset_delta + 1} by its offsets"
+            f"the batch holds {header.count} records according to its record count, "
+            f"but {header.last_offset_delta + 1} according to its offsets"
         )
     if header.is_control:
         raise InvalidRecord("clients are not allowed to write control records")
@@ -97,7 +103,7 @@ def _check_header(data: Buffer, header: BatchHeader, config: LogConfig, origin: 
 
 
 def _refuse_records(header: BatchHeader, scan: RecordScan, config: LogConfig, earliest: int, latest: int) -> None:
-    """Raises Refusal with what is wrong with which record; returns if it is only the range of ignored timestamps."""
+    """Raises Refusal with the errors of each record; returns if only ignored timestamps are out of range."""
     errors: list[tuple[int, str]] = [
         (index, "a record of a compacted topic needs a key") for index in scan.missing_keys
     ]
@@ -118,16 +124,16 @@ def _refuse_records(header: BatchHeader, scan: RecordScan, config: LogConfig, ea
     shown = "; ".join(f"record {index}: {reason}" for index, reason in errors[:_SHOWN_RECORD_ERRORS])
     raise Refusal(
         ErrorCode.INVALID_TIMESTAMP if bad_times else ErrorCode.INVALID_RECORD,
-        f"{len(errors)} records were rejected, among them {shown}",
+        f"{len(errors)} records were rejected, including {shown}",
         tuple(sorted(errors)),
     )
 
 
 def _rewritten(data: Buffer, header: BatchHeader, scan: RecordScan, config: LogConfig) -> bytearray | None:
-    """The batch in the topic's codec, with offsets without gaps; None if it is that already."""
+    """Returns the batch in the topic's codec, with offsets without gaps; None if no change is needed."""
     target = config.compression_type
     if header.is_control:
-        # Markers stay as they are; nothing is gained by compressing them.
+        # Markers stay uncompressed; compressing them gains nothing.
         return None
     if not scan.consecutive:
         records = [

@@ -1,14 +1,14 @@
-"""How a cluster's metadata begins: what formatting a directory leaves, and what the first controller writes.
+"""The start of a cluster's metadata: the result of formatting a directory, and the first controller's records.
 
-`format_directory` does what `kafka-storage format --standalone` does to the metadata; `meta.properties`, which says
-that a directory is formatted, is the caller's and comes last.
+`format_directory` does what `kafka-storage format` does to a directory; `meta.properties`, which says that it is
+formatted, is the caller's and comes last.
 """
 
 from collections.abc import Mapping, Sequence
 
+from cordwood.raft.identity import Endpoints, ReplicaKey, VersionRange
+from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.disk import Disk
-from cordwood.wire.messages.data.voters_record import Endpoint as VoterEndpoint
-from cordwood.wire.messages.data.voters_record import KRaftVersionFeature, Voter, VotersRecord
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
@@ -17,7 +17,7 @@ from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
 from .features import BOOTSTRAP_LEVELS, ELR_VERSION, KRAFT_VERSION, SUPPORTED
-from .image import BROKER_DEFAULT, METADATA_VERSION, Endpoint, OffsetAndEpoch
+from .image import BROKER_DEFAULT, METADATA_VERSION, OffsetAndEpoch
 from .log import METADATA_DIRECTORY
 from .snapshot import CONFIGURED_VOTERS, QuorumVoters, decode_snapshot, encode_snapshot, snapshot_name
 
@@ -27,24 +27,28 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 def format_directory(
     disk: Disk,
-    node_id: int,
-    directory_id: Uuid,
-    controller_endpoints: Sequence[Endpoint],
+    voters: VoterSet | None,
     *,
     now_ms: int,
     levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
 ) -> None:
-    """Writes `bootstrap.checkpoint` with the features of the new cluster, and the snapshot at offset 0 that names this
-    node as the only voter."""
+    """Writes `bootstrap.checkpoint` with the features of the new cluster and, for a metadata directory of a dynamic
+    quorum, the snapshot at offset 0 that names the first voters."""
     features = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
     disk.write_file(BOOTSTRAP_CHECKPOINT, _checkpoint(features, now_ms, last_timestamp_ms=0))
-    quorum = QuorumVoters(SUPPORTED[KRAFT_VERSION].high, _voters(node_id, directory_id, controller_endpoints))
-    disk.make_directory(METADATA_DIRECTORY)
-    first = OffsetAndEpoch(0, 0)
-    disk.write_file(
-        f"{METADATA_DIRECTORY}/{snapshot_name(first)}",
-        _checkpoint([], now_ms, last_timestamp_ms=now_ms, quorum=quorum),
-    )
+    if voters is not None:
+        disk.make_directory(METADATA_DIRECTORY)
+        quorum = QuorumVoters(SUPPORTED[KRAFT_VERSION].high, voters.to_record())
+        disk.write_file(
+            f"{METADATA_DIRECTORY}/{snapshot_name(OffsetAndEpoch(0, 0))}",
+            _checkpoint([], now_ms, last_timestamp_ms=now_ms, quorum=quorum),
+        )
+
+
+def first_voter(node_id: int, directory_id: Uuid, endpoints: Endpoints) -> VoterNode:
+    """A voter of a dynamic quorum, as formatting names it."""
+    levels = SUPPORTED[KRAFT_VERSION]
+    return VoterNode(ReplicaKey(node_id, directory_id), endpoints, VersionRange(levels.low, levels.high))
 
 
 def _checkpoint(
@@ -64,17 +68,6 @@ def _checkpoint(
     )
 
 
-def _voters(node_id: int, directory_id: Uuid, endpoints: Sequence[Endpoint]) -> VotersRecord:
-    levels = SUPPORTED[KRAFT_VERSION]
-    voter = Voter(
-        voter_id=node_id,
-        voter_directory_id=directory_id,
-        endpoints=[VoterEndpoint(name=end.name, host=end.host, port=end.port) for end in endpoints],
-        k_raft_version_feature=KRaftVersionFeature(min_supported_version=levels.low, max_supported_version=levels.high),
-    )
-    return VotersRecord(version=0, voters=[voter])
-
-
 def read_bootstrap(disk: Disk) -> list[MetadataRecord]:
     """The records that the directory was formatted with; the defaults where there is no such file."""
     data = disk.read_file(BOOTSTRAP_CHECKPOINT)
@@ -84,7 +77,7 @@ def read_bootstrap(disk: Disk) -> list[MetadataRecord]:
 
 
 def activation_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
-    """What a controller writes first into a log without metadata: one transaction, in which the features begin.
+    """The first records in a log without metadata: one transaction, which sets the features.
 
     With eligible leader replicas `min.insync.replicas` is the cluster's and not each broker's, so what is configured
     becomes its dynamic default (KIP-966).

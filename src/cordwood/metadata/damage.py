@@ -52,7 +52,9 @@ def mend(disk: Disk, directory: str, snapshot_offset: int, recorded: int | None,
     """Cuts off a write that was not finished, and keeps a copy. Raises `DamagedMetadata` for everything else that is
     wrong with the log, unless the loss is accepted."""
     end_offset, damage = _inspect(disk, directory, snapshot_offset)
-    committed = max(snapshot_offset, recorded or 0)
+    # Before a node takes a snapshot, it records that the log is committed and flushed so far. So one behind what is
+    # recorded was fetched, and the log that it replaces need not reach that far.
+    committed = snapshot_offset if recorded is None else recorded
     if damage is None:
         if end_offset >= committed:
             return
@@ -175,7 +177,7 @@ def _segments(disk: Disk, directory: str) -> list[int]:
 
 
 def _has_batches(file: File, position: int, offset: int) -> bool:
-    """Whether a whole batch from an offset on lies anywhere behind a position."""
+    """Returns whether a whole batch from an offset on exists anywhere after a position."""
     if file.size - position > _MAX_TORN_BYTES:
         return True
     data = file.read(position, file.size - position)

@@ -1,4 +1,4 @@
-"""What records change: replayed one by one onto an image, they make the next image and tell what is new in it.
+"""Changes by records: replayed one by one onto an image, they produce the next image and the difference.
 
 delta = MetadataDelta(image)
 for record in batch.records:

@@ -1,4 +1,4 @@
-"""What can be wrong with stored metadata."""
+"""Errors in stored metadata."""
 
 
 class InvalidMetadata(Exception):

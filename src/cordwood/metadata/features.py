@@ -42,7 +42,7 @@ REQUIRED_METADATA_VERSION: dict[tuple[str, int], int] = {(ELR_VERSION, 1): 23}
 
 
 def registered_features(finalized: Mapping[str, int]) -> dict[str, FeatureRange]:
-    """What a node tells the controller that it can live with: a finalized level outside keeps it out of the cluster."""
+    """The feature ranges that a node registers: a finalized level outside of them keeps it out of the cluster."""
     return {**SUPPORTED, **{name: levels for name, levels in TOLERATED.items() if name in finalized}}
 
 

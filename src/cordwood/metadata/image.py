@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from cordwood.raft.log import OffsetAndEpoch as OffsetAndEpoch
 from cordwood.wire.primitives import Uuid
 
 from .persistent_map import PersistentMap, hash_number, hash_text, hash_uuid
@@ -33,7 +34,7 @@ def is_reserved_directory(directory: Uuid) -> bool:
 
 
 class LeaderRecovery(IntEnum):
-    """Whether a leader that was not in sync has to restore the partition first (KIP-704)."""
+    """Recovery state of a leader that was not in sync and may have to restore the partition first (KIP-704)."""
 
     RECOVERED = 0
     RECOVERING = 1
@@ -146,7 +147,7 @@ class Broker:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead and be in sync."""
+        """True if it may lead and be in sync."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online_directory(self, directory: Uuid) -> bool:
@@ -180,7 +181,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """Whose configuration it is; the brokers' common default has an empty name."""
+    """The owner of a configuration; the brokers' common default has an empty name."""
 
     type: int
     name: str
@@ -238,13 +239,6 @@ class DelegationToken(NamedTuple):
 # The whole
 
 
-class OffsetAndEpoch(NamedTuple):
-    """A place in the metadata log: `offset` is the first that is not covered."""
-
-    offset: int
-    epoch: int
-
-
 NOTHING = OffsetAndEpoch(0, 0)
 
 
@@ -275,7 +269,7 @@ class MetadataImage:
         return self.features.get(METADATA_VERSION, 0)
 
     def config(self, resource: ConfigResource) -> Config:
-        """What is set for it dynamically; nothing of what it falls back to."""
+        """Its dynamic configuration, without fallbacks."""
         return self.configs.get(resource, _NO_CONFIG)
 
     def is_active(self, broker_id: int) -> bool:

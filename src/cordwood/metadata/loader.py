@@ -20,6 +20,7 @@ from .delta import MetadataDelta
 from .exceptions import InvalidMetadata
 from .image import MetadataImage, OffsetAndEpoch
 from .snapshot import Snapshot
+from .snapshot_delta import snapshot_delta
 
 
 class Loaded(NamedTuple):
@@ -55,6 +56,22 @@ class Loader:
         delta = MetadataDelta(MetadataImage()).replay_all(snapshot.records)
         return cls(delta.apply(snapshot_id, snapshot.last_timestamp_ms))
 
+    def fork(self) -> "Loader":
+        """A loader at the same place, without publishers."""
+        forked = Loader(self.image)
+        forked._held = None if self._held is None else list(self._held)
+        forked._begun_at = self._begun_at
+        return forked
+
+    def install(self, snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> None:
+        """Goes on from a snapshot of the leader's, which is ahead of what was loaded here, and publishes what differs.
+        A transaction that was open is decided in it."""
+        self._held = None
+        delta = snapshot_delta(self.image, snapshot.records)
+        self.image = delta.apply(snapshot_id, snapshot.last_timestamp_ms)
+        for publisher in self._publishers:
+            publisher.apply(delta, self.image)
+
     @property
     def in_transaction(self) -> bool:
         return self._held is not None
@@ -73,7 +90,7 @@ class Loader:
                     publisher.apply(delta, self.image)
 
     def load(self, batch: MetadataBatch) -> MetadataDelta:
-        """What the batch changed, which is nothing while a transaction is open."""
+        """Applies the batch and returns the changes; empty while a transaction is open."""
         loaded = batch.loaded
         if loaded is not None and loaded.before is self.image and not self.in_transaction:
             self.image = loaded.after

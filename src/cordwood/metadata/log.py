@@ -1,24 +1,17 @@
-"""The metadata log: `__cluster_metadata-0`, where the cluster's metadata is committed.
+"""The metadata log on disk: `__cluster_metadata-0`, with its snapshots and the file of the quorum's state.
 
-`SingleNodeLog` is the log of a quorum of one, without I/O of its own beyond its disk. Nodes use it through the
-interface in `metadata_log`, which a Raft log implements as well.
+`DiskLog` does what the effects of a Raft machine ask for (`raft.log.RaftLog`), reads what is committed as batches, and
+keeps what the next start needs. It knows nothing of elections: `quorum.member` runs the machine over it.
 
-    log = SingleNodeLog.open(disk, 1, MetadataLogConfig(), random, now_ms=now)     # leads from here on
-    loader = load(log)                              # newest snapshot, then the log after it
-    last_offset = log.append(records, loader.image.metadata_version, now)
-    log.commit(now)                                 # or begin_commit, its job in a thread, end_commit
-    for batch in log.read(loader.image.covers.offset):
+    log = DiskLog.open(disk, MetadataLogConfig(), random, now_ms=now)
+    loader = log.newest_image()                     # the newest snapshot
+    for batch in log.batches(loader.image.covers.offset, high_watermark):
         delta = loader.load(batch)
-    if log.snapshot_due(loader.image, now) and not loader.in_transaction:
-        job = log.begin_snapshot(loader.image, now)
-        job.run()                                   # in any thread
-        log.end_snapshot(job, now)
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from cordwood.log.checkpoint import (
@@ -27,49 +20,34 @@ from cordwood.log.checkpoint import (
     read_offsets,
     write_offsets,
 )
-from cordwood.log.config import MAX_INT64, LogConfig
+from cordwood.log.config import LogConfig
 from cordwood.log.contents import METADATA_PARTITION
 from cordwood.log.durability import FlushJob
 from cordwood.log.files import CORRUPT, LOG, PARTITION_METADATA
 from cordwood.log.log import Log
-from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.log.retention import apply_retention
+from cordwood.log.steps import Steps
+from cordwood.raft.election_state import QUORUM_STATE_FILE, ElectionState
+from cordwood.raft.exceptions import InvalidQuorumState
+from cordwood.raft.log import EpochStart
 from cordwood.runtime.disk import Disk
 from cordwood.runtime.randomness import Random
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, whole_batches_length
-from cordwood.wire.codec import encode
-from cordwood.wire.control import ControlType, control_batch
-from cordwood.wire.frames import encode_metadata_record
-from cordwood.wire.messages.data.leader_change_message import LeaderChangeMessage, Voter
 from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
 from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
 from cordwood.wire.messages.metadata_records.remove_topic_record import RemoveTopicRecord
 from cordwood.wire.primitives import Uuid
-from cordwood.wire.record import CorruptBatch, Record
-from cordwood.wire.records import encode_batch
-from cordwood.wire.schema import MetadataRecord
+from cordwood.wire.record import Buffer, CorruptBatch
 
 from .batch import MetadataBatch, read_batch
 from .damage import keep_copy, mend
 from .exceptions import InvalidMetadata
 from .image import MetadataImage, OffsetAndEpoch
-from .image_records import image_records
 from .loader import Loader
-from .quorum_state import QUORUM_STATE, QuorumState
-from .snapshot import (
-    CHECKPOINT,
-    CONFIGURED_VOTERS,
-    QuorumVoters,
-    Snapshot,
-    decode_opening,
-    decode_snapshot,
-    encode_snapshot,
-    parse_snapshot_name,
-    snapshot_name,
-)
-from .versions import record_version
+from .snapshot import QuorumVoters
+from .snapshot_files import SnapshotFiles, SnapshotJob
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +58,6 @@ METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
 COMMITTED_OFFSET = "metadata-offset-checkpoint"
 
 _READ_BYTES = 1 << 20
-# A snapshot's header and the voters.
-_OPENING_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,74 +84,34 @@ class MetadataLogConfig:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotJob:
-    """Runs in any thread; `end_snapshot` then takes note of it."""
+class Cleaned(NamedTuple):
+    """The log starts here, and these snapshots are gone."""
 
-    id: OffsetAndEpoch
-    last_timestamp_ms: int
-    run: Callable[[], None]
+    start_offset: int
+    snapshots: list[OffsetAndEpoch]
 
 
-def load(log: "SingleNodeLog") -> Loader:
-    """All that is committed. A snapshot that cannot be read is passed over if the log still has what it held."""
-    loader = _newest_readable(log)
-    for batch in log.read(loader.image.covers.offset):
-        loader.load(batch)
-    return loader
-
-
-def _newest_readable(log: "SingleNodeLog") -> Loader:
-    for snapshot_id in reversed(log.snapshot_ids):
-        if snapshot_id.offset < log.start_offset:
-            break
-        try:
-            return Loader.of_snapshot(snapshot_id, log.read_snapshot(snapshot_id))
-        except InvalidMetadata as error:
-            logger.error("trying an older metadata snapshot: %s", error)
-    if log.start_offset > 0:
-        raise InvalidMetadata(
-            f"the metadata log begins at offset {log.start_offset}, and no snapshot of what was before it can be read"
-        )
-    return Loader()
-
-
-class SingleNodeLog:
-    """The only voter leads: a record is committed when it is on stable storage."""
-
-    def __init__(
-        self, log: Log, node_id: int, config: MetadataLogConfig, snapshots: dict[OffsetAndEpoch, "_Kept"], now_ms: int
-    ) -> None:
+class DiskLog:
+    def __init__(self, log: Log, config: MetadataLogConfig, snapshots: SnapshotFiles, now_ms: int) -> None:
         self.log = log
-        self.node_id = node_id
-        self.epoch = 0
-        self.quorum = CONFIGURED_VOTERS
+        self.snapshot_files = snapshots
         self._config = config
         self._disk = log.disk
-        # Oldest first.
-        self._snapshots = snapshots
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
-        # What the checkpoint says.
-        self._recorded = -1
+        # What the checkpoint says, which is not written before anything is committed.
+        self._recorded = 0
 
     @classmethod
     def open(
-        cls,
-        disk: Disk,
-        node_id: int,
-        config: MetadataLogConfig,
-        random: Random,
-        *,
-        now_ms: int,
-        accept_loss: bool = False,
-    ) -> "SingleNodeLog":
-        """Opens the log, made if it is not there, and begins a leader epoch in it. Raises `DamagedMetadata`, with
-        nothing changed, if it lacks what was committed, unless `accept_loss`."""
-        snapshots = _find_snapshots(disk)
+        cls, disk: Disk, config: MetadataLogConfig, random: Random, *, now_ms: int, accept_loss: bool = False
+    ) -> "DiskLog":
+        """Opens the log, made if it is not there; all that it holds is on stable storage then. Raises
+        `DamagedMetadata`, with nothing changed, if it lacks what was committed, unless `accept_loss`."""
+        snapshots = SnapshotFiles(disk, METADATA_DIRECTORY)
         # A snapshot is of committed records, so all before the newest is on stable storage.
-        newest = max(snapshots, default=OffsetAndEpoch(0, 0))
-        recorded = _recorded_offset(disk)
+        newest = snapshots.newest or OffsetAndEpoch(0, 0)
+        recorded = recorded_offset(disk)
         mend(disk, METADATA_DIRECTORY, newest.offset, recorded, accept_loss=accept_loss)
         if not disk.exists(METADATA_DIRECTORY):
             disk.make_directory(METADATA_DIRECTORY)
@@ -183,93 +119,135 @@ class SingleNodeLog:
             disk.write_file(_path(PARTITION_METADATA), encode_partition_metadata(METADATA_TOPIC_ID))
         options = OpenOptions(recovery_point=newest.offset)
         log = open_log(disk, METADATA_DIRECTORY, config.log_config(), random, now_ms=now_ms, options=options)
-        if log.end_offset < newest.offset:
+        is_replaced = log.start_offset < log.end_offset and log.latest_epoch < newest.epoch
+        if log.end_offset < newest.offset or is_replaced:
+            # A crash came after a snapshot was fetched and before the log that it replaces was emptied.
             log.truncate_fully(newest.offset, now_ms)
-        opened = cls(log, node_id, config, snapshots, now_ms)
-        opened._look_at_log()
+        log.flush(now_ms)
+        opened = cls(log, config, snapshots, now_ms)
         if recorded is None and log.end_offset > 0:
-            # From here on a torn end may be ours, whatever a clean stop has said.
-            opened.commit(now_ms)
-            opened.record_committed()
-        opened._become_leader(now_ms)
-        opened.record_committed()
+            # From here on a torn end may be ours, whatever a clean stop has said. An empty log has no such end,
+            # and a checkpoint beside it would look as if the log had been lost.
+            opened._recorded = -1
+            opened.record(newest.offset)
+        opened._count_bytes()
         return opened
 
-    # Starting
+    def _count_bytes(self) -> None:
+        newest = self.snapshot_files.newest
+        start = newest.offset if newest else self.start_offset
+        self._bytes_since_snapshot = sum(header.size for _, _, header in self._walk(start, self.end_offset))
 
-    def _look_at_log(self) -> None:
-        """Who the voters are, and how much was written since the newest snapshot. Data is not decoded for that."""
-        newest = self.latest_snapshot_id
-        if newest is not None:
-            self.quorum = self._snapshots[newest].quorum
-        for data, position, header in self._batches(newest.offset if newest else self.start_offset, self.end_offset):
-            self._bytes_since_snapshot += header.size
-            if header.is_control:
-                for control_type, value in read_batch(data, position, header).control:
-                    self.quorum = self.quorum.after(control_type, value)
+    def newest_image(self) -> Loader:
+        """The newest snapshot, loaded. One that cannot be read is passed over if the log still has what it held."""
+        for snapshot_id in reversed(self.snapshot_files.ids):
+            if snapshot_id.offset < self.start_offset:
+                break
+            try:
+                return Loader.of_snapshot(snapshot_id, self.snapshot_files.load(snapshot_id))
+            except InvalidMetadata as error:
+                logger.error("Trying an older metadata snapshot: %s", error)
+                self.snapshot_files.pass_over(snapshot_id)
+        if self.start_offset > 0:
+            raise InvalidMetadata(
+                f"the metadata log begins at offset {self.start_offset}, and no snapshot of what was before it can "
+                "be read"
+            )
+        return Loader()
 
-    def _become_leader(self, now_ms: int) -> None:
-        """The only voter elects itself: a new epoch, durable before anything is written in it."""
-        path = _path(QUORUM_STATE)
-        known = _read_quorum_state(self._disk, path)
-        newest = self.latest_snapshot_id
-        self.epoch = max(known.leader_epoch, self.log.epochs.latest, newest.epoch if newest else 0) + 1
-        state = QuorumState(self.node_id, self.epoch)
-        self._disk.write_file(path, state.encode(self.quorum.kraft_version, [self.node_id]))
-
-        me = Voter(voter_id=self.node_id)
-        change = LeaderChangeMessage(version=0, leader_id=self.node_id, voters=[me], granting_voters=[me])
-        contents = [(ControlType.LEADER_CHANGE, encode(change, 0))]
-        if self.end_offset == 0:
-            # The voters that the directory was formatted with: from here on the log says who they are.
-            contents += self.quorum.control_records()
-        self._append(control_batch(contents, base_offset=0, timestamp=now_ms, leader_epoch=self.epoch), now_ms)
-        self.commit(now_ms)
-
-    # Writing
+    # As Raft sees it
 
     @property
     def start_offset(self) -> int:
         return self.log.start_offset
 
     @property
-    def high_watermark(self) -> int:
-        return self.log.high_watermark
-
-    @property
     def end_offset(self) -> int:
         return self.log.end_offset
 
-    def append(self, records: Sequence[MetadataRecord], metadata_version: int, now_ms: int) -> int:
-        values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
-        batch = encode_batch([Record(number, now_ms, None, value) for number, value in enumerate(values)])
-        return self._append(batch, now_ms)
+    @property
+    def epochs(self) -> Sequence[EpochStart]:
+        return [EpochStart(entry.epoch, entry.start_offset) for entry in self.log.epochs.entries]
 
-    def _append(self, batch: bytearray, now_ms: int) -> int:
-        self._bytes_since_snapshot += len(batch)
-        return self.log.append_as_leader(batch, self.epoch, now_ms, AppendOrigin.RAFT_LEADER).last_offset
+    @property
+    def snapshots(self) -> Mapping[OffsetAndEpoch, int]:
+        return self.snapshot_files.sizes
 
-    def commit(self, now_ms: int) -> None:
-        job = self.begin_commit(now_ms)
-        job.run()
-        self.end_commit(job)
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        found = self.log.read(offset, max_bytes, self.end_offset)
+        data = b"" if found is None else found.read()
+        return data[: whole_batches_length(data)]
 
-    def begin_commit(self, now_ms: int) -> FlushJob:
-        """What makes all that was appended so far durable: one job serves every append before it."""
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        return self.snapshot_files.read(snapshot_id, position, max_bytes)
+
+    def append(self, batches: Buffer, now_ms: int) -> None:
+        self._bytes_since_snapshot += len(batches)
+        self.log.append_as_follower(batches, now_ms)
+
+    def truncate(self, offset: int, now_ms: int) -> None:
+        self.log.truncate_to(offset, now_ms)
+
+    def install_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
+        """Makes a fetched snapshot durable, and the log empty from its end offset on."""
+        if not self._disk.exists(COMMITTED_OFFSET):
+            # A start that finds the snapshot beside a log that ends before it has to know that this is no damage.
+            write_offsets(self._disk, COMMITTED_OFFSET, {METADATA_PARTITION: 0}, is_sealed=True)
+        self.snapshot_files.finish(snapshot_id)
+        self.log.truncate_fully(snapshot_id.offset, now_ms)
+        # What it replaces must not come back beside what is appended to it.
+        self._disk.sync_directory(METADATA_DIRECTORY)
+        for older in self.snapshot_files.ids:
+            if older < snapshot_id:
+                self.snapshot_files.remove(older)
+        self._bytes_since_snapshot = 0
+        self._last_snapshot_ms = now_ms
+
+    def begin_flush(self, now_ms: int) -> FlushJob:
+        """A job for any thread that makes all that was appended so far durable."""
         return self.log.begin_flush(now_ms)
 
-    def end_commit(self, job: FlushJob) -> None:
+    def end_flush(self, job: FlushJob) -> None:
         self.log.end_flush(job)
-        self.log.advance_high_watermark(max(job.end_offset, self.high_watermark))
 
-    # Reading
+    def read_election(self, *, is_only_voter: bool) -> ElectionState:
+        """The epoch, leader and vote that this node knew. A damaged file stops a node that could vote twice without it;
+        the only voter has nobody to contradict."""
+        path = _path(QUORUM_STATE_FILE)
+        data = self._disk.read_file(path)
+        if data is None:
+            return ElectionState()
+        try:
+            return ElectionState.decode(path, data)
+        except InvalidQuorumState as error:
+            if not is_only_voter:
+                raise InvalidMetadata(
+                    f"{error}. This node may have voted in an election and must not do so twice: restore the file, or "
+                    f"remove this voter from the quorum and add it again with an empty directory"
+                ) from error
+            logger.error("Writing a new quorum state, and keeping the old one as %s: %s", f"{path}{CORRUPT}", error)
+            keep_copy(self._disk, self._disk.open(path))
+            return ElectionState()
 
-    def read(self, offset: int, max_offset: int | None = None) -> Iterator[MetadataBatch]:
+    def write_election(self, data: bytes) -> None:
+        self._disk.write_file(_path(QUORUM_STATE_FILE), data)
+
+    # As its readers see it
+
+    def committed(self, high_watermark: int) -> None:
+        self.log.advance_high_watermark(max(high_watermark, self.log.high_watermark))
+
+    def batches(self, offset: int, end: int) -> Iterator[MetadataBatch]:
         offset = max(offset, self.start_offset)
-        for data, position, header in self._batches(offset, self.high_watermark if max_offset is None else max_offset):
+        for data, position, header in self._walk(offset, end):
             yield read_batch(data, position, header, offset)
 
-    def _batches(self, offset: int, end: int) -> Iterator[tuple[bytes, int, BatchHeader]]:
+    def headers(self, offset: int, end: int) -> Iterator[BatchHeader]:
+        """Of the batches from the one that holds `offset` on, below `end`."""
+        for _, _, header in self._walk(max(offset, self.start_offset), end):
+            yield header
+
+    def _walk(self, offset: int, end: int) -> Iterator[tuple[bytes, int, BatchHeader]]:
         """Whole batches: the bytes that they are in, where there, and their headers."""
         while offset < end and (found := self.log.read(offset, _READ_BYTES, end)) is not None:
             data = found.read()
@@ -281,24 +259,8 @@ class SingleNodeLog:
 
     # Snapshots
 
-    @property
-    def snapshot_ids(self) -> list[OffsetAndEpoch]:
-        """Oldest first."""
-        return list(self._snapshots)
-
-    @property
-    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
-        return next(reversed(self._snapshots), None)
-
-    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> Snapshot:
-        path = _path(snapshot_name(snapshot_id))
-        data = self._disk.read_file(path)
-        if data is None:
-            raise InvalidMetadata(f"there is no {path}")
-        return decode_snapshot(path, data)
-
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool:
-        newest = self.latest_snapshot_id
+        newest = self.snapshot_files.newest
         if newest is not None and image.covers.offset <= newest.offset:
             return False
         if self._bytes_since_snapshot >= self._config.max_record_bytes_between_snapshots:
@@ -306,65 +268,55 @@ class SingleNodeLog:
         interval_ms = self._config.max_snapshot_interval_ms
         return 0 < interval_ms <= now_ms - self._last_snapshot_ms
 
-    def begin_snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotJob:
-        if image.covers.offset > self.high_watermark:
-            raise ValueError(f"an image up to {image.covers.offset} is not committed: {self.high_watermark} is")
+    def begin_snapshot(self, image: MetadataImage, quorum: QuorumVoters, now_ms: int) -> SnapshotJob:
+        high_watermark = self.log.high_watermark
+        if image.covers.offset > high_watermark:
+            raise ValueError(f"an image up to {image.covers.offset} is not committed: {high_watermark} is")
         # Counted from here: what is appended while the job runs belongs to the next one.
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
-        disk, quorum = self._disk.another(), self.quorum
+        return self.snapshot_files.job(image, quorum, now_ms)
 
-        def run() -> None:
-            data = encode_snapshot(
-                image_records(image),
-                metadata_version=image.metadata_version,
-                epoch=image.covers.epoch,
-                last_timestamp_ms=image.last_timestamp_ms,
-                now_ms=now_ms,
-                quorum=quorum,
-            )
-            disk.write_file(_path(snapshot_name(image.covers)), data)
+    def end_snapshot(self, job: SnapshotJob) -> int | None:
+        """Takes note of the snapshot; its size. None if a newer one was fetched meanwhile, and it is not needed."""
+        newest = self.snapshot_files.newest
+        size = self.snapshot_files.written(job.id, job.last_timestamp_ms)
+        if newest is not None and job.id < newest:
+            self.snapshot_files.remove(job.id)
+            return None
+        return size
 
-        return SnapshotJob(image.covers, image.last_timestamp_ms, run)
-
-    def end_snapshot(self, job: SnapshotJob, now_ms: int) -> None:
-        file = self._disk.open(_path(snapshot_name(job.id)))
-        self._snapshots[job.id] = _Kept(file.size, job.last_timestamp_ms, self.quorum)
-        file.close()
-        self.clean(now_ms)
-
-    def clean(self, now_ms: int) -> None:
+    def clean(self, now_ms: int) -> Cleaned | None:
         """Deletes old snapshots by size and age, and the log below the oldest that is left; the second step of earlier
-        deletions too. The owner calls it now and then."""
+        deletions too. The owner calls it now and then. None if nothing went."""
         self.log.purge(now_ms)
-        ids = self.snapshot_ids
-        for snapshot_id, following in pairwise(ids):
-            if not self._is_expired(snapshot_id, now_ms):
+        config, removed = self._config, []
+        for snapshot_id, start_offset in self.snapshot_files.expired(
+            self.log.size, config.max_retention_bytes, config.max_retention_ms, now_ms
+        ):
+            if start_offset > self.log.high_watermark:
                 break
-            self.log.advance_start(following.offset)
+            self.log.advance_start(start_offset)
             # The log goes first: a snapshot too many does no harm.
             apply_retention(self.log, now_ms)
-            self._disk.remove(_path(snapshot_name(snapshot_id)))
-            del self._snapshots[snapshot_id]
+            self.snapshot_files.remove(snapshot_id)
+            removed.append(snapshot_id)
+        return Cleaned(self.start_offset, removed) if removed else None
 
-    def _is_expired(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> bool:
-        limit_bytes, limit_ms = self._config.max_retention_bytes, self._config.max_retention_ms
-        if 0 <= limit_bytes < self.log.size + sum(kept.size for kept in self._snapshots.values()):
-            return True
-        return 0 <= limit_ms < now_ms - self._snapshots[snapshot_id].last_timestamp_ms
+    def purging(self, now_ms: int) -> Steps[object]:
+        return self.log.removals.purging(now_ms)
 
     # What is known to be committed
 
-    def record_committed(self) -> None:
+    def record(self, offset: int) -> None:
         """Notes durably how far the log is committed: damage below is never taken for a write that was not finished."""
-        job = self.recording()
+        job = self.recording(offset)
         if job is not None:
             job()
 
-    def recording(self) -> Callable[[], None] | None:
-        """As `record_committed`, as a job for any thread; None when it was noted before."""
-        offset = self.high_watermark
-        if offset == self._recorded:
+    def recording(self, offset: int) -> Callable[[], None] | None:
+        """As `record`, as a job for any thread; None when it was noted before."""
+        if offset <= self._recorded:
             return None
         disk = self._disk.another()
 
@@ -377,7 +329,7 @@ class SingleNodeLog:
 
     @property
     def was_cut(self) -> bool:
-        """Whether a part of it was ever cut off: copies are left of it."""
+        """True if a part of it was ever cut off: copies of it remain."""
         return any(f"{LOG}{CORRUPT}" in entry.name for entry in self._disk.list(METADATA_DIRECTORY))
 
     def deleted_topics(self) -> set[Uuid]:
@@ -385,7 +337,8 @@ class SingleNodeLog:
         deleted: set[Uuid] = set()
         # Of a metadata transaction, which may be aborted.
         undecided: set[Uuid] = set()
-        for record in (record for batch in self.read(self.start_offset) for record in batch.records):
+        batches = self.batches(self.start_offset, self.log.high_watermark)
+        for record in (record for batch in batches for record in batch.records):
             match record:
                 case RemoveTopicRecord():
                     undecided.add(record.topic_id)
@@ -400,15 +353,15 @@ class SingleNodeLog:
 
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
-        self.record_committed()
+        self.record(self.log.high_watermark)
 
 
 def _path(name: str) -> str:
     return f"{METADATA_DIRECTORY}/{name}"
 
 
-def _recorded_offset(disk: Disk) -> int | None:
-    """How far the log was known to be committed; None if nobody has said so."""
+def recorded_offset(disk: Disk) -> int | None:
+    """The last known committed offset; None if there is no record of it."""
     try:
         return read_offsets(disk, COMMITTED_OFFSET).get(METADATA_PARTITION)
     except CorruptCheckpoint as error:
@@ -421,49 +374,3 @@ def _check(data: bytes, header: BatchHeader, position: int) -> None:
         check_crc(data, header, position)
     except CorruptBatch as error:
         raise InvalidMetadata(f"the metadata log is damaged at offset {header.base_offset}: {error}") from error
-
-
-def _read_quorum_state(disk: Disk, path: str) -> QuorumState:
-    """The only voter has nobody to contradict: without its file the log says which epochs there were."""
-    data = disk.read_file(path)
-    if data is None:
-        return QuorumState()
-    try:
-        return QuorumState.decode(path, data)
-    except InvalidMetadata as error:
-        logger.error("Writing a new quorum state, and keeping the old one as %s: %s", f"{path}{CORRUPT}", error)
-        keep_copy(disk, disk.open(path))
-        return QuorumState()
-
-
-class _Kept(NamedTuple):
-    """What is known of a snapshot without reading its records."""
-
-    size: int
-    last_timestamp_ms: int
-    quorum: QuorumVoters
-
-
-def _find_snapshots(disk: Disk) -> dict[OffsetAndEpoch, _Kept]:
-    """Those that are whole, by name; what was left unfinished, ours or Kafka's, is removed."""
-    found: dict[OffsetAndEpoch, _Kept] = {}
-    for entry in disk.list(METADATA_DIRECTORY):
-        snapshot_id = parse_snapshot_name(entry.name)
-        if snapshot_id is not None:
-            found[snapshot_id] = _look_at_snapshot(disk, _path(entry.name), entry.size)
-        elif CHECKPOINT in entry.name and entry.name.endswith((".tmp", ".part", ".deleted")):
-            disk.remove(_path(entry.name))
-    return dict(sorted(found.items()))
-
-
-def _look_at_snapshot(disk: Disk, path: str, size: int) -> _Kept:
-    file = disk.open(path, size)
-    try:
-        opening = decode_opening(path, file.read(0, _OPENING_BYTES))
-    except InvalidMetadata as error:
-        # `load` decides what to do without it. It does not age.
-        logger.error("a damaged metadata snapshot: %s", error)
-        return _Kept(size, MAX_INT64, CONFIGURED_VOTERS)
-    finally:
-        file.close()
-    return _Kept(size, opening.last_timestamp_ms, opening.quorum)

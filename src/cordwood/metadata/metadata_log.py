@@ -1,27 +1,22 @@
-"""The metadata log as a node uses it, whatever stands behind it: a quorum of one, or Raft.
+"""The metadata log as a node uses it: a quorum replicates it, of one voter or of many.
 
 The leader appends in its epoch. Everybody is told of batches once they are committed, in order and each once: that is
 how metadata reaches a node. Who leads is told too, and only when every batch before the new epoch was delivered, so
 that a new leader decides on all that was written before it.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
 from cordwood.log.steps import Job, Steps
+from cordwood.raft.identity import LeaderAndEpoch as LeaderAndEpoch
 from cordwood.wire.primitives import Uuid
-from cordwood.wire.schema import MetadataRecord
+from cordwood.wire.schema import MetadataRecord, Request, Response
 
 from .batch import MetadataBatch
-from .image import MetadataImage
-from .log import SnapshotJob
-from .snapshot import QuorumVoters
-
-
-class LeaderAndEpoch(NamedTuple):
-    # -1: the epoch has no leader that is known.
-    leader_id: int
-    epoch: int
+from .image import MetadataImage, OffsetAndEpoch
+from .snapshot import QuorumVoters, Snapshot
+from .snapshot_files import SnapshotJob
 
 
 class MetadataLog(Protocol):
@@ -44,7 +39,7 @@ class MetadataLog(Protocol):
 
     @property
     def was_cut(self) -> bool:
-        """Whether a damaged part was ever cut off."""
+        """True if a damaged part was ever cut off."""
 
     def deleted_topics(self) -> set[Uuid]:
         """The ids of all topics whose deletion is in the log."""
@@ -62,9 +57,19 @@ class MetadataLog(Protocol):
         """Calls the listener with batches as they are committed, from here on. Listeners are called in the order in
         which they were added, each with all new batches; the high watermark has moved by then."""
 
+    def on_snapshot(self, listener: Callable[[OffsetAndEpoch, Snapshot], None]) -> None:
+        """Calls the listener with a snapshot that takes the place of all batches before its end: this node was too far
+        behind the leader to be told them one by one."""
+
     def on_leader_change(self, listener: Callable[[LeaderAndEpoch], None]) -> None:
         """Calls the listener at once with the present leader, and then with each new one. A log that fails tells of an
         epoch without a leader."""
+
+    # Serving
+
+    def answer(self, request: Request[Any], version: int, listener: str) -> Awaitable[Response]:
+        """The response to a request of the quorum's own: votes, fetches of the log, changes and descriptions of the
+        voters."""
 
     # Upkeep
 
@@ -72,6 +77,9 @@ class MetadataLog(Protocol):
         """A job that records, in any thread, how far the log is committed; None if it was recorded."""
 
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool: ...
+
+    async def flushed(self, offset: int) -> None:
+        """Returns once everything below an offset is on stable storage here, or the log has failed."""
 
     def begin_snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotJob:
         """A job that writes a snapshot, in any thread. The image is of committed records, and ends where a batch

@@ -34,7 +34,7 @@ _NAMED = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class QuorumVoters:
-    """What control records say of the quorum; None where the voters are configured."""
+    """The quorum's voters from control records; None if they are configured."""
 
     kraft_version: int = 0
     voters: VotersRecord | None = None
@@ -134,7 +134,7 @@ def decode_snapshot(path: str, data: bytes) -> Snapshot:
 
 
 def decode_opening(path: str, data: bytes) -> Snapshot:
-    """What the first batch says (`data` may end behind it): all but the records."""
+    """Decodes the first batch (`data` may end after it): everything but the records."""
     header: SnapshotHeaderRecord | None = None
     quorum = CONFIGURED_VOTERS
     for batch, record in _stored_records(path, data):

@@ -1,4 +1,4 @@
-"""What records change of the topics: the part of a delta that may be large."""
+"""Changes of the topics: the part of a delta that may be large."""
 
 from dataclasses import dataclass, field, replace
 
@@ -55,7 +55,7 @@ class PartitionChange:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaChanges:
-    """What a broker has to do: in this order, since a topic may be deleted and made again in one batch."""
+    """A broker's work: in this order, because a topic may be deleted and recreated in one batch."""
 
     deleted: dict[TopicPartition, Uuid]
     leading: dict[TopicPartition, PartitionChange]
@@ -180,7 +180,7 @@ class TopicsDelta:
         return Topics(by_id.finish(), ids.finish(), colliding.finish())
 
     def replica_changes(self, broker_id: int) -> ReplicaChanges:
-        """What of this a broker that holds replicas has to act on."""
+        """The changes that a broker with replicas must act on."""
         changes = ReplicaChanges({}, {}, {})
         for topic in self.deleted.values():
             for partition_id, partition in topic.partitions.items():

@@ -6,13 +6,14 @@
 A handler returns its response; or None where the protocol has no response; or a `Reply` that it answers later with
 `call.parts(response)`; or it is a coroutine function that returns the response. An error that a client is to see is in
 the response; an exception is our bug. Its first argument is the role that serves it: a `Broker` or a `Controller`.
-ApiVersions, the dispatch tables and docs/compatibility.md are derived from the lists in `broker.handlers` and
+ApiVersions, the tables of the pipelines and docs/compatibility.md are derived from the lists in `broker.handlers` and
 `controller.handlers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -22,17 +23,27 @@ from cordwood.wire.frames import encode_response_parts
 from cordwood.wire.messages.headers import RequestHeader
 from cordwood.wire.schema import Request, Response, Versions
 
+from .measures import ApiMeasure, Measures
+from .principal import ANONYMOUS, Principal
+
 RequestT = TypeVar("RequestT", bound=Request[Any])
 # The role that serves a request.
 C = TypeVar("C", contravariant=True)
 Result = Response | None | Reply | Coroutine[Any, Any, Response | None]
 
 
+# Called with the response of a request that is to be learned from.
+Lesson = Callable[[Response], None]
+
+
 class RequestContext(Protocol):
-    """Who asks, and in which version: what an Envelope carries besides the request when a broker forwards it."""
+    """The sender and version of a request: what an Envelope carries besides the request when a broker forwards it."""
 
     @property
     def version(self) -> int: ...
+
+    @property
+    def principal(self) -> Principal: ...
 
     @property
     def client_id(self) -> str: ...
@@ -40,37 +51,79 @@ class RequestContext(Protocol):
     @property
     def listener(self) -> str: ...
 
+    @property
+    def connection(self) -> ConnectionInfo | None:
+        """The connection over which the request came; None for one of this process's own."""
+
 
 class OwnRequest(NamedTuple):
     """The context of a request that a node makes on its own behalf."""
 
     version: int
+    principal: Principal = ANONYMOUS
     client_id: str = ""
     listener: str = ""
+    connection: ConnectionInfo | None = None
 
 
 class Call:
-    """The `RequestContext` of a request that came over a connection, and how to answer it."""
+    """The `RequestContext` of a request that came over a connection, and how to answer it. The pipeline fills in what
+    its steps find."""
 
-    __slots__ = ("connection", "header", "request_bytes", "version")
+    __slots__ = (
+        "_began_s",
+        "_measure",
+        "client_id",
+        "connection",
+        "header",
+        "lesson",
+        "listener",
+        "principal",
+        "request_bytes",
+        "throttle_time_ms",
+        "version",
+    )
 
     def __init__(self, header: RequestHeader, connection: ConnectionInfo, request_bytes: int) -> None:
         self.header = header
         self.connection = connection
         self.request_bytes = request_bytes
         self.version: int = header.request_api_version
+        self.listener = connection.listener
+        self.principal = connection.principal
+        self.client_id: str = header.client_id or ""
+        # How long the client is asked to send no more.
+        self.throttle_time_ms = 0
+        # Of a fast path.
+        self.lesson: Lesson | None = None
+        self._measure: ApiMeasure | None = None
+        self._began_s = 0.0
 
-    @property
-    def client_id(self) -> str:
-        return self.header.client_id or ""
+    def measure(self, measures: Measures) -> None:
+        """From here on, until it is answered."""
+        self._began_s = measures.monotonic()
+        self._measure = measures.of(self.header.request_api_key)
+        self._measure.begun(self.version, self.request_bytes)
 
-    @property
-    def listener(self) -> str:
-        return self.connection.listener
+    def go_on(self, measures: Measures, began_s: float) -> None:
+        """Measures a request that has been counted, from when it began."""
+        self._began_s = began_s
+        self._measure = measures.of(self.header.request_api_key)
 
     def parts(self, response: Response) -> list[Part]:
-        """The whole answer as it goes out; file ranges in it are not read. Every answer is made here, once."""
-        return encode_response_parts(response, self.version, self.header.correlation_id)
+        """The whole answer as it goes out; file ranges in it are not read. Every answer of the general path is made
+        here, once."""
+        lesson, measure = self.lesson, self._measure
+        if lesson is not None:
+            lesson(response)
+        if self.throttle_time_ms and hasattr(response, "throttle_time_ms"):
+            # A handler may give the same response to others.
+            response = copy(response)
+            response.throttle_time_ms = self.throttle_time_ms
+        parts = encode_response_parts(response, self.version, self.header.correlation_id)
+        if measure is not None:
+            measure.answered_with(response, sum(map(len, parts)), self._began_s)
+        return parts
 
 
 @dataclass(frozen=True, slots=True)

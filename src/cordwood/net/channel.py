@@ -60,6 +60,7 @@ class Channel:
         # In the order of their requests, which is that of the responses. Those that timed out stay until theirs comes.
         self._awaited: deque[tuple[int, asyncio.Future[bytearray]]] = deque()
         self._room = asyncio.Event()
+        self._lost = asyncio.Event()
         connection.start(self)
 
     @classmethod
@@ -145,6 +146,10 @@ class Channel:
         """A few, of what came instead of a first response: they may tell what the peer is."""
         return bytes(self._scratch.data[:_FIRST_BYTES]).rstrip(b"\0")
 
+    async def until_lost(self) -> None:
+        """Until `lost_error` says why the connection serves no more."""
+        await self._lost.wait()
+
     def close(self) -> None:
         """What is unsent goes out first; what is unanswered fails with `ConnectionLost`."""
         self._connection.close()
@@ -176,6 +181,7 @@ class Channel:
                 response.set_exception(_again(self.lost_error))
         self._awaited.clear()
         self._room.set()
+        self._lost.set()
 
     def _take_response(self, frame: bytearray) -> bool:
         correlation_id = _INT32.unpack_from(frame)[0] if len(frame) >= _INT32.size else None

@@ -1,4 +1,4 @@
-"""What the shell has to do, in the order in which a step returns it.
+"""Effects for the shell to perform, in the order in which a step returns them.
 
 The contract, for each step:
 
@@ -7,9 +7,9 @@ The contract, for each step:
    is performed. So no vote and no request leaves this node before the file that backs it is durable.
 3. `Append` and `Truncate` have been written (not necessarily synced) before the next effect is performed: a
    `Respond` after them may read what they wrote.
-4. `Flush` only begins an fsync, which covers everything appended before it. The shell goes on with other steps
-   meanwhile, and reports `Flushed` when it is done. At most one is under way; appends that come meanwhile are covered
-   by the next one.
+4. `Flush` only asks for an fsync, which covers everything appended before it begins. The shell goes on with other
+   steps meanwhile, and reports with `Flushed` when it is done and where the log ended when it began. At most one is
+   under way; appends that come later are covered by the next one.
 5. `Send`, `Respond`, `CommitUpTo` and the rest need not be durable and may not be repeated after a crash.
 6. All effects of a step are performed before the next step begins.
 
@@ -52,7 +52,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Begin an fsync of the log, which now ends here; `Flushed` tells that it is done."""
+    """Begin an fsync of the log, which ends here or further on by then; `Flushed` tells that it is done."""
 
     end_offset: int
 

@@ -1,4 +1,4 @@
-"""What can happen to a replica. `step` takes one event at a time, with the time at which it happened."""
+"""Events of a replica. `step` takes one event at a time, with the time at which it happened."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,10 +37,11 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """No answer will come: the connection broke, or the peer doesn't support the version (UNSUPPORTED_VERSION)."""
+    """No answer will come: the connection broke, nobody listens at the peer's address (BROKER_NOT_AVAILABLE), or the
+    peer doesn't support the version (UNSUPPORTED_VERSION)."""
 
     correlation_id: int
-    error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE
+    error: ErrorCode = ErrorCode.NETWORK_EXCEPTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Node(NamedTuple):
 
 
 class LeaderAndEpoch(NamedTuple):
+    # None: the epoch has no leader that is known.
     leader_id: int | None
     epoch: int
 

@@ -14,7 +14,8 @@ from cordwood.wire.record import Buffer
 
 
 class OffsetAndEpoch(NamedTuple):
-    """An end of a log or of a snapshot: the next offset, and the epoch of the record before it."""
+    """A place in the metadata log, such as its end or a snapshot's: the next offset, and the epoch of the record before
+    it."""
 
     offset: int
     epoch: int
@@ -46,7 +47,8 @@ class EpochStart(NamedTuple):
 
 
 class RaftLog(Protocol):
-    """The metadata log on disk. Reading is for starting and for answering fetches; the rest performs effects."""
+    """The metadata log on disk, as it is read to start a replica and to answer fetches. Writing to it is what effects
+    ask of the shell."""
 
     @property
     def start_offset(self) -> int: ...
@@ -66,17 +68,6 @@ class RaftLog(Protocol):
         """Whole batches from an offset on, whether committed or not; at least one if there is any."""
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> Buffer: ...
-
-    def append(self, batches: Buffer) -> None: ...
-
-    def truncate(self, offset: int) -> None:
-        """Drops the records from an offset on."""
-
-    def write_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, data: Buffer) -> None:
-        """Writes a piece of a fetched snapshot. Position 0 starts it anew. It is not in `snapshots` yet."""
-
-    def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Makes a fetched snapshot durable and complete, and the log empty from its end offset on."""
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ from .events import (
 from .log import LogState
 from .poll import advance, next_deadline, send_requests
 from .replica import Replica, ReplicaConfig
-from .states import Leader, State
+from .states import Follower, Leader, State
 from .voters import VoterSet
 
 _ANSWERS: dict[type, Any] = {
@@ -115,6 +115,16 @@ class RaftMachine:
     @property
     def high_watermark(self) -> int | None:
         return self.state.high_watermark
+
+    def is_caught_up(self, applied_offset: int) -> bool:
+        """True if a state machine that has applied the log up to an offset has all that the present leader is known to
+        have committed."""
+        state = self.state
+        if isinstance(state, Leader):
+            return state.high_watermark is not None and applied_offset >= state.high_watermark
+        if isinstance(state, Follower):
+            return 0 <= state.leader_high_watermark <= applied_offset
+        return False
 
     @property
     def log(self) -> LogState:
@@ -189,6 +199,8 @@ class RaftMachine:
         if source is None:
             return
         success = False
+        if error is ErrorCode.BROKER_NOT_AVAILABLE:
+            self._replica.quorum.unreachable(source, now)
         if error is ErrorCode.UNSUPPORTED_VERSION:
             success = take_vote(self._replica, VoteResponse(error_code=error), source, now)
         elif isinstance(self.state, Leader):

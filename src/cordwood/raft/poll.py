@@ -1,4 +1,4 @@
-"""What a replica does by itself as time passes: transitions by timeout, and requests that are due."""
+"""A replica's reactions to passing time: transitions by timeout, and requests that are due."""
 
 from collections.abc import Iterator
 
@@ -151,9 +151,8 @@ def next_deadline(replica: Replica, now: int) -> int | None:
     connections = replica.connections
     is_stopping = replica.shutdown_deadline_ms is not None
     if isinstance(state, Leader):
-        deadlines += [state.begin_quorum_epoch_deadline_ms]
-        if len(state.voters) != 1:
-            deadlines.append(state.check_quorum_deadline_ms)
+        if not replica.quorum.is_only_voter:
+            deadlines += [state.begin_quorum_epoch_deadline_ms, state.check_quorum_deadline_ms]
         if state.pending_change is not None:
             deadlines.append(state.pending_change.deadline_ms)
     elif isinstance(state, Follower):

@@ -10,11 +10,14 @@ from .config import QuorumConfig
 from .control_state import ControlState
 from .effects import Effect, PersistQuorumState
 from .election_state import ElectionState
-from .identity import Endpoints, ReplicaKey
+from .identity import Endpoint, Endpoints, Node, ReplicaKey
 from .states import Candidate, Follower, Leader, Prospective, Resigned, State, Unattached
 from .states.replica_progress import ReplicaProgress
 from .states.votes import Votes
 from .voters import VoterNode
+
+# Within this time after its loss a voter asks for pre-votes.
+LEADER_LOSS_JITTER_MS = 100
 
 
 class Quorum:
@@ -123,6 +126,15 @@ class Quorum:
             assert not isinstance(state, Follower) or len(state.leader_endpoints) < len(endpoints), state
         voted_key = state.voted_key if epoch == state.epoch else None
         self._become_durably(self._follower(epoch, leader_id, endpoints, voted_key, state.high_watermark, now))
+
+    def unreachable(self, node: Node, now: int) -> None:
+        """Nobody listens at a node's address. A voter whose leader should be there need not wait for the fetch timeout:
+        it asks for pre-votes soon, and grants them. The time is random, so that one voter is ahead of the others."""
+        state = self.state
+        if isinstance(state, Follower) and Endpoint(node.host, node.port) in state.leader_endpoints.values():
+            state.has_fetched = False
+            jitter_ms = self._random.below(LEADER_LOSS_JITTER_MS)
+            state.fetch_deadline_ms = min(state.fetch_deadline_ms, now + jitter_ms)
 
     def become_prospective(self, now: int) -> None:
         """The election or fetch timeout expired. Nothing that the file says changes."""

@@ -48,7 +48,7 @@ KRAFT_VERSION_FEATURE = "kraft.version"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """What a replica is told about itself and its cluster."""
+    """A replica's settings: itself and its cluster."""
 
     cluster_id: str
     # Its key, all its controller listeners, and the levels of kraft.version that it supports.
@@ -77,8 +77,9 @@ class Replica:
         self.high_watermark_moved = False
         self._committed = 0
         self._announced = LeaderAndEpoch(None, -1)
-        # Where the log ended when the fsync under way was begun; None if there is none.
-        self._flushing_offset: int | None = None
+        self._is_flushing = False
+        # What an fsync under way may count for at most: the log was truncated to here since it was asked for.
+        self._flush_limit: int | None = None
 
     # Transitions and what belongs to them
 
@@ -245,16 +246,13 @@ class Replica:
         self.log.truncated(offset)
         self.control.truncate_new(offset)
         self.outbox.append(Truncate(offset))
-        if self._flushing_offset is not None:
-            # What is appended here from now on is not what that fsync covers.
-            self._flushing_offset = min(self._flushing_offset, offset)
+        self._limit_flush(offset)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, size: int, opening: Buffer) -> None:
         self.log.replaced_by_snapshot(snapshot_id, size)
         self.control.load_snapshot(snapshot_id, opening)
         self.outbox.append(InstallSnapshot(snapshot_id))
-        if self._flushing_offset is not None:
-            self._flushing_offset = min(self._flushing_offset, snapshot_id.offset)
+        self._limit_flush(snapshot_id.offset)
 
     # Flushing and committing
 
@@ -268,15 +266,20 @@ class Replica:
         return self.log.flushed_offset if self._flushes else self.log.end_offset
 
     def _begin_flush(self) -> None:
-        if self._flushes and self._flushing_offset is None and self.log.flushed_offset < self.log.end_offset:
-            self._flushing_offset = self.log.end_offset
+        if self._flushes and not self._is_flushing and self.log.flushed_offset < self.log.end_offset:
+            self._is_flushing = True
             self.outbox.append(Flush(self.log.end_offset))
 
+    def _limit_flush(self, offset: int) -> None:
+        """Records that the fsync in progress does not cover what is appended from here on."""
+        if self._is_flushing:
+            self._flush_limit = offset if self._flush_limit is None else min(self._flush_limit, offset)
+
     def flushed(self, end_offset: int) -> None:
-        if self._flushing_offset is not None:
-            flushed_offset = min(end_offset, self._flushing_offset)
-            self.log.flushed_offset = max(self.log.flushed_offset, flushed_offset)
-            self._flushing_offset = None
+        if self._is_flushing:
+            limit = self.log.end_offset if self._flush_limit is None else self._flush_limit
+            self.log.flushed_offset = max(self.log.flushed_offset, min(end_offset, limit))
+            self._is_flushing, self._flush_limit = False, None
         self._begin_flush()
         state = self.quorum.state
         if isinstance(state, Leader) and state.flushed(self.log.flushed_offset):

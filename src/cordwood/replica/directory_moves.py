@@ -64,7 +64,7 @@ class DirectoryMoves:
             directory.interrupted.clear()
 
     def lag_of(self, topic: str, index: int) -> int:
-        """How many offsets a future replica lacks."""
+        """Number of offsets that a future replica lacks."""
         partition = self._replicas.get(topic, index)
         directory = self._wanted.get((topic, index))
         if partition is None or partition.log is None or directory is None or (topic, index) not in directory.futures:

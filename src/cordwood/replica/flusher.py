@@ -98,7 +98,7 @@ class Flusher:
                     self._disk_failed(error)
 
     async def _run(self, jobs: list[Job]) -> list[DiskError | FileGone | None]:
-        """What each has failed with; that of a disk is told."""
+        """Returns the error of each flush, if any; reports that of a disk."""
         failures = await asyncio.get_running_loop().run_in_executor(None, _run_all, jobs)
         for failure in failures:
             if isinstance(failure, DiskError):

@@ -11,7 +11,8 @@ answers with the point where the two diverge, and the follower truncates (KIP-59
 has no such offset at all, the follower asks for the leader's offsets: it starts anew where the leader's log starts, or,
 after an unclean election, goes back to where the leader's log ends.
 
-An error holds up this partition only, by `replica.fetch.backoff.ms`.
+An error holds up this partition only: shortly at first, since a leader may be a moment behind in its metadata, and
+twice as long with each further error, up to `replica.fetch.backoff.ms`.
 """
 
 from enum import Enum
@@ -75,7 +76,7 @@ class LeaderOffsets(NamedTuple):
 
 
 class AppendRefused(NamedTuple):
-    """What `Append` asked for could not be done: the batches are damaged, or don't follow on the log's end."""
+    """`Append` failed: the batches are damaged, or don't follow the log's end."""
 
     refusal: Refusal
 
@@ -130,6 +131,10 @@ class AskOffsets(NamedTuple):
 Effect = Append | Truncate | StartAt | SetHighWatermark | AdvanceStart | AskOffsets
 
 
+_FIRST_BACKOFF_MS = 20
+_MOST_DOUBLINGS = 16
+
+
 class FollowerMode(Enum):
     FETCHING = "fetching"
     ASKING_OFFSETS = "asking offsets"
@@ -140,7 +145,7 @@ class FollowerMode(Enum):
 class Follower:
     """Follows one leader epoch after the other."""
 
-    __slots__ = ("_backoff_ms", "_leader_epoch", "_leader_high_watermark", "_log", "mode", "resumes_ms")
+    __slots__ = ("_backoff_ms", "_failures", "_leader_epoch", "_leader_high_watermark", "_log", "mode", "resumes_ms")
 
     def __init__(self, log: FollowedLog, backoff_ms: int) -> None:
         self.mode = FollowerMode.FENCED
@@ -148,6 +153,8 @@ class Follower:
         self.resumes_ms = 0
         self._log = log
         self._backoff_ms = backoff_ms
+        # Since the last answer without an error.
+        self._failures = 0
         self._leader_epoch = UNDEFINED_EPOCH
         self._leader_high_watermark: int | None = None
 
@@ -181,6 +188,7 @@ class Follower:
         self._leader_epoch = leader_epoch
         self.mode = FollowerMode.FETCHING
         self.resumes_ms = 0
+        self._failures = 0
         if self._log.latest_epoch == UNDEFINED_EPOCH and self._log.end_offset > self._log.high_watermark:
             # Batches of before KIP-101 carry no epoch to compare: only what is committed is certain.
             return [Truncate(self._log.high_watermark)]
@@ -188,12 +196,14 @@ class Follower:
 
     def _fetched(self, event: Fetched, now_ms: int) -> list[Effect]:
         log, asked = self._log, event.asked
-        is_current = (asked.current_leader_epoch, asked.fetch_offset) == (self._leader_epoch, log.end_offset)
-        if self.mode is not FollowerMode.FETCHING or not is_current:
-            # It was asked before a truncation or a change of leader.
+        if self.mode is not FollowerMode.FETCHING or asked.current_leader_epoch != self._leader_epoch:
+            # It was asked before a change of leader.
             return []
+        if asked.fetch_offset != log.end_offset:
+            return self._fetched_late(event)
         if event.error is not ErrorCode.NONE:
             return self._failed(event.error, now_ms)
+        self._failures = 0
         if event.diverging is not None:
             # Watermarks are left alone until the next fetch, which finds the log truncated.
             return [Truncate(self._truncation_offset(*event.diverging))]
@@ -205,6 +215,14 @@ class Follower:
         if event.log_start_offset > log.start_offset:
             effects.append(AdvanceStart(event.log_start_offset))
         return effects
+
+    def _fetched_late(self, event: Fetched) -> list[Effect]:
+        """The log has been truncated since it was asked, or another fetch has brought more. The latter's watermark
+        counts: a leader tells it once in a fetch session."""
+        is_behind = event.asked.fetch_offset < self._log.end_offset
+        if event.error is not ErrorCode.NONE or event.diverging is not None or not is_behind:
+            return []
+        return [SetHighWatermark(max(event.high_watermark, self._log.high_watermark))]
 
     def _truncation_offset(self, epoch: int, end_offset: int) -> int:
         """Where to truncate, given the largest epoch that both may share and where the leader's log ends it."""
@@ -251,5 +269,6 @@ class Follower:
         if self.mode is FollowerMode.ASKING_OFFSETS:
             # The next fetch will fail as the last one did, and offsets be asked for again.
             self.mode = FollowerMode.FETCHING
-        self.resumes_ms = now_ms + self._backoff_ms
+        self.resumes_ms = now_ms + min(self._backoff_ms, _FIRST_BACKOFF_MS << min(self._failures, _MOST_DOUBLINGS))
+        self._failures += 1
         return []

@@ -72,6 +72,13 @@ class FollowerFetched(NamedTuple):
     log_start_offset: int = UNKNOWN_OFFSET
 
 
+class RegistrationChanged(NamedTuple):
+    """A broker was registered, unfenced, fenced or is shutting down; `registered_epoch` as in `FollowerFetched`."""
+
+    replica: int
+    registered_epoch: int | None
+
+
 class LagChecked(NamedTuple):
     """The time has come that `Leader.next_lag_check_ms` named."""
 
@@ -96,7 +103,7 @@ class SettingsChanged(NamedTuple):
     settings: ReplicationSettings
 
 
-Event = Written | FollowerFetched | LagChecked | IsrAnswered | MetadataChanged | SettingsChanged
+Event = Written | FollowerFetched | RegistrationChanged | LagChecked | IsrAnswered | MetadataChanged | SettingsChanged
 
 
 # The proposal was refused as such: the committed ISR stands.
@@ -115,7 +122,7 @@ _OUTDATED = frozenset(
 
 
 class FollowerState:
-    """What the leader knows of one follower."""
+    """The leader's state of one follower."""
 
     __slots__ = (
         "broker_epoch",
@@ -151,8 +158,11 @@ class FollowerState:
         self.fetched_at_end = max(leader_end, self.fetched_at_end)
         self.fetched_ms = now_ms
         self.broker_epoch = event.broker_epoch
-        self.is_eligible = event.registered_epoch is not None and event.broker_epoch in (
-            event.registered_epoch,
+        self.registered(event.registered_epoch)
+
+    def registered(self, registered_epoch: int | None) -> None:
+        self.is_eligible = registered_epoch is not None and self.broker_epoch in (
+            registered_epoch,
             UNKNOWN_BROKER_EPOCH,
         )
 
@@ -221,8 +231,16 @@ class Leader:
 
     @property
     def is_under_min_isr(self) -> bool:
+        return len(self.isr) < self._min_isr
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        return len(self.isr) == self._min_isr
+
+    @property
+    def _min_isr(self) -> int:
         """A topic cannot ask for more replicas than it has: then all of them are enough."""
-        return len(self.isr) < min(self._settings.min_insync_replicas, len(self._state.replicas))
+        return min(self._settings.min_insync_replicas, len(self._state.replicas))
 
     def next_lag_check_ms(self, now_ms: int) -> int | None:
         """When a follower that counts will have lagged for too long: a member of the ISR, or one that is waited for
@@ -246,6 +264,10 @@ class Leader:
                 return self._moved(self.written(end_offset, now_ms))
             case FollowerFetched():
                 return self._fetched(event, now_ms)
+            case RegistrationChanged(replica, registered_epoch):
+                if replica in self.followers:
+                    self.followers[replica].registered(registered_epoch)
+                return self._moved(self._advance(now_ms))
             case LagChecked():
                 return [*self._shrink(now_ms), *self._moved(self._advance(now_ms))]
             case IsrAnswered():

@@ -1,13 +1,15 @@
-"""One partition on this broker: appends as its leader, and the produces and fetches that wait for it to move on.
+"""One partition on this broker, which leads it or follows its leader: appends, and the produces and fetches that wait
+for it to move on.
 
 Two offsets tell how far it is. `written` is how far this replica's own log counts: all of it, unless `flush.messages`
 asks for a flush by now; then only what is on stable storage. A produce with acks=1 waits for that. The high watermark
 is what all replicas in sync have (see `leader`). A produce with acks=all waits for it, and no reader sees more.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cordwood.config.topic import TopicConfig
 from cordwood.log.epochs import UNDEFINED_EPOCH
@@ -20,8 +22,23 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 
-from .leader import Leader, MetadataChanged, ReplicationSettings, SettingsChanged
+from . import follower as following
+from .follower import AskOffsets, Follower, LeaderChanged
+from .leader import (
+    Effect,
+    FollowerFetched,
+    IsrAnswered,
+    LagChecked,
+    Leader,
+    MetadataChanged,
+    ProposeIsr,
+    RegistrationChanged,
+    ReplicationSettings,
+    SettingsChanged,
+)
 from .traffic import TopicTraffic
+
+_log = logging.getLogger(__name__)
 
 ACKS_ALL = -1
 
@@ -29,11 +46,26 @@ ACKS_ALL = -1
 class Watcher(Protocol):
     """Someone who waits for more to read: a parked Fetch."""
 
+    @property
+    def is_follower(self) -> bool:
+        """A follower is woken by each append, a consumer only when the high watermark moves."""
+
     def woken(self, partition: "Partition") -> None:
-        """The high watermark or the leader has changed. It must not append to the partition."""
+        """The high watermark or the leader has changed, or there is more for followers. It must not append to the
+        partition."""
 
     def expire(self) -> None:
         """The node stops: it is to be answered with what there is."""
+
+
+class Replication(NamedTuple):
+    """Dependencies of a broker's partitions for replication."""
+
+    lag_time_max_ms: int
+    # After an error of a follower.
+    backoff_ms: int
+    # Has a change of the in-sync set decided by the controller.
+    propose_isr: Callable[["Partition", ProposeIsr], None]
 
 
 class PendingAcks:
@@ -72,17 +104,21 @@ class Partition:
         "_active",
         "_clock",
         "_committed_acks",
+        "_followers",
         "_is_in_sync",
-        "_lag_time_max_ms",
         "_led",
+        "_replication",
         "_request_flush",
+        "_start_listeners",
         "_watchers",
         "_written_acks",
         "broker_id",
         "config",
+        "follower",
         "index",
         "leader",
         "log",
+        "on_flushed",
         "state",
         "topic",
         "topic_id",
@@ -100,7 +136,7 @@ class Partition:
         log: Log | None,
         config: TopicConfig,
         clock: Clock,
-        lag_time_max_ms: int,
+        replication: Replication,
         request_flush: Callable[["Partition"], None],
     ) -> None:
         self.topic = topic
@@ -114,13 +150,20 @@ class Partition:
         self.written = 0 if log is None else log.high_watermark
         # While this broker leads the partition.
         self.leader: Leader | None = None
+        # While it follows another one.
+        self.follower: Follower | None = None
+        # Called when what a follower has appended was flushed.
+        self.on_flushed: Callable[[Partition], None] | None = None
         self._clock = clock
-        self._lag_time_max_ms = lag_time_max_ms
+        self._replication = replication
         # None unless somebody wants it counted.
         self.traffic: TopicTraffic | None = None
         self._request_flush = request_flush
         self._active = None if log is None else log.active
         self._watchers: dict[Watcher, None] = {}
+        # Parked fetches of followers.
+        self._followers: dict[Watcher, None] = {}
+        self._start_listeners: list[Callable[[], None]] = []
         self._written_acks = PendingAcks()
         self._committed_acks = PendingAcks()
         self._lead_or_follow()
@@ -138,9 +181,11 @@ class Partition:
         if log is None:
             self.leader = None
             self._is_in_sync = False
+            self._follow()
             return
+        self.follower = None
         now_ms = self._clock.now_ms()
-        settings = ReplicationSettings(self.config.min_insync_replicas, self._lag_time_max_ms)
+        settings = ReplicationSettings(self.config.min_insync_replicas, self._replication.lag_time_max_ms)
         if self.leader is None:
             self.written = log.high_watermark
             self.leader = Leader(self.broker_id, self.state, settings, log.end_offset, log.high_watermark, now_ms)
@@ -149,10 +194,36 @@ class Partition:
             self.leader.step(SettingsChanged(settings), now_ms)
         self._is_in_sync = not self.leader.is_under_min_isr
 
+    def _follow(self) -> None:
+        if self.log is None or self.state.leader < 0:
+            self.follower = None
+            return
+        if self.follower is None:
+            self.follower = Follower(self.log, self._replication.backoff_ms)
+        self.step(LeaderChanged(self.state.leader_epoch))
+
     # What may be asked of it
+
+    @property
+    def is_leader_throttled(self) -> bool:
+        """What is sent to its followers counts for `leader.replication.throttled.rate`."""
+        return self._is_named(self.config.leader_replication_throttled_replicas)
+
+    @property
+    def is_follower_throttled(self) -> bool:
+        """What this follower fetches counts for `follower.replication.throttled.rate`."""
+        return self._is_named(self.config.follower_replication_throttled_replicas)
+
+    def _is_named(self, replicas: tuple[str, ...]) -> bool:
+        return bool(replicas) and ("*" in replicas or f"{self.index}:{self.broker_id}" in replicas)
 
     def leader_log(self, current_leader_epoch: int = -1) -> Log:
         """The log, if this broker leads the partition at the epoch that the client believes in; Refusal otherwise."""
+        return self.readable_log(current_leader_epoch, leader_only=True)
+
+    def readable_log(self, current_leader_epoch: int, *, leader_only: bool) -> Log:
+        """The log, if the epoch is right that the client believes in; Refusal otherwise. Consumers may read from a
+        follower too (KIP-392)."""
         epoch = self.state.leader_epoch
         if current_leader_epoch not in (UNDEFINED_EPOCH, epoch):
             if current_leader_epoch < epoch:
@@ -164,11 +235,17 @@ class Partition:
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
                 f"leader epoch {current_leader_epoch} of {self} is not known here; {epoch} is the latest",
             )
-        if self.state.leader != self.broker_id:
+        if self.state.leader != self.broker_id and (leader_only or self.log is None):
             raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.broker_id} does not lead {self}")
         if self.log is None:
             raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {self} is offline")
         return self.log
+
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
+        """Where the log begins on all replicas that are alive; -1 while one of them has not told."""
+        log = self.leader_log()
+        starts = [] if self.leader is None else self.leader.followers.items()
+        return min((log.start_offset, *(each.start_offset for replica, each in starts if is_alive(replica))))
 
     # Its leader epochs: one that nothing was written in yet begins at the end of the log. The log itself takes note of
     # an epoch with its first batch, so that a new leader costs no write for each of its partitions.
@@ -217,7 +294,7 @@ class Partition:
         return appended
 
     def is_acknowledged(self, offset: int, acks: int) -> bool:
-        """Whether a produce that ends at `offset` may be answered."""
+        """Returns whether a produce that ends at `offset` may be acknowledged."""
         if acks == ACKS_ALL:
             assert self.log is not None
             return offset < self.log.high_watermark
@@ -246,6 +323,8 @@ class Partition:
         leader.written(self.written, now_ms)
         if leader.high_watermark > log.high_watermark:
             self._move_high_watermark(log, leader.high_watermark)
+        if self._followers:
+            self._wake_followers()
 
     def _move_high_watermark(self, log: Log, offset: int) -> None:
         log.advance_high_watermark(offset)
@@ -255,18 +334,118 @@ class Partition:
         if self._watchers:
             self._wake()
 
+    # Its followers
+
+    def follower_fetched(self, event: FollowerFetched, now_ms: int) -> None:
+        """Counts a fetch of a follower, which has everything below its offset. Raises Refusal for one that must not
+        count."""
+        leader = self.leader
+        if leader is None:
+            return
+        self._perform(leader.step(event, now_ms))
+        if self._start_listeners:
+            self._tell_of_starts()
+
+    def advance_start(self, offset: int) -> None:
+        """As the leader: DeleteRecords. Followers are told at once. Raises Refusal."""
+        self.leader_log().advance_start(offset)
+        self._wake_followers()
+
+    def when_starts_change(self, then: Callable[[], None]) -> None:
+        """`then` is called once, when a replica's log may begin elsewhere, or its replicas or leader have changed."""
+        self._start_listeners.append(then)
+
+    def _tell_of_starts(self) -> None:
+        listeners, self._start_listeners = self._start_listeners, []
+        for listener in listeners:
+            listener()
+
+    def broker_changed(self, event: RegistrationChanged) -> None:
+        """One that may be a follower."""
+        if self.leader is not None and event.replica in self.leader.followers:
+            self._perform(self.leader.step(event, self._clock.now_ms()))
+            self._tell_of_starts()
+
+    def check_lag(self, now_ms: int) -> None:
+        """Takes followers out of the in-sync set that have lagged for `replica.lag.time.max.ms`."""
+        if self.leader is not None and self.leader.followers:
+            self._perform(self.leader.step(LagChecked(), now_ms))
+
+    def isr_answered(self, event: IsrAnswered) -> None:
+        """The controller has answered a proposal."""
+        if self.leader is not None:
+            effects = self.leader.step(event, self._clock.now_ms())
+            self._is_in_sync = not self.leader.is_under_min_isr
+            self._perform(effects)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        leader, log = self.leader, self._led
+        assert leader is not None
+        for effect in effects:
+            if isinstance(effect, ProposeIsr):
+                self._replication.propose_isr(self, effect)
+        if log is not None and leader.high_watermark > log.high_watermark:
+            self._move_high_watermark(log, leader.high_watermark)
+
+    # Its leader
+
+    def step(self, event: following.Event) -> AskOffsets | None:
+        """Has the follower take an event, and does what follows from it. Raises DiskError. `AskOffsets` is left to the
+        caller."""
+        follower, log, now_ms = self.follower, self.log, self._clock.now_ms()
+        if follower is None or log is None:
+            return None
+        for effect in follower.step(event, now_ms):
+            match effect:
+                case following.Append(records, leader_epoch):
+                    try:
+                        log.append_as_follower(records, now_ms, leader_epoch)
+                    except Refusal as refusal:
+                        # The rest of the answer rests on what could not be appended.
+                        _log.warning("%s: what the leader sent is not appended, and fetched again: %s", self, refusal)
+                        follower.step(following.AppendRefused(refusal), now_ms)
+                        return None
+                    if log.flush_due(now_ms) or log.segments.active is not self._active:
+                        self._active = log.segments.active
+                        self._request_flush(self)
+                case following.Truncate(offset):
+                    log.truncate_to(offset, now_ms)
+                case following.StartAt(offset):
+                    log.truncate_fully(offset, now_ms)
+                case following.SetHighWatermark(offset):
+                    if offset != log.high_watermark:
+                        log.advance_high_watermark(offset)
+                        if self._watchers:
+                            self._wake()
+                case following.AdvanceStart(offset):
+                    log.advance_start(min(offset, log.high_watermark))
+                case AskOffsets():
+                    return effect
+        return None
+
     def flushed(self) -> None:
         """Its log has been flushed, to wherever its recovery point is now, or counts by other rules."""
         if self._led is not None:
             self._advance(self._led, self._clock.now_ms())
+        elif self.on_flushed is not None:
+            self.on_flushed(self)
+
+    @property
+    def awaits_flush(self) -> bool:
+        """A follower's fetch acknowledges what it has appended: where `flush.messages` asks for a flush by now, it has
+        to wait for that."""
+        log = self.log
+        return log is not None and log.end_offset - log.durability.recovery_point >= log.config.flush_messages
 
     def update(self, state: PartitionState, config: TopicConfig) -> None:
-        """What the metadata says of it has changed."""
+        """Applies a metadata change."""
         was_leader = self.is_leader
         self.state = state
         self.configure(config)
         if was_leader and not self.is_leader:
             self._let_go(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif self._start_listeners:
+            self._tell_of_starts()
 
     def configure(self, config: TopicConfig) -> None:
         self.config = config
@@ -279,6 +458,7 @@ class Partition:
         """It lies in another directory from here on."""
         self.log = log
         self._active = log.active
+        self.follower = None
         self.configure(self.config)
 
     def go_offline(self) -> None:
@@ -289,26 +469,32 @@ class Partition:
         self._lose_log(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _lose_log(self, error: ErrorCode) -> None:
-        self.log = self._led = self.leader = None
+        self.log = self._led = self.leader = self.follower = None
         self._let_go(error)
 
     def _let_go(self, error: ErrorCode) -> None:
         self._written_acks.fail(error)
         self._committed_acks.fail(error)
         self._wake()
+        self._wake_followers()
+        self._tell_of_starts()
 
     # Waiting readers
 
     def watch(self, watcher: Watcher) -> None:
-        self._watchers[watcher] = None
+        (self._followers if watcher.is_follower else self._watchers)[watcher] = None
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._watchers.pop(watcher, None)
+        (self._followers if watcher.is_follower else self._watchers).pop(watcher, None)
 
     def expire_watchers(self) -> None:
-        for watcher in tuple(self._watchers):
+        for watcher in (*self._watchers, *self._followers):
             watcher.expire()
 
     def _wake(self) -> None:
         for watcher in tuple(self._watchers):
+            watcher.woken(self)
+
+    def _wake_followers(self) -> None:
+        for watcher in tuple(self._followers):
             watcher.woken(self)

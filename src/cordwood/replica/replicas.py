@@ -15,7 +15,8 @@ from cordwood.runtime.disk import DiskError
 from cordwood.wire.primitives import Uuid
 
 from .flusher import Flusher
-from .partition import Partition
+from .leader import ProposeIsr, RegistrationChanged
+from .partition import Partition, Replication
 from .traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
@@ -29,12 +30,15 @@ class Replicas:
         configs: TopicConfigs,
         clock: Clock,
         lag_time_max_ms: int,
+        backoff_ms: int,
         *,
+        counts_traffic: bool = False,
         on_offline: Callable[[LogDirectory, DiskError], None] = lambda _directory, _error: None,
         on_placed: Callable[[Partition, LogDirectory], None] = lambda _partition, _directory: None,
+        on_isr_proposal: Callable[[Partition, ProposeIsr], None] = lambda _partition, _proposal: None,
     ) -> None:
         """`on_offline` is called when a directory goes offline, `on_placed` when a partition lies in another one than
-        the metadata says."""
+        the metadata says, `on_isr_proposal` with a change of an in-sync set that the controller is to decide."""
         self.directories = directories
         self.flusher = Flusher(clock, self.disk_failed)
         # Called before the files of a partition are deleted.
@@ -44,10 +48,10 @@ class Replicas:
         self._broker_id = broker_id
         self._configs = configs
         self._clock = clock
-        self._lag_time_max_ms = lag_time_max_ms
+        self._replication = Replication(lag_time_max_ms, backoff_ms, on_isr_proposal)
         self._partitions: dict[TopicPartition, Partition] = {}
-        # By topic, once somebody wants it counted.
-        self.traffic: dict[str, TopicTraffic] | None = None
+        # By topic; None if nobody wants it counted.
+        self.traffic: dict[str, TopicTraffic] | None = {} if counts_traffic else None
         # Directories that have another id than the metadata knows them by.
         self._former_ids: dict[Uuid, LogDirectory] = {}
 
@@ -59,12 +63,6 @@ class Replicas:
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get((topic, index))
-
-    def count_traffic(self) -> None:
-        """From here on."""
-        self.traffic = {}
-        for partition in self:
-            partition.traffic = self._traffic_of(partition.topic)
 
     def _traffic_of(self, topic: str) -> TopicTraffic | None:
         return None if self.traffic is None else self.traffic.setdefault(topic, TopicTraffic())
@@ -108,6 +106,12 @@ class Replicas:
                 self._place(topic, index, change.topic_id, change.after, is_new=change.before is None)
             else:
                 partition.update(change.after, self._configs.of(topic))
+                if partition.log is None:
+                    self._place_again(partition)
+
+    def broker_changed(self, event: RegistrationChanged) -> None:
+        for partition in self:
+            partition.broker_changed(event)
 
     def _place(self, topic: str, index: int, topic_id: Uuid, state: PartitionState, *, is_new: bool) -> None:
         log = self._find_or_create(topic, index, topic_id, state, is_new=is_new)
@@ -120,7 +124,7 @@ class Replicas:
             log,
             self._configs.of(topic),
             self._clock,
-            self._lag_time_max_ms,
+            self._replication,
             self.flusher.request,
         )
         partition.traffic = self._traffic_of(topic)
@@ -131,6 +135,16 @@ class Replicas:
                 self.on_placed(partition, directory)
             if partition.is_leader:
                 partition.flushed()
+
+    def _place_again(self, partition: Partition) -> None:
+        """A partition whose directory is gone, and that was in sync when the broker started: now that the controller
+        counts it as out of sync, a new log may take the place of the one that was lost."""
+        topic, index = partition.topic, partition.index
+        log = self._find_or_create(topic, index, partition.topic_id, partition.state, is_new=False)
+        directory = self.directories.directory_of(topic, index)
+        if log is not None and directory is not None:
+            partition.replace_log(log)
+            self.on_placed(partition, directory)
 
     def _find_or_create(
         self, topic: str, index: int, topic_id: Uuid, state: PartitionState, *, is_new: bool

@@ -25,7 +25,7 @@ class Slices:
         self.on_slice: Callable[[int], None] = lambda _steps: None
 
     async def do(self, steps: Steps[T], *, to_its_end: bool = False) -> T:
-        """What the work comes to. It is given up when the node stops, unless it is to be done to its end."""
+        """Runs the work and returns its result. Abandons it when the node stops, unless it must be completed."""
         done = 0
         loop = asyncio.get_running_loop()
         try:

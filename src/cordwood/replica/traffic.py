@@ -1,4 +1,4 @@
-"""How much goes into the partitions of a topic, and how much is read from them. Counted only with metrics on.
+"""Bytes and records written to and read from the partitions of a topic. Counted only with metrics on.
 
 Messages are counted by their offsets, as Kafka does for `MessagesInPerSec`. So the markers of transactions count, and
 so do offsets that compaction has emptied.

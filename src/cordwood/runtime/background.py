@@ -1,11 +1,11 @@
-"""An event loop on a thread of its own, for who has none.
+"""An event loop on its own thread, for callers that have none.
 
 background = BackgroundLoop("cordwood-producer")
 loop = background.start()
 loop.call_soon_threadsafe(...)
 background.stop()
 
-The thread is a daemon: it does not keep a process alive. `at_exit` is for who wants to finish something before that.
+The thread is a daemon: it does not keep the process alive. Use `at_exit` to finish work before the interpreter exits.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from cordwood.runtime.event_loop import loop_factory
 
 
 class BackgroundLoop:
-    """Started once, and stopped once. Not there in a process that was forked from the one that started it."""
+    """Starts once and stops once. Does not survive a fork: the child process has no such thread."""
 
     def __init__(self, name: str) -> None:
         self.forked = False
@@ -32,7 +32,7 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
 
     def start(self) -> asyncio.AbstractEventLoop:
-        """Raises what keeps the loop from running."""
+        """Raises whatever prevents the loop from running."""
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         _started.add(self)
         self._thread.start()
@@ -47,19 +47,19 @@ class BackgroundLoop:
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:
-        """Cancels what still runs, and returns when the thread has ended."""
+        """Cancels the remaining tasks, and returns when the thread has ended."""
         self.stop_soon()
         self.join()
 
     def join(self) -> None:
-        """Returns when the thread, which someone stops, has ended."""
+        """Returns when the thread has ended; somebody else stops it."""
         if self._thread is not None and not self.forked and not self.is_current_thread:
             self._thread.join()
 
     def stop_soon(self) -> None:
         if self._loop is None or self.forked:
             return
-        # A loop that has been closed says so.
+        # A closed loop raises RuntimeError.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -87,7 +87,7 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
         if tasks:
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
-        # Wants a thread, which an interpreter that ends does not start.
+        # Needs a thread, which the interpreter does not start while it exits.
         with suppress(RuntimeError):
             loop.run_until_complete(loop.shutdown_default_executor())
     finally:
@@ -96,8 +96,8 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def at_exit(callback: Callable[[], None]) -> Callable[[], None]:
-    """`callback` is called when the interpreter ends, while background threads still run, unless what is returned was
-    called before."""
+    """Calls `callback` when the interpreter exits, while background threads still run. Call the returned function to
+    cancel."""
     atexit.register(callback)
     return lambda: atexit.unregister(callback)
 

@@ -1,13 +1,13 @@
-"""Larger receive buffers for those connections of a listener whose peers send in bulk.
+"""Larger receive buffers for connections whose peers send in bulk.
 
-With Kafka's 100 KiB a sender of large requests waits for room again and again. With room for two of them it sends while
-we work: a third more throughput, and an eighth less CPU of broker and client together (docs/adr/0006).
+With Kafka's 100 KiB a sender of large requests repeatedly blocks on a full buffer. With room for two requests it sends
+while the broker works: a third more throughput, and an eighth less CPU of broker and client together (docs/adr/0006).
 """
 
 import socket
 from contextlib import suppress
 
-# So many connections at a time: the memory is the system's, and only taken while what came in is not read.
+# Limits the number of connections: the kernel holds the memory, but only while received bytes are unread.
 _CONNECTIONS = 32
 
 
@@ -19,11 +19,11 @@ class BulkBuffers:
         self._left = connections
 
     def take(self, sock: socket.socket) -> bool:
-        """Whether there was one left for it."""
+        """Returns whether the socket got a large buffer."""
         if not self._left:
             return False
         self._left -= 1
-        # The system has limits of its own; less than this is no harm.
+        # The system has its own limits; getting less is harmless.
         with suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._size)
         return True

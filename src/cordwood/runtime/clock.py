@@ -9,17 +9,17 @@ class Clock(Protocol):
         """Wall-clock time, milliseconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward."""
+        """Seconds of a clock that never goes back."""
 
     def sleep(self, seconds: float) -> None:
-        """Blocks the calling thread: for jobs that run in a thread of their own."""
+        """Blocks the calling thread; for jobs that run in a thread of their own."""
 
 
 class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    # Without a call of ours around it: it is asked twice for each request that is measured.
+    # Not wrapped in a method: it is called twice for each measured request.
     monotonic = staticmethod(time.monotonic)
 
     def sleep(self, seconds: float) -> None:

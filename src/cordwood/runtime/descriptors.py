@@ -1,4 +1,4 @@
-"""A bound on open file descriptors: thousands of partitions share a few."""
+"""A bounded pool of open file descriptors, shared by thousands of partitions."""
 
 import os
 import resource
@@ -7,8 +7,7 @@ from typing import Protocol
 # Sockets, pipes, libraries and short-lived opens need descriptors too.
 _RESERVED = 256
 _RESERVED_SHARE = 4
-# A file that has to be opened again costs its append 20 µs: where the system allows, each of 10,000 partitions that are
-# written to in turns keeps its own.
+# Reopening a file costs an append 20 µs: if the system allows, each of 10,000 partitions written in turn keeps its own.
 _MAX_POOLED = 16_384
 
 
@@ -21,7 +20,7 @@ class Pooled(Protocol):
 
 
 class DescriptorPool:
-    """Closes what was not used for longest when there are too many (second-chance order: use only sets a flag)."""
+    """Closes the least recently used files when too many are open (second-chance order: use only sets a flag)."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit if limit is not None else default_limit()
@@ -58,7 +57,7 @@ class DescriptorPool:
 
 
 def default_limit() -> int:
-    """What the process may open, less a reserve; the soft limit is raised to the hard one first."""
+    """The process's descriptor limit minus a reserve; raises the soft limit to the hard one first."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -1,7 +1,7 @@
-"""The Disk port: everything a node does to the files of one log directory.
+"""The Disk port: every operation of a node on the files of one log directory.
 
-A `Disk` is one log directory, and it fails alone: the first I/O error marks it offline with a clear line, and every
-later call on it raises at once, while the other directories go on. Paths are relative to the directory, with `/`.
+A `Disk` is one log directory, and fails on its own: the first I/O error marks it offline with a log line, and every
+later call on it raises at once, while the other directories continue. Paths are relative to the directory, with `/`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class DiskError(Exception):
-    """An operation on a log directory failed; the directory is offline from here on."""
+    """An operation on a log directory failed; the directory is offline from now on."""
 
     def __init__(self, root: str, operation: str, path: str, cause: str) -> None:
         super().__init__(f"log directory {root} is offline: {operation} {path or '.'}: {cause}")
@@ -23,7 +23,7 @@ class DiskError(Exception):
 
 
 class FileGone(OSError):
-    """A file was deleted while somebody still wanted to read it, a slow consumer for one: no fault of the disk's."""
+    """A file was deleted while it was still being read, for example by a slow consumer; not a disk failure."""
 
 
 class Entry(NamedTuple):
@@ -38,9 +38,10 @@ class Usage(NamedTuple):
 
 
 class File(Protocol):
-    """A file that grows at its end. Opening is cheap: a descriptor is taken on use and may be given back between uses.
+    """A file that grows at its end. Opening is cheap: a descriptor is acquired on use and may be released between uses.
 
-    So use it under its own path only: rename it through itself, and let go of it before its directory is renamed.
+    Because files are reopened by path, rename a file only through this object, and discard it before its directory is
+    renamed.
     """
 
     @property
@@ -58,20 +59,20 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def rename(self, path: str) -> None:
-        """Moves the file within its directory tree, replacing what is there."""
+        """Moves the file within its directory tree, replacing an existing one."""
 
     def sync(self) -> None:
-        """Returns once what was appended is on stable storage."""
+        """Returns once the appended data is on stable storage."""
 
     def fileno(self) -> int:
-        """A descriptor for sendfile, good until control returns to the loop."""
+        """A descriptor for sendfile, valid until control returns to the event loop."""
 
     def close(self) -> None:
-        """Gives the descriptor back; the next use takes one again."""
+        """Releases the descriptor; the next use acquires one again."""
 
     def discard(self) -> None:
-        """Closes a file that is about to be removed, or moved with its directory: every later use raises FileGone,
-        where it would find nothing at the path, or another file."""
+        """Closes a file that is about to be removed, or moved with its directory. Every later use raises FileGone,
+        because the path may be missing or belong to another file."""
 
 
 class Disk(Protocol):
@@ -80,63 +81,64 @@ class Disk(Protocol):
 
     @property
     def failure(self) -> DiskError | None:
-        """What took the directory offline, or None while it works."""
+        """The error that took the directory offline, or None."""
 
     def open(self, path: str, size: int = -1) -> File:
-        """A file that exists; `size` spares a look-up where a listing has just told it."""
+        """Opens an existing file; `size` saves a stat call if a listing has just returned it."""
 
     def create(self, path: str) -> File:
-        """A new, empty file; one that is there is emptied."""
+        """Creates an empty file; truncates an existing one."""
 
     def exists(self, path: str) -> bool: ...
 
     def list(self, path: str = "") -> list[Entry]:
-        """What a directory holds, sorted by name; nothing if it is not there."""
+        """The entries of a directory, sorted by name; empty if it does not exist."""
 
     def modified_ms(self, path: str) -> int: ...
 
     def read_file(self, path: str) -> bytes | None:
-        """A small file's bytes, or None if it is not there."""
+        """A small file's bytes, or None if it does not exist."""
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replaces a small file atomically and durably: a crash leaves the old or the new content."""
+        """Replaces a small file atomically and durably: after a crash it has either the old or the new content."""
 
     def make_directory(self, path: str, *, sync: bool = True) -> None: ...
 
     def rename(self, old: str, new: str) -> None: ...
 
     def remove(self, path: str) -> None:
-        """Removes a file if it is there."""
+        """Removes a file if it exists."""
 
     def remove_directory(self, path: str) -> bool:
-        """Removes a directory if it is there and empty; False if it holds anything. There is no way to remove a
-        directory with whatever it holds: a caller names every file that it removes."""
+        """Removes a directory if it exists and is empty; returns False if it is not empty. There is no recursive
+        removal: a caller names every file that it removes."""
 
     def sync_directory(self, path: str = "") -> None:
         """Makes creations, renames and removals in a directory durable."""
 
     def sync_all(self) -> None:
-        """Makes everything in the log directory durable at once: for a stop, cheaper than thousands of single files."""
+        """Makes everything in the log directory durable at once: at shutdown this is cheaper than syncing thousands of
+        files."""
 
     def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
-        """A job for any thread that makes what `files` hold now durable, and then the names in `directories`; they may
-        be renamed or removed meanwhile. It has to be run."""
+        """Returns a job for any thread that syncs the current contents of `files`, and then the names in `directories`;
+        both may be renamed or removed meanwhile. The job must be run."""
 
     def another(self) -> "Disk":
-        """The same directory for use by another thread (compaction). The owner may rename and remove what it works on:
-        what is not there raises FileGone, which is no failure."""
+        """The same directory for use by another thread (compaction). The owner may rename and remove files
+        concurrently: a missing file raises FileGone, which does not take the directory offline."""
 
     def usage(self) -> Usage: ...
 
     def lock(self) -> bool:
-        """Takes the directory for this process (`.lock`); False if another process has it."""
+        """Locks the directory for this process (`.lock`); returns False if another process holds the lock."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """Bytes of a file that need not be read to be sent: `net` hands them to sendfile."""
+    """A range of a file that is sent without reading it: `net` passes it to sendfile."""
 
     file: File
     position: int

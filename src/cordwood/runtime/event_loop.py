@@ -1,4 +1,4 @@
-"""The event loop a node runs on: uvloop's where it is installed, asyncio's otherwise."""
+"""The event loop that a node runs on: uvloop if it is installed, asyncio otherwise."""
 
 import asyncio
 import importlib

@@ -12,16 +12,16 @@ from .descriptors import DescriptorPool
 from .disk import Buffer, DiskError, Entry, File, FileGone, Usage
 
 _FILE_MODE = 0o644
-# A thread's own view of a directory works on a few files at a time; the node's descriptors stay bounded by its pool.
+# Another thread's view of a directory uses few files at a time; the node's own pool stays bounded separately.
 _DESCRIPTORS_OF_ANOTHER = 64
-# In place of a file's descriptor: it has none now, and it will not have one any more.
+# Stored in place of a file's descriptor: closed for now, or discarded for good.
 _CLOSED, _DISCARDED = -1, -2
 # C's struct flock: type, whence, start, length (0: however long the file gets), process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class LocalDisk:
-    """See `Disk`. Not for several threads at once: a thread of its own takes `another()`."""
+    """See `Disk`. Not thread-safe: another thread uses `another()`."""
 
     def __init__(self, root: str, descriptors: DescriptorPool | None = None) -> None:
         self.root = os.path.abspath(root)
@@ -29,7 +29,7 @@ class LocalDisk:
         self._descriptors = descriptors if descriptors is not None else DescriptorPool()
         self._lock_fd = -1
         self._is_owner = True
-        # One that cannot be used is offline from the start: its first use says so.
+        # An unusable directory is offline from the start: its first use reports the error.
         with suppress(DiskError), self._guard("create", ""):
             os.makedirs(self.root, exist_ok=True)
 
@@ -143,7 +143,7 @@ class LocalDisk:
                 os.close(fd)
 
     def sync_job(self, files: Sequence[File], directories: Sequence[str] = ()) -> Callable[[], None]:
-        # The descriptors are taken here, on the owner's thread: the pool may close its own meanwhile, and paths change.
+        # Duplicate the descriptors here, on the owner's thread: the pool may close its own meanwhile, and paths change.
         opened: list[tuple[str, int]] = []
         try:
             for file in files:
@@ -185,8 +185,8 @@ class LocalDisk:
         with self._guard("lock", ".lock"):
             fd = os.open(self._absolute(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
             try:
-                # Java's locks are of this kind, which `flock` does not see; of the open file, not of the process, so
-                # that another LocalDisk of the same process is refused too.
+                # Java uses this kind of lock, which `flock` does not see. It belongs to the open file, not to the
+                # process, so that another LocalDisk of the same process is rejected too.
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE_LOCK)
             except (BlockingIOError, PermissionError):
                 os.close(fd)
@@ -216,12 +216,12 @@ class LocalDisk:
 
     def _fail(self, operation: str, path: str, error: OSError) -> DiskError | FileGone:
         if isinstance(error, FileNotFoundError) and not self._is_owner:
-            return FileGone(f"{path} is not there any more")
+            return FileGone(f"{path} no longer exists")
         return self._health.fail(DiskError(self.root, operation, path, error.strerror or str(error)))
 
 
 class _Health:
-    """Whether a directory works: one for all its threads, and the first failure is the one that counts."""
+    """The state of a directory, shared by all threads; the first failure is kept."""
 
     __slots__ = ("failure",)
 
@@ -230,7 +230,7 @@ class _Health:
 
     def check(self) -> None:
         if self.failure is not None:
-            # Raised again and again while the directory is offline: without its traceback, which would grow each time.
+            # Raised repeatedly while the directory is offline: drop the traceback, which would grow each time.
             raise self.failure.with_traceback(None)
 
     def fail(self, failure: DiskError) -> DiskError:
@@ -240,7 +240,7 @@ class _Health:
 
 
 class LocalFile:
-    """See `File`. Appends go to the known size, so a torn write that failed is overwritten, never followed."""
+    """See `File`. Appends go to the known size, so a torn write is overwritten, never followed."""
 
     __slots__ = ("_disk", "fd", "path", "recently_used", "size")
 
@@ -254,7 +254,7 @@ class LocalFile:
     def append(self, data: Buffer) -> None:
         fd = self.fileno()
         try:
-            # The common case first: one write takes it all.
+            # Fast path: one write takes everything.
             written = os.pwrite(fd, data, self.size)
             if written != len(data):
                 _write_fully(fd, memoryview(data)[written:], self.size + written)
@@ -317,7 +317,7 @@ class LocalFile:
 
 
 def _entry(found: os.DirEntry[str]) -> Entry | None:
-    """None if it went away since it was listed (another thread's rename), or is a link to nothing."""
+    """None if the entry disappeared since it was listed (another thread's rename), or is a dangling link."""
     if found.is_dir():
         return Entry(found.name, True, 0)
     try:

@@ -1,20 +1,19 @@
-"""What the process does with memory that it is through with."""
+"""Returns freed memory to the operating system."""
 
 import ctypes
 
 # glibc's mallopt(3).
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
-# Above what a request usually holds, so that those are not mapped anew each time: that would cost a page fault for
-# every 4 KiB of them.
+# Above the usual size of requests, so that those are not mapped anew each time: that would cost a page fault per 4 KiB.
 _LARGE_BYTES = 8 << 20
 
 
 def give_large_blocks_back() -> None:
-    """Blocks this large go back to the operating system when they are freed, and so does a heap's free end.
+    """Makes malloc return blocks of this size, and the free end of the heap, to the operating system when freed.
 
-    By itself glibc keeps up to twice 32 MiB once it has seen such blocks: a few batches that swell when they are
-    decompressed left a node with twice its memory. Elsewhere than on glibc nothing happens.
+    By default glibc keeps up to twice 32 MiB once it has seen such blocks: a few batches that grow when decompressed
+    doubled a node's memory. Does nothing without glibc.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

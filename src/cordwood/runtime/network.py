@@ -1,8 +1,8 @@
-"""The Network port: streams of bytes to and from peers.
+"""The Network port: byte streams to and from peers.
 
-A `Connection` hands its owner, a `Receiver`, bytes where the owner wants them, and sends lists of parts: bytes-like
-objects and `FileRange`s, which need not be read to be sent. Frames are cut above, in `net`, so that a simulated network
-runs the same framing as a real one. All of it belongs to one thread, that of the event loop.
+A `Connection` delivers bytes into buffers that its owner, a `Receiver`, provides, and sends lists of parts: bytes-like
+objects and `FileRange`s, which are sent without reading them. Framing happens above, in `net`, so that a simulated
+network runs the same framing as a real one. Everything belongs to one thread, that of the event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -13,16 +13,16 @@ from typing import Any, Protocol
 from .disk import Buffer
 from .tls import ClientTls, ServerTls
 
-# Bytes-like, or a FileRange; spelled as `wire` spells it, which does not know of files.
+# Bytes-like, or a FileRange; typed as in `wire`, which does not know files.
 Part = Buffer | Sized
 
 
 class NetworkError(Exception):
-    """Something between us and a peer failed; the text says what."""
+    """Communication with a peer failed; the text says why."""
 
 
 class ListenProblem(Enum):
-    """Why an address cannot be listened on."""
+    """Reasons why an address cannot be listened on."""
 
     PORT_TAKEN = "port taken"
     NO_PERMISSION = "no permission"
@@ -40,12 +40,15 @@ class CannotListen(NetworkError):
 
 
 class CannotConnect(NetworkError):
-    def __init__(self, host: str, port: int, cause: str) -> None:
+    """`is_refused`: the host has answered, and nobody listens there."""
+
+    def __init__(self, host: str, port: int, cause: str, *, is_refused: bool = False) -> None:
         super().__init__(f"cannot connect to {Address(host, port)}: {cause}")
+        self.is_refused = is_refused
 
 
 class ConnectionLost(NetworkError):
-    """The connection is gone; what was not answered may or may not have been done."""
+    """The connection is lost; pending requests may or may not have been executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +62,29 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """-1 leaves a buffer to the operating system, which then sizes it by the connection's speed."""
+    """-1 leaves a buffer's size to the operating system, which adapts it to the connection's speed."""
 
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     listen_backlog: int = 50
-    # What an accepted connection gets instead, once its peer sends faster than it is read; -1: no more than others.
+    # The buffer size of an accepted connection once its peer sends faster than it is read; -1: unchanged.
     bulk_receive_buffer_bytes: int = -1
 
 
 class Receiver(Protocol):
-    """Who owns a connection. `buffer` and `received` are called in turn, with nothing in between."""
+    """The owner of a connection. `buffer` and `received` are called in alternation, with nothing in between."""
 
     def buffer(self) -> memoryview | bytearray:
-        """Where the next bytes go; never empty."""
+        """The buffer for the next bytes; never empty."""
 
     def received(self, count: int) -> None:
-        """So many bytes were put at the start of `buffer()`."""
+        """`count` bytes were written to the start of `buffer()`."""
 
     def sent(self) -> None:
-        """Some of what was unsent has gone out."""
+        """Some unsent bytes were sent."""
 
     def lost(self, error: ConnectionLost | None) -> None:
-        """The last call: the connection is gone. None when it was closed in order, by either side."""
+        """The last call: the connection is closed. `error` is None after an orderly close by either side."""
 
 
 class Connection(Protocol):
@@ -93,43 +96,43 @@ class Connection(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """What was given to `send` and has not gone out, ranges included."""
+        """Bytes passed to `send` that have not been sent yet, file ranges included."""
 
     @property
     def peer_certificate(self) -> Mapping[str, Any] | None:
-        """The verified certificate of a TLS peer that showed one, as `ssl.SSLSocket.getpeercert` has it."""
+        """The verified certificate of a TLS peer, if it presented one, as `ssl.SSLSocket.getpeercert` returns it."""
 
     def start(self, receiver: Receiver) -> None:
-        """Begins to deliver. Called once; until then nothing is read."""
+        """Starts delivery. Called once; nothing is read before."""
 
     def send(self, parts: Sequence[Part]) -> None:
-        """Sends in order what it can and keeps the rest: never blocks, never raises for what the peer did.
+        """Sends what the socket accepts, in order, and queues the rest. Never blocks; never raises because of the peer.
 
-        Whoever sends looks at `unsent_bytes` and waits for `Receiver.sent`.
+        Senders watch `unsent_bytes` and wait for `Receiver.sent`.
         """
 
     def pause_reading(self) -> None: ...
 
     def resume_reading(self) -> None:
-        """Delivers again, later in the loop, never within this call."""
+        """Resumes delivery, later in the loop, never within this call."""
 
     def set_patient(self, is_patient: bool) -> None:
-        """Whether what comes in may be delivered some milliseconds late, if that saves the node work."""
+        """Allows incoming bytes to be delivered some milliseconds late if that saves the node work."""
 
     def close(self) -> None:
-        """Reads no more, sends what is unsent, then closes."""
+        """Stops reading, sends the unsent bytes, then closes."""
 
     def abort(self) -> None:
-        """Closes at once; what is unsent is dropped. `Receiver.lost` follows before it returns."""
+        """Closes at once and drops unsent bytes. Calls `Receiver.lost` before it returns."""
 
 
 class Listener(Protocol):
     @property
     def address(self) -> Address:
-        """Where it listens: the real port if 0 was asked for."""
+        """The address it listens on, with the real port if 0 was requested."""
 
     def pause(self) -> None:
-        """Accepts nobody: new peers wait in the operating system's queue."""
+        """Stops accepting: new peers wait in the operating system's queue."""
 
     def resume(self) -> None: ...
 
@@ -145,10 +148,10 @@ class Network(Protocol):
         tls: ServerTls | None = None,
         options: SocketOptions | None = None,
     ) -> Listener:
-        """`accept` starts or aborts each connection it is given, before a TLS handshake. "" is every address, IPv4 and
+        """`accept` starts or aborts each new connection, before a TLS handshake. "" listens on every address, IPv4 and
         IPv6. Raises `CannotListen`."""
 
     async def connect(
         self, host: str, port: int, tls: ClientTls | None = None, options: SocketOptions | None = None
     ) -> Connection:
-        """Returns after the TLS handshake, if any. Raises `CannotConnect`."""
+        """Connects, including the TLS handshake, if any. Raises `CannotConnect`."""

@@ -1,9 +1,9 @@
-"""Sockets whose bytes may wait a little: they are looked at together, at most once in a period.
+"""Sockets whose bytes may wait briefly: they are polled together, at most once per period.
 
-Waking up costs more than most of what is done then: the processor has others' data in its caches, and whoever waits for
-an answer has to be woken as well. Of many sockets that each bring something now and then, a batch at a time is dealt
-with at a fraction of that (bench/coordinators/groups.py: idle groups). One that brings something after a quiet period
-is looked at at once, so a few of them neither wait nor cost a timer.
+A wake-up costs more than most of the work it triggers: the CPU caches are cold, and the peer has to be woken as well.
+For many sockets with occasional data, handling a batch at a time costs a fraction of that
+(bench/coordinators/groups.py: idle groups). Data after a quiet period is handled at once, so a few such sockets neither
+wait nor need a timer.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ PERIOD_S = 0.02
 
 
 class PatientReaders:
-    """An epoll of their own, which the loop watches as it does a socket; Linux only (`are_there`)."""
+    """A separate epoll, which the loop watches like a socket; Linux only (`are_there`)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
         self._readers: dict[int, Callable[[], None]] = {}
         self._looked_at = float("-inf")
-        # The loop tells when one of them has something; otherwise, while there are any, a timer runs.
+        # Either the loop watches the epoll, or, while data keeps arriving, a timer runs.
         self._is_watched = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -30,7 +30,7 @@ class PatientReaders:
         return hasattr(select, "epoll")
 
     def add(self, descriptor: int, read: Callable[[], None]) -> None:
-        """`read` is called when there is something to read, or an error to meet."""
+        """Calls `read` when there is data to read or an error to handle."""
         self._epoll.register(descriptor, select.EPOLLIN)
         self._readers[descriptor] = read
         if self._timer is None:
@@ -78,7 +78,7 @@ class PatientReaders:
         self._looked_at = self._loop.time()
         ready = self._epoll.poll(0)
         for descriptor, _ in ready:
-            # Who was before it may have closed it.
+            # An earlier reader may have closed it.
             read = self._readers.get(descriptor)
             if read is not None:
                 read()

@@ -1,4 +1,4 @@
-"""What the operating system says of this process."""
+"""Resource usage of this process, as reported by the operating system."""
 
 import os
 import resource
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
-# Fields of /proc/self/stat after the name, which may itself have spaces: the process's start is the 22nd of all.
+# Fields of /proc/self/stat after the name, which may contain spaces: the start time is the 22nd of all.
 _START_TICKS = 22 - 3
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """None is what this system does not tell."""
+    """None where the system does not report a value."""
 
     cpu_seconds: float
     resident_bytes: int | None
@@ -25,7 +25,7 @@ def process_usage() -> ProcessUsage:
     resident = open_descriptors = None
     if _PROC.exists():
         resident = int((_PROC / "self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        # One of them is the listing's own.
+        # One of them belongs to the listing itself.
         open_descriptors = len(os.listdir(_PROC / "self/fd")) - 1
     return ProcessUsage(
         cpu_seconds=times.ru_utime + times.ru_stime,

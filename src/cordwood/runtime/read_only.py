@@ -1,4 +1,4 @@
-"""Looking at files without a trace: nothing is created, locked or written, so it works beside a running broker and on
+"""Reads files without side effects: nothing is created, locked or written, so it works beside a running broker and on
 read-only media. Errors are OSErrors: a reader has no directory to take offline."""
 
 import os
@@ -10,13 +10,14 @@ CHUNK_BYTES = 1 << 20
 
 
 def list_directory(path: str) -> list[tuple[str, bool]]:
-    """(name, is it a directory) of what a directory holds, sorted by name; what went away meanwhile is left out."""
+    """(name, is it a directory) for each entry of a directory, sorted by name; skips entries that disappear
+    meanwhile."""
     with os.scandir(path) as found:
         return sorted((entry.name, entry.is_dir()) for entry in found if entry.is_dir() or entry.is_file())
 
 
 def is_directory(path: str) -> bool:
-    """Raises FileNotFoundError if nothing is there."""
+    """Raises FileNotFoundError if the path does not exist."""
     return stat.S_ISDIR(os.stat(path).st_mode)
 
 
@@ -38,7 +39,7 @@ class ReadOnlyFile:
         os.close(self._fd)
 
     def refresh(self) -> bool:
-        """Whether the file has grown since its size was last looked at."""
+        """Returns whether the file has grown since its size was last read."""
         before, self.size = self.size, os.fstat(self._fd).st_size
         return self.size > before
 

@@ -1,7 +1,7 @@
 """A connection over a non-blocking socket, on an asyncio or uvloop event loop.
 
-Not one of asyncio's transports: uvloop's have no sendfile, and neither receives into a buffer that the frame goes on to
-live in at the cost of one callback.
+It does not use asyncio's transports: uvloop's have no sendfile, and neither kind receives directly into the frame's
+final buffer with a single callback.
 """
 
 import asyncio
@@ -17,16 +17,17 @@ from .disk import DiskError, FileRange
 from .network import Address, ConnectionLost, Part, Receiver
 from .patient_readers import PatientReaders
 
-# What one connection may send in one turn of the loop, so that a fast reader of a long range leaves time to others.
+# Bytes that one connection may send per turn of the loop, so that a fast reader of a long range leaves time for others.
 _TURN_BYTES = 1 << 20
-# Parts below this are joined and sent with one plain send, which beats writev for them (bench/net.py).
+# Smaller parts are joined and sent with one plain send, which is faster than writev for them (bench/net.py).
 _JOIN_BYTES = 1 << 17
-# Up to here a range is read and joined, too: 170 bytes take 7 µs then, and 14 with sendfile, which wins from 32 KiB on.
+# Ranges up to this size are read and joined, too: 170 bytes take 7 µs then, and 14 with sendfile, which wins from 32
+# KiB on.
 _READ_BYTES = 1 << 14
-# A peer of whom so much has come by the time we look sends in bulk.
+# A peer with this many bytes waiting when we read sends in bulk.
 _BULK_BYTES = 1 << 15
 _PARTS_PER_WRITE = min(512, os.sysconf("SC_IOV_MAX"))
-# Says that more follows at once: the start of a response shares its packet with the range behind it.
+# More data follows at once: the start of a response shares its packet with the range behind it.
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
@@ -119,7 +120,7 @@ class SocketConnection:
         if self._closing:
             return
         size = sum(map(len, parts))
-        # The common case first: small parts that the socket takes at once.
+        # Fast path: small parts that the socket accepts at once.
         if not self._unsent and size <= _JOIN_BYTES:
             data: Any = None
             sent = 0
@@ -167,14 +168,14 @@ class SocketConnection:
         if count >= _BULK_BYTES and self._bulk_buffers is not None and not self._has_bulk_buffer:
             self._has_bulk_buffer = self._bulk_buffers.take(self._sock)
         receiver.received(count)
-        # uvloop calls but once for a socket with an error, even if there are bytes to read before it: nobody would tell
-        # us of the error, then. Asking takes about a microsecond.
+        # uvloop calls only once for a socket with an error, even if there are bytes to read before it, so ask for the
+        # error explicitly. That takes about a microsecond.
         if not self._closed and (number := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
             self._read_rest(receiver)
             self._end(OSError(number, os.strerror(number)))
 
     def _read_rest(self, receiver: Receiver) -> None:
-        """Of a connection that the peer has ended, as far as it is wanted."""
+        """Reads what remains of a connection that the peer has closed, as far as it is wanted."""
         try:
             while self._reading and (count := self._recv_into(receiver.buffer())):
                 receiver.received(count)
@@ -193,7 +194,7 @@ class SocketConnection:
         except (BlockingIOError, InterruptedError):
             pass
         except (OSError, DiskError) as error:
-            # The peer is gone, or a file is: its size is on the wire already, so the response cannot be mended.
+            # The peer is gone, or a file is: its size was already sent, so the response cannot be completed.
             self._fail_soon(error)
             return
         if self._unsent and not self._writing:
@@ -228,7 +229,7 @@ class SocketConnection:
         return sent
 
     def _send_buffers(self) -> int:
-        """The bytes up to the next range, with one writev."""
+        """Sends the bytes before the next range, with one writev."""
         unsent = self._unsent
         buffers: list[Any] = []
         flags = 0
@@ -254,10 +255,10 @@ class SocketConnection:
             self._loop.remove_writer(self._fd)
 
     def _fail_soon(self, error: Exception) -> None:
-        """Sending failed: the owner hears of it from the loop, not within its own call of `send`."""
+        """Reports a send failure to the owner from the loop, not within its own call of `send`."""
         self._closing = True
-        # A peer that is gone may have answered before: what it did for us we want to know. One that is there, and for
-        # whom we have no file any more, could go on for ever.
+        # A peer that closed the connection may have responded before, and its responses matter. A live peer, for which
+        # a file is missing, could continue forever.
         if not isinstance(error, ConnectionError):
             self.pause_reading()
         self._stop_writing()
@@ -287,7 +288,7 @@ class SocketConnection:
 
 
 def _joined(parts: Sequence[Any], size: int) -> Any:
-    """Small parts as one buffer; None if there are ranges among them that are better not read."""
+    """Joins small parts into one buffer; None if they include ranges that should not be read."""
     if len(parts) == 1 and parts[0].__class__ is bytes:
         return parts[0]
     if FileRange not in map(type, parts):
@@ -302,12 +303,12 @@ def _joined(parts: Sequence[Any], size: int) -> Any:
 
 def address_of(name: Any) -> Address:
     host: str = name[0]
-    # An IPv4 peer of a socket for both: by its own name, so that it counts as one address.
+    # An IPv4 peer of a dual-stack socket: use its IPv4 form, so that it counts as one address.
     return Address(host.removeprefix("::ffff:"), name[1])
 
 
 def reason_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
-        # asyncio puts a text of its own in the place of the system's. Numbers below 0 are the name service's.
+        # asyncio replaces the system's error text. Negative numbers belong to the resolver.
         return os.strerror(error.errno) if error.errno > 0 else error.strerror or str(error)
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The real Network: listens, accepts and dials with non-blocking sockets, on an asyncio or uvloop event loop."""
+"""The real Network: listens, accepts and connects with non-blocking sockets, on an asyncio or uvloop event loop."""
 
 import asyncio
 import errno
@@ -25,13 +25,13 @@ from .tls_connection import TlsConnection
 _log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_TURN = 64
-# The process or the machine is short of descriptors or memory: trying again at once would only spin.
+# The process or the machine is short of descriptors or memory: an immediate retry would only spin.
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _SHORTAGE_PAUSE_S = 0.5
 
 
 class SocketNetwork:
-    """See `Network`. Without a loop it is that in which it is first used."""
+    """See `Network`. Without an explicit loop, uses the one in which it is first called."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._given_loop = loop
@@ -66,7 +66,8 @@ class SocketNetwork:
         try:
             sock = await self._dial(host, port, options if options is not None else SocketOptions())
         except OSError as error:
-            raise CannotConnect(host, port, reason_of(error)) from error
+            is_refused = isinstance(error, ConnectionRefusedError)
+            raise CannotConnect(host, port, reason_of(error), is_refused=is_refused) from error
         connection = SocketConnection(self._loop, sock)
         if tls is None:
             return connection
@@ -103,16 +104,16 @@ class SocketNetwork:
                 raise
             else:
                 return sock
-        raise failure or OSError(f"{host} has no address")
+        raise failure or OSError(f"{host} does not resolve to an address")
 
     async def _resolve(self, host: str, port: int) -> list[Any]:
         try:
             return await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except RuntimeError:
-            # An interpreter that ends starts no threads any more. Who still has something to send waits here instead.
+            # An exiting interpreter starts no threads. Clients with unsent data block here instead.
             return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except UnicodeError as error:
-            raise socket.gaierror(socket.EAI_NONAME, f"no name of a host ({error})") from error
+            raise socket.gaierror(socket.EAI_NONAME, f"not a valid host name ({error})") from error
 
 
 class SocketListener:
@@ -169,7 +170,7 @@ class SocketListener:
             except OSError as error:
                 if error.errno not in _SHORTAGES:
                     raise
-                _log.error("cannot accept connections on %s for now: %s", self.address, reason_of(error))
+                _log.error("Cannot accept connections on %s, retrying: %s", self.address, reason_of(error))
                 self.pause()
                 self._retry = self._loop.call_later(_SHORTAGE_PAUSE_S, self.resume)
                 return
@@ -181,7 +182,7 @@ class SocketListener:
             _set_buffers(sock, self._options)
             connection = SocketConnection(self._loop, sock, self._patient_readers, self._bulk_buffers)
         except OSError:
-            # It was gone before we looked at it.
+            # The peer disconnected before it was accepted.
             sock.close()
             return
         if self._tls is None:
@@ -209,7 +210,7 @@ def _bind_everywhere(port: int, options: SocketOptions) -> socket.socket:
         try:
             return _bind(socket.AF_INET6, ("::", port), options, dual_stack=True)
         except OSError as error:
-            # Built with IPv6, but the machine has it switched off.
+            # Python has IPv6, but the machine has it disabled.
             if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                 raise
     return _bind(socket.AF_INET, ("0.0.0.0", port), options, dual_stack=False)
@@ -219,12 +220,12 @@ def _bind(family: socket.AddressFamily, address: Any, options: SocketOptions, *,
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        # Ports of connections that have just ended do not keep a restarted node from its own.
+        # A restarted node must not be blocked by connections of its port that have just ended.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not dual_stack)
-        # How large a buffer may ever become peers are told when they connect, by what the listening socket has: one
-        # that is to grow later must not be set here.
+        # Peers learn the maximum buffer size when they connect, from the listening socket: do not set it here if it
+        # should grow later.
         if options.bulk_receive_buffer_bytes < 0:
             _set_buffers(sock, options)
         sock.bind(address)

@@ -1,4 +1,4 @@
-"""What threads share, for rooms that know no threads of their own."""
+"""Primitives for sharing between threads, for packages that do not use threads themselves."""
 
 import threading
 from queue import Empty, SimpleQueue
@@ -8,13 +8,13 @@ T = TypeVar("T")
 
 Lock = threading.Lock
 
-# A signal that comes when a thread is about to wait, and does not wait yet, does not end the wait: Python sees it when
-# the wait is over. So nobody waits for longer than this at a time.
+# A signal that arrives just before a thread blocks does not interrupt the wait: Python handles it only afterwards. So
+# no wait lasts longer than this at a time.
 _SIGNALS_SEEN_EVERY_S = 0.5
 
 
 class Inbox(SimpleQueue[T]):
-    """What one thread waits for and others put in. Waiting ends with Ctrl-C."""
+    """A queue that one thread waits on and others fill. Ctrl-C interrupts the wait."""
 
     def next(self) -> T:
         while True:
@@ -25,7 +25,7 @@ class Inbox(SimpleQueue[T]):
 
 
 class Event(threading.Event):
-    """Waiting without a timeout ends with Ctrl-C."""
+    """An event. Ctrl-C interrupts a wait without a timeout."""
 
     def wait(self, timeout: float | None = None) -> bool:
         if timeout is not None:

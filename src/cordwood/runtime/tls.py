@@ -1,4 +1,4 @@
-"""TLS settings: PEM files become contexts, and a file that will not do is refused with its name and the reason."""
+"""TLS settings: turns PEM files into contexts, and rejects unusable files with their name and the reason."""
 
 import re
 import ssl
@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
+from cordwood.runtime.certificate import CertificateNames, names_in
+
 
 class TlsError(Exception):
     """A TLS setting cannot be used; the text names the file and says what is wrong with it."""
 
 
 class ClientAuth(Enum):
-    """`ssl.client.auth`: whether clients show a certificate. What they show is always verified."""
+    """`ssl.client.auth`: whether clients must present a certificate. A presented certificate is always verified."""
 
     NONE = "none"
     REQUESTED = "requested"
@@ -29,8 +31,8 @@ _VERIFY_MODES = {
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """PEM: the certificate chain, own certificate first; the key may stand in the same file. In place of a file's path
-    there may be what would be in it."""
+    """PEM: the certificate chain, own certificate first; the key may be in the same file. Each may be PEM text instead
+    of a path."""
 
     certificate_file: str
     key_file: str | None = None
@@ -38,7 +40,7 @@ class KeyPair:
 
 
 class ServerTls:
-    """`ca_file` holds the certificates that clients' are verified against; or it is these. `protocols` are Java's
+    """`ca_file` holds the CA certificates for client certificates, as a path or as PEM text. `protocols` are Java's
     names: TLSv1.2, TLSv1.3. Raises `TlsError`."""
 
     def __init__(
@@ -56,17 +58,18 @@ class ServerTls:
         if client_auth is not ClientAuth.NONE:
             if ca_file is None:
                 raise TlsError(
-                    f"client certificates are {client_auth.value}, but there is no file of certificates "
-                    "to verify them against"
+                    f"client certificates are {client_auth.value}, but no CA file is configured to verify them against"
                 )
             _load_authorities(context, ca_file)
             context.verify_mode = _VERIFY_MODES[client_auth]
         _set_ciphers(context, ciphers)
         self.context = context
+        # Of the certificate that is served.
+        self.names = _names_of(keys)
 
 
 class ClientTls:
-    """Without `ca_file` the system's authorities are trusted. `protocols` as in `ServerTls`. Raises `TlsError`."""
+    """Without `ca_file` the system's CA certificates are trusted. `protocols` as in `ServerTls`. Raises `TlsError`."""
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ def _set_protocols(context: ssl.SSLContext, protocols: Sequence[str]) -> None:
         return
     unknown = [name for name in protocols if name not in _PROTOCOLS]
     if unknown:
-        raise TlsError(f"ssl.enabled.protocols: {unknown[0]} is not offered; allowed are {', '.join(_PROTOCOLS)}")
+        raise TlsError(f"ssl.enabled.protocols: {unknown[0]} is not supported; expected one of {', '.join(_PROTOCOLS)}")
     context.minimum_version = min(_PROTOCOLS[name] for name in protocols)
     context.maximum_version = max(_PROTOCOLS[name] for name in protocols)
 
@@ -109,8 +112,8 @@ _PEM_MARK = "-----BEGIN "
 
 @contextmanager
 def _as_file(source: str) -> Iterator[str]:
-    """OpenSSL reads keys from files: PEM that was given as such stands in one, for its owner only, as long as it takes.
-    The text of an error names that file."""
+    """Writes PEM text to a temporary file, readable only by its owner, because OpenSSL reads keys from files. Error
+    texts name that file."""
     if _PEM_MARK not in source:
         yield source
         return
@@ -122,6 +125,14 @@ def _as_file(source: str) -> Iterator[str]:
         yield file.name
 
 
+def _names_of(keys: KeyPair) -> CertificateNames:
+    source = keys.certificate_file
+    try:
+        return names_in(source if _PEM_MARK in source else _text(source, "certificate"))
+    except ValueError as error:
+        raise TlsError(f"cannot read the names in the certificate of {source}: {error}") from error
+
+
 def _load_keys(context: ssl.SSLContext, keys: KeyPair) -> None:
     with _as_file(keys.certificate_file) as certificates, _as_file(keys.key_file or keys.certificate_file) as key:
         _load_key_files(context, KeyPair(certificates, key, keys.key_password))
@@ -131,15 +142,17 @@ def _load_key_files(context: ssl.SSLContext, keys: KeyPair) -> None:
     key_file = keys.key_file or keys.certificate_file
     _check_pem(keys.certificate_file, "certificate", "CERTIFICATE-----")
     _check_pem(key_file, "private key", "PRIVATE KEY-----")
-    # A function, not the password itself: without one OpenSSL would ask at the terminal.
+    # A callback, not the password itself: without one OpenSSL would prompt on the terminal.
     password = keys.key_password or ""
     try:
         context.load_cert_chain(keys.certificate_file, key_file, lambda: password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise TlsError(f"the key in {key_file} is not the one of {keys.certificate_file}") from error
+            raise TlsError(
+                f"the key in {key_file} does not match the certificate in {keys.certificate_file}"
+            ) from error
         if "ENCRYPTED" in _text(key_file, "private key") and not keys.key_password:
-            raise TlsError(f"the private key in {key_file} is encrypted, and there is no password for it") from error
+            raise TlsError(f"the private key in {key_file} is encrypted, but no password is configured") from error
         hint = "; is the password right?" if keys.key_password else ""
         raise TlsError(
             f"cannot use the certificate in {keys.certificate_file} with the key in {key_file}: {_reason(error)}{hint}"
@@ -159,13 +172,13 @@ def _load_authority_file(context: ssl.SSLContext, ca_file: str) -> None:
         raise TlsError(f"cannot use the trusted certificates in {ca_file}: {_reason(error)}") from error
 
 
-# OpenSSL's defaults, and all that Python lets us have: it can choose among the suites of TLS 1.2 only.
+# OpenSSL's defaults, which Python cannot change: it can select only TLS 1.2 cipher suites.
 _TLS_13_SUITES = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
 _STANDARD_NAME = re.compile(r"TLS_(\w+)_WITH_(\w+)")
 
 
 def _set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
-    """Only these suites: a version of TLS that has none of them is not spoken."""
+    """Enables only these suites; a TLS version without any of them is disabled."""
     if not ciphers:
         return
     names = ciphers.split(":")
@@ -176,7 +189,7 @@ def _set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
     elif not set(newer).issuperset(_TLS_13_SUITES) and context.maximum_version != ssl.TLSVersion.TLSv1_2:
         missing = next(name for name in _TLS_13_SUITES if name not in newer)
         raise TlsError(
-            f"ssl.cipher.suites: {missing} cannot be left out, since Python cannot choose among the cipher suites of "
+            f"ssl.cipher.suites: {missing} cannot be disabled, because Python cannot select the cipher suites of "
             f"TLS 1.3; name all of {', '.join(_TLS_13_SUITES)}, or set ssl.enabled.protocols=TLSv1.2"
         )
     if not older:
@@ -185,7 +198,7 @@ def _set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
     try:
         context.set_ciphers(":".join(older))
     except ssl.SSLError as error:
-        raise TlsError(f"ssl.cipher.suites: there is no cipher suite among {ciphers!r}") from error
+        raise TlsError(f"ssl.cipher.suites: no known cipher suite in {ciphers!r}") from error
 
 
 def _narrow(
@@ -203,7 +216,7 @@ def _narrow(
     ]
     left = [each for each in enabled if minimum <= each <= maximum]
     if not left:
-        raise TlsError(f"ssl.cipher.suites: none of {ciphers!r} belongs to ssl.enabled.protocols")
+        raise TlsError(f"ssl.cipher.suites: none of {ciphers!r} works with ssl.enabled.protocols")
     context.minimum_version, context.maximum_version = left[0], left[-1]
 
 

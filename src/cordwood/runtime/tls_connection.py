@@ -1,7 +1,7 @@
 """TLS over any Connection, through `ssl.MemoryBIO`.
 
-No zero-copy here, by design: what goes out is encrypted in this process. So ranges are read piece by piece as the
-connection below takes them, and no more than `_AHEAD_BYTES` of ciphertext is ever ahead of the socket.
+There is no zero-copy here, by design: outgoing bytes are encrypted in this process. File ranges are read piece by piece
+as the underlying connection accepts them, and at most `_AHEAD_BYTES` of ciphertext are ever ahead of the socket.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from .network import Address, Connection, ConnectionLost, Part, Receiver
 
 _PIECE_BYTES = 1 << 16
 _AHEAD_BYTES = 1 << 18
-# What is encrypted for one connection in one turn of the loop.
+# Bytes encrypted for one connection per turn of the loop.
 _TURN_BYTES = 1 << 20
 
 
 class _Arrivals(threading.local):
-    """Ciphertext on its way to OpenSSL. Nobody keeps anything in it, so all connections of a thread share it; those of
-    another thread, with a loop of its own, have another."""
+    """A buffer for ciphertext on its way to OpenSSL. It holds nothing between calls, so all connections of a thread
+    share one; each thread has its own."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(1 << 16))
@@ -33,7 +33,7 @@ _arrivals = _Arrivals()
 
 
 class TlsConnection:
-    """See `Connection`. The handshake starts at `start`, or with `handshake` where somebody waits for it."""
+    """See `Connection`. The handshake starts with `start`, or with `handshake` if a caller awaits it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class TlsConnection:
         return self._tls.getpeercert() if self._secure else None
 
     async def handshake(self) -> None:
-        """Raises `ConnectionLost` when the two do not come to terms."""
+        """Raises `ConnectionLost` if the handshake fails."""
         self._secured = self._loop.create_future()
         self._begin()
         await self._secured
@@ -109,7 +109,7 @@ class TlsConnection:
         if self._paused and not self._closing:
             self._paused = False
             self._below.resume_reading()
-            # What has arrived and was not decrypted yet shows no sign on the socket.
+            # Data that has arrived but is not decrypted yet does not make the socket readable.
             self._loop.call_soon(self._deliver)
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class TlsConnection:
         self._closing = True
         self._below.abort()
 
-    # ---- what the connection below tells (Receiver)
+    # ---- callbacks of the underlying connection (Receiver)
 
     def buffer(self) -> memoryview:
         return _arrivals.buffer
@@ -150,7 +150,9 @@ class TlsConnection:
         self._unsent.clear()
         self._queued_bytes = 0
         if self._secured is not None and not self._secured.done():
-            self._secured.set_exception(error or ConnectionLost(f"{self.peer} hung up in the TLS handshake"))
+            self._secured.set_exception(
+                error or ConnectionLost(f"{self.peer} closed the connection during the TLS handshake")
+            )
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             receiver.lost(error)
@@ -193,7 +195,7 @@ class TlsConnection:
                     return
                 self._receiver.received(count)
         except ssl.SSLWantReadError:
-            # A read may have made us answer (a key update).
+            # A read may trigger a reply (a key update).
             self._depart()
         except ssl.SSLZeroReturnError:
             self._below.abort()
@@ -211,13 +213,13 @@ class TlsConnection:
         allowed = _TURN_BYTES
         while self._unsent and below.unsent_bytes < _AHEAD_BYTES:
             if allowed <= 0:
-                # The socket takes it as fast as it comes, and so will not tell when there is room.
+                # The socket accepts it as fast as it is produced, so it will not report when there is room.
                 self._loop.call_soon(self.sent)
                 return
             try:
                 piece = self._next_piece()
             except (OSError, DiskError) as error:
-                # The owner hears of it from the loop, not within its own call of `send`.
+                # The owner learns of it from the loop, not within its own call of `send`.
                 self._closing = True
                 self._loop.call_soon(self._fail, f"response to {self.peer} cannot be finished: {error}")
                 return
@@ -228,7 +230,7 @@ class TlsConnection:
                 self._depart()
 
     def _next_piece(self) -> bytes:
-        """Up to `_PIECE_BYTES`: small parts joined, since each write becomes a record of its own."""
+        """Up to `_PIECE_BYTES`: joins small parts, because each write becomes a TLS record."""
         unsent = self._unsent
         pieces: list[Any] = []
         space = _PIECE_BYTES
@@ -260,18 +262,18 @@ class TlsConnection:
     # ---- the end
 
     def _finish(self) -> None:
-        """Once all is encrypted: says goodbye and lets the connection below send the rest."""
+        """Once everything is encrypted: sends close_notify and lets the underlying connection send the rest."""
         if self._unsent and self._secure:
             return
         if self._secure:
-            # The other side's goodbye is not waited for.
+            # Does not wait for the peer's close_notify.
             with suppress(ssl.SSLError):
                 self._tls.unwrap()
             self._depart()
         self._below.close()
 
     def _fail(self, reason: str) -> None:
-        # What OpenSSL has to say about it (an alert) goes out if the socket takes it at once.
+        # OpenSSL's alert is sent if the socket accepts it at once.
         self._depart()
         self.lost(ConnectionLost(reason))
         self._below.abort()

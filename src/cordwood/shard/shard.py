@@ -228,11 +228,11 @@ class Shard(Generic[S]):
         try:
             self.decide(alarm)
         except Refusal as refusal:
-            _log.warning("what was due for %s could not be written, and is tried again: %s", key, refusal)
+            _log.warning("Timer %s: append failed, retrying: %s", key, refusal)
             if key not in timers:
                 timers.after(key, _RETRY_MS, alarm)
         except Exception:  # noqa: BLE001 - our bug; the shard goes on
-            _log.exception("what was due for %s has failed", key)
+            _log.exception("Timer %s: handler failed", key)
 
     # Beginning and end
 

@@ -1,4 +1,4 @@
-"""What is to be decided when its time has come, unless something happens before. Part of a shard's state."""
+"""Timers of a shard: decisions that are due at a time, unless cancelled before. Part of the shard's state."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Timers:
 
     @property
     def count(self) -> int:
-        """How many times something was queued so far."""
+        """Number of timers queued so far."""
         return self._count
 
     def take_due(self, queued_by: int | None = None) -> tuple[Hashable, Alarm] | None:

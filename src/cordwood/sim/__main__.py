@@ -30,6 +30,8 @@ class Outcome(NamedTuple):
     violations: list[str]
     summary: str
     digest: str
+    # Of a cluster: its starts, faults and leaders.
+    timeline: str
     tail: str
 
 
@@ -82,7 +84,13 @@ def parse_seeds(text: str) -> range:
 def outcome_of(seed: int, workload: str = "node") -> Outcome:
     result = run_seed(seed, workload)
     return Outcome(
-        workload, seed, [str(one) for one in result.violations], result.summary(), result.digest, result.tail
+        workload,
+        seed,
+        [str(one) for one in result.violations],
+        result.summary(),
+        result.digest,
+        result.timeline,
+        result.tail,
     )
 
 
@@ -96,6 +104,7 @@ def describe(outcome: Outcome) -> str:
             *(f"  VIOLATED  {violation}" for violation in shown),
             *([f"  and {more} more"] if more else []),
             "",
+            *(["the cluster's history:", outcome.timeline, ""] if outcome.timeline else []),
             "the end of its trace:",
             outcome.tail,
             "",

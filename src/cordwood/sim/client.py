@@ -1,4 +1,4 @@
-"""What the clients of a workload share: one connection at a time, tried again, and the history that they write."""
+"""Common parts of a workload's clients: one connection at a time, retries, and the history that they write."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from cordwood.runtime.network import NetworkError
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request, ResponseT
 
+from .cluster import Cluster
 from .history import History, Partition
 from .machine import PORT, Machine
 from .world import World
@@ -27,9 +28,11 @@ class Over(Exception):
 class Run:
     """One history in the making."""
 
-    def __init__(self, world: World, machine: Machine, history: History) -> None:
+    def __init__(self, world: World, machine: Machine, history: History, cluster: Cluster | None = None) -> None:
+        """`machine` is the only node, or one of the brokers of `cluster`."""
         self.world = world
         self.machine = machine
+        self.cluster = cluster
         self.history = history
         self.is_over = False
         self.partitions: list[Partition] = []
@@ -40,15 +43,20 @@ class Run:
     def now_s(self) -> float:
         return self.world.loop.exact_s
 
+    def any_broker(self, source: Random) -> Machine:
+        return self.machine if self.cluster is None else source.choice(list(self.cluster.brokers.values()))
+
     def next_number(self) -> int:
         self._numbers += 1
         return self._numbers
 
 
 class Client:
-    def __init__(self, run: Run, name: str) -> None:
+    def __init__(self, run: Run, name: str, machine: Machine | None = None) -> None:
+        """Of a cluster it asks the broker on `machine`, or else any."""
         self.run = run
         self.name = name
+        self._machine = machine
         self.source: Random = run.world.random(name)
         # The node that the connection is to.
         self.incarnation = 0
@@ -61,16 +69,17 @@ class Client:
                 raise Over
             if self._channel is not None and self._channel.lost_error is None:
                 return self._channel
+            machine = self._machine or self.run.any_broker(self.source)
             try:
                 self._channel = await Channel.open(
                     self._network,
-                    self.run.machine.name,
+                    machine.name,
                     PORT,
                     client_id=self.name,
                     timeout_s=_CONNECT_TIMEOUT_S,
                 )
                 # Nothing can have been answered on it yet, so an older one cannot answer on it.
-                self.incarnation = self.run.machine.incarnation
+                self.incarnation = machine.incarnation
             except NetworkError:
                 await asyncio.sleep(self.source.random() * _BACKOFF_S)
 

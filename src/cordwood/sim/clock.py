@@ -23,4 +23,5 @@ class SimClock:
         self._loop.sleep_in_job(seconds)
 
     def set_back(self, milliseconds: int) -> None:
+        """Sets it forward if `milliseconds` is below 0."""
         self._epoch_ms -= milliseconds

@@ -57,8 +57,8 @@ class Wire(Protocol):
     trace: Trace
     odds: NetworkOdds
 
-    def separates(self, one: Address, other: Address) -> bool:
-        """Whether nothing gets through between them for now."""
+    def blocks(self, source: Address, target: Address) -> bool:
+        """Whether nothing gets from one to the other for now."""
 
 
 class SimConnection:
@@ -219,7 +219,7 @@ class SimConnection:
 
     def _arrive(self, item: bytes | Ending) -> None:
         wire = self._wire
-        if self._held or wire.separates(self.local, self.peer):
+        if self._held or wire.blocks(self.peer, self.local):
             self._held.append(item)
             return
         if isinstance(item, bytes):

@@ -189,12 +189,12 @@ def _decoded(run: Run, partition: Partition, data: PartitionData) -> Iterator[Se
         for position, header in batch_headers(records):
             check_crc(records, header, position)
             for record in decode_batch(records, position):
-                yield _seen(header, record)
+                yield seen_record(header, record)
     except (CorruptBatch, InvalidRecord) as error:
         run.history.broken.append(f"{partition[0]}-{partition[1]}, incarnation {run.machine.incarnation}: {error}")
 
 
-def _seen(header: BatchHeader, record: Record) -> Seen:
+def seen_record(header: BatchHeader, record: Record) -> Seen:
     producer = header.producer_id, header.producer_epoch, header.is_transactional
     if not header.is_control:
         return Seen(record.offset, record.timestamp, record.value or b"", *producer)

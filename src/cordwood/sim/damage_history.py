@@ -1,4 +1,4 @@
-"""What was done to a node's files between two runs, what it made of that, and what it served then."""
+"""Damage done to a node's files between two runs, the node's reaction, and what it served afterwards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -90,6 +90,11 @@ class SimDisk:
         """
         self._machine.failures[operation] = (after, error)
 
+    def clear_faults(self) -> None:
+        """What was to befall it does not; what has stays as it is."""
+        self._machine.failures.clear()
+        self._machine.crash_step = 0
+
     def damage(self, path: str, content: bytes | None) -> None:
         """Gives a file another content behind the node's back, as rot does, or takes it away."""
         files = self._machine.files

@@ -1,4 +1,4 @@
-"""What befalls the node and its network while a workload runs."""
+"""Faults of the node and its network during a workload."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""What the members of groups did and were told: who had which partition when, and which offsets were committed."""
+"""The history of group members: owners of partitions over time, and committed offsets."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,4 +1,4 @@
-"""What the clients of a run did and saw, with the times: what the checks judge.
+"""The actions and observations of a run's clients, with times: the input of the checks.
 
 A value is sent by one `Send` only, so wherever it is read it tells whose it is. `incarnation` is the start of the node
 that answered. Times are those of the simulation; what was begun after something else had ended came after it.
@@ -11,6 +11,8 @@ from enum import Enum
 from .damage_history import DamageHistory
 from .group_history import GroupHistory
 from .partition import Partition as Partition
+from .quorum_history import QuorumHistory
+from .replica_history import ReplicaHistory
 from .transaction_history import TransactionHistory
 
 
@@ -19,6 +21,7 @@ class Promise(Enum):
 
     DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
     KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
+    REPLICATED = "acks=all and min.insync.replicas=2, without a power loss: what is acknowledged survives any node"
     PREFIX = "the defaults, with power losses: each may take the end of a log"
 
 
@@ -237,6 +240,10 @@ class History:
         # What members of groups, and transactional producers, did.
         self.groups = GroupHistory()
         self.transactions = TransactionHistory()
+        # What the members of the metadata quorum did.
+        self.quorum = QuorumHistory()
+        # What the replicas of partitions did.
+        self.replicas = ReplicaHistory()
 
     def deleted_to(self, partition: Partition) -> int:
         """How far records may have been deleted. An unanswered deletion may have happened, and a crash undone it."""

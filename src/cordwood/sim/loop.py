@@ -110,8 +110,13 @@ class SimLoop(LoopWithoutSystem):
             ready.append(heapq.heappop(timers)[2])
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle.cancelled() and _is_live(handle):
+            if handle.cancelled():
+                continue
+            process = process_of(handle._context)  # type: ignore[attr-defined]
+            if process is None or (process.alive and process.held is None):
                 handle._run()
+            elif process.alive and process.held is not None:
+                process.held.append(handle)
 
     def _jump(self) -> None:
         timers = self._timers
@@ -272,6 +277,10 @@ class SimLoop(LoopWithoutSystem):
     def _thread_delay_s(self) -> float:
         slow = self._source.random() < _SLOW_THREADS
         return self._source.random() * (_SLOW_THREAD_S if slow else _THREAD_S)
+
+    @property
+    def is_in_job(self) -> bool:
+        return self._job_slept is not None
 
     def sleep_in_job(self, seconds: float) -> None:
         if self._job_slept is None:

@@ -4,6 +4,7 @@ machine = Machine(world, "broker", settings={"log.flush.interval.messages": "1"}
 await machine.start()
 machine.kill()                   # the process: what it wrote is in the page cache
 machine.lose_power()             # what was not synced is lost, or torn
+machine.pause()                  # nothing of it runs until `resume`, as after SIGSTOP
 await machine.stop()             # in order
 """
 
@@ -11,15 +12,20 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.broker.start_consent import StartConsent
+from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
+from cordwood.metadata.log import METADATA_DIRECTORY
+from cordwood.net.measures import Measures
 from cordwood.node import CannotStart, Node
+from cordwood.quorum.member import Member
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
 
+from .clock import SimClock
 from .disk import SimDisk
 from .file_system import CrashOdds
 from .process import Process
@@ -38,16 +44,42 @@ class End:
     power_lost: bool
 
 
+class QuorumWatcher(Protocol):
+    """Who wants to know what a node's member of the metadata quorum does, when it does it."""
+
+    def member_starts(self, machine: "Machine", member: Member) -> None: ...
+
+    def metadata_written(self, machine: "Machine") -> None:
+        """The metadata log is about to be appended to: what the member had to persist before that is on the disk."""
+
+
 class Machine:
     """`incarnation` counts the starts of the node; it is the one that runs, or ran last."""
 
     def __init__(
-        self, world: World, name: str, settings: Mapping[str, str], roots: tuple[str, ...] = ("/data",)
+        self,
+        world: World,
+        name: str,
+        settings: Mapping[str, str],
+        roots: tuple[str, ...] = ("/data",),
+        *,
+        config: BrokerConfig | None = None,
+        measures: Measures | None = None,
     ) -> None:
+        """The node stands alone, with `settings`, unless `config` makes it a member of a cluster."""
         self.name = name
+        self.measures = measures
+        self.clock = SimClock(world.loop)
         self.incarnation = 0
         # For tests that look into it: the one that was started last.
         self.node: Node | None = None
+        # Of the node that runs or is about to: it takes part before the node has started.
+        self.member: Member | None = None
+        self.watcher: QuorumWatcher | None = None
+        # How long a sync takes at the most, in a thread; 0 for no time.
+        self.sync_s = 0.0
+        # Whether the node that runs takes requests.
+        self.is_started = False
         self.ends: list[End] = []
         # What the next start may do; and why the last one was refused, if it was.
         self.consent = StartConsent()
@@ -55,7 +87,7 @@ class Machine:
         self.disks: dict[str, SimDisk] = {}
         self._world = world
         self._source: Random = world.random(name)
-        self.config = standalone_config(
+        self.config = config or standalone_config(
             Layer("the simulation", {**settings, "log.dirs": ",".join(roots)}), host=name, port=PORT
         )
         self._process: Process | None = None
@@ -64,7 +96,7 @@ class Machine:
         self._crash_loses_power = True
         for root in roots:
             self.disks[root] = SimDisk(
-                world.random(f"{name}{root}"), root=root, odds=_ODDS, now_ms=world.clock.now_ms, watcher=self
+                world.random(f"{name}{root}"), root=root, odds=_ODDS, now_ms=self.clock.now_ms, watcher=self
             )
 
     @property
@@ -72,8 +104,8 @@ class Machine:
         """Whether a node serves, or is about to."""
         return self._process is not None and self._process.alive
 
-    async def start(self) -> bool:
-        """Whether the node serves; if not, it has crashed on its way, or a disk failed it."""
+    def start(self) -> "asyncio.Future[bool]":
+        """Begins at once, and tells whether the node serves; if not, it has crashed on its way, or a disk failed it."""
         assert not self.is_up, "one node on a machine"
         self.incarnation += 1
         self._world.trace.note("start", self.name, self.incarnation)
@@ -82,7 +114,7 @@ class Machine:
         started: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         process.when_killed(lambda: None if started.done() else started.set_result(False))
         process.start(self._run(process, started))
-        return await started
+        return started
 
     async def _run(self, process: Process, started: "asyncio.Future[bool]") -> None:
         self.refusal = None
@@ -90,10 +122,12 @@ class Machine:
             node = self.node = await Node.start(
                 self.config,
                 network=self._world.network.host(self.name),
-                clock=self._world.clock,
+                clock=self.clock,
                 random=SeededRandom(self._source.getrandbits(63)),
                 open_disk=self.disks.__getitem__,
                 consent=self.consent,
+                watch_quorum=self._watch_quorum,
+                measures=self.measures,
             )
         except (DiskError, CannotStart) as error:
             self.refusal = str(error)
@@ -105,6 +139,8 @@ class Machine:
                 started.set_exception(error)
             self.kill()
             return
+        self.is_started = True
+        self._world.trace.note("started", self.name)
         if not started.done():
             started.set_result(True)
         await _first_of(node.stopped.wait(), self._stop_asked_for.wait())
@@ -130,6 +166,18 @@ class Machine:
     def lose_power(self) -> None:
         self._end(power_lost=True)
 
+    def pause(self) -> None:
+        if self.is_up:
+            assert self._process is not None
+            self._world.trace.note("pause", self.name)
+            self._process.pause()
+
+    def resume(self) -> None:
+        if self.is_up:
+            assert self._process is not None
+            self._world.trace.note("resume", self.name)
+            self._process.resume()
+
     def crash_at_step(self, root: str, steps: int, *, power_lost: bool) -> None:
         """In the middle of what the node does with a disk, so many steps from now."""
         self._crash_loses_power = power_lost
@@ -145,16 +193,27 @@ class Machine:
         if not self.is_up:
             return
         assert self._process is not None
-        self._world.trace.note("power off" if power_lost else "kill", self.name, self.incarnation)
+        self._world.trace.note("power-off" if power_lost else "kill", self.name, self.incarnation)
         self.ends.append(End(self.incarnation, power_lost))
         self._process.kill()
+        self.member = None
+        self.is_started = False
         for root, disk in self.disks.items():
             self.disks[root] = disk.restart(power_lost=power_lost)
+
+    def _watch_quorum(self, member: Member) -> None:
+        self.member = member
+        if self.watcher is not None:
+            self.watcher.member_starts(self, member)
 
     # ---- what its disks tell (DiskWatcher)
 
     def disk_stepped(self, root: str, operation: str, path: str) -> None:
         self._world.trace.note("disk", operation, f"{root}/{path}")
+        if self.watcher is not None and operation == "append to" and path.startswith(METADATA_DIRECTORY):
+            self.watcher.metadata_written(self)
+        if self.sync_s and operation == "sync" and self._world.loop.is_in_job:
+            self._world.loop.sleep_in_job(self._source.random() * self.sync_s)
 
     def disk_crashed(self, root: str) -> None:
         self._end(self._crash_loses_power)

@@ -3,6 +3,7 @@
     network = SimNetwork(loop, random.Random(seed), trace)
     port = network.host("broker")          # the Network port as a program on that host has it
     network.cut("broker")                  # nothing gets to or from it until `heal`
+    network.block("one", "two")            # nothing gets from one to the other until `unblock`
     network.lose_connections("broker")
 
 A process that is killed takes its listeners and connections with it: its peers hear of that as of any loss.
@@ -34,6 +35,8 @@ class SimNetwork:
         self.odds = odds if odds is not None else NetworkOdds()
         self._hosts: dict[str, SimHost] = {}
         self._connections: list[SimConnection] = []
+        # From one address to another; with a port, only on connections to that one.
+        self._blocked: set[tuple[str, str, int | None]] = set()
         self._healed = asyncio.Event()
 
     def host(self, name: str) -> "SimHost":
@@ -49,6 +52,21 @@ class SimNetwork:
     def heal(self, name: str) -> None:
         self.trace.note("heal", name)
         self._hosts[name].is_cut = False
+        self._release()
+
+    def block(self, source: str, target: str, port: int | None = None) -> None:
+        """One way; with `port`, only what belongs to connections to that listener."""
+        self.trace.note("block", source, target, port)
+        self._blocked.add((self.host(source).address, self.host(target).address, port))
+
+    def unblock(self) -> None:
+        """Everything that `block` was called for."""
+        if self._blocked:
+            self.trace.note("unblock")
+            self._blocked.clear()
+            self._release()
+
+    def _release(self) -> None:
         for connection in self._open_connections():
             connection.release_held()
         self._healed.set()
@@ -61,8 +79,15 @@ class SimNetwork:
             if connection.local.host == address:
                 connection.lose()
 
-    def separates(self, one: Address, other: Address) -> bool:
-        return one.host != other.host and (self._hosts[one.host].is_cut or self._hosts[other.host].is_cut)
+    def blocks(self, source: Address, target: Address) -> bool:
+        """Whether nothing gets from one to the other for now."""
+        if source.host == target.host:
+            return False
+        if self._hosts[source.host].is_cut or self._hosts[target.host].is_cut:
+            return True
+        return bool(self._blocked) and any(
+            (source.host, target.host, port) in self._blocked for port in (None, source.port, target.port)
+        )
 
     # ---- what hosts ask
 
@@ -70,7 +95,7 @@ class SimNetwork:
         return self._hosts.get(name, asking if name in _LOOPBACK else None)
 
     async def until_joined(self, one: Address, other: Address) -> None:
-        while self.separates(one, other):
+        while self.blocks(one, other) or self.blocks(other, one):
             await self._healed.wait()
 
     def delay_s(self) -> float:
@@ -134,7 +159,7 @@ class SimHost:
         listener = target._listeners.get(port)
         if listener is None:
             await asyncio.sleep(network.delay_s())
-            raise CannotConnect(host, port, "Connection refused")
+            raise CannotConnect(host, port, "Connection refused", is_refused=True)
         network.trace.note("connect", str(local), str(peer))
         connection = self._endpoint(local, peer, process_of(), contextvars.copy_context(), options)
         network.join(connection, listener.endpoint(peer, local))

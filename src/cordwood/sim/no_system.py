@@ -1,4 +1,4 @@
-"""What an event loop has of the operating system, and a simulated one has not."""
+"""Operating system features of an event loop that a simulated one lacks."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a partition is called."""
+"""The name of a partition."""
 
 Partition = tuple[str, int]
 

@@ -34,6 +34,8 @@ class Process:
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
         self.alive = True
+        # While it is stopped, as by SIGSTOP: what would have run meanwhile.
+        self.held: list[asyncio.Handle] | None = None
         self._loop = loop
         self._context = contextvars.copy_context()
         self._context.run(_current.set, self)
@@ -43,6 +45,17 @@ class Process:
 
     def start(self, main: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         return self._loop.create_task(main, name=self.name, context=self._context.copy())
+
+    def pause(self) -> None:
+        """Nothing of it runs until `resume`: its timers and what arrives for it wait."""
+        if self.held is None:
+            self.held = []
+
+    def resume(self) -> None:
+        """All that came due meanwhile runs at once, in the order in which it did."""
+        held, self.held = self.held or [], None
+        for handle in held:
+            handle._context.run(self._loop.call_soon, _run_held, handle)  # type: ignore[attr-defined]
 
     def when_killed(self, callback: Callable[[], None]) -> None:
         self._when_killed.append(callback)
@@ -73,6 +86,11 @@ class Process:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 _close(task.get_coro(), context)
             self._tasks.clear()
+
+
+def _run_held(handle: asyncio.Handle) -> None:
+    if not handle.cancelled():
+        handle._run()
 
 
 def _close(coroutine: Any, context: contextvars.Context) -> None:

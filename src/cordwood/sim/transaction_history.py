@@ -1,4 +1,4 @@
-"""What transactional producers did: their transactions, and when one was fenced by its successor."""
+"""The history of transactional producers: their transactions, and fencing by successors."""
 
 from dataclasses import dataclass
 from enum import Enum

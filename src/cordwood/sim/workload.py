@@ -9,13 +9,14 @@ from random import Random
 
 from .checks import Violation, violations
 from .client import Run
+from .cluster import Cluster
 from .connection import NetworkOdds
 from .group_history import CommitOutcome
 from .history import History, Promise
 from .log_lines import log_lines
 from .machine import Machine
 from .transaction_history import Fate
-from .workloads import WORKLOADS
+from .workloads import WORKLOADS, Workload
 from .world import World
 
 # Far more than a run takes: one that hangs ends there.
@@ -29,6 +30,8 @@ class Result:
     violations: list[Violation]
     digest: str
     events: int
+    # Of a cluster: its starts, faults and leaders.
+    timeline: str
     tail: str
     history: History
 
@@ -48,15 +51,22 @@ class Result:
         return f"{', '.join(parts)}, {self.events} events; {self.promise.value}"
 
 
+def _run_of(workload: Workload, world: World, history: History, source: Random) -> Run:
+    if workload.layout is not None:
+        layout = workload.layout(source)
+        cluster = Cluster(world, layout, workload.settings(history, source))
+        return Run(world, next(iter(cluster.brokers.values())), history, cluster)
+    roots = source.choice((("/data",), ("/data", "/more"), ("/a", "/b", "/c")))
+    return Run(world, Machine(world, "broker", workload.settings(history, source), roots), history)
+
+
 def run_seed(seed: int, name: str = "node") -> Result:
     workload = WORKLOADS[name]
     source = Random(f"{seed}/workload")
     promise = source.choices(list(workload.promises), weights=list(workload.promises.values()))[0]
     world = World(seed, odds=NetworkOdds(loss=source.choice((0.0, 0.002, 0.02))), limit_s=_LIMIT_S, pauses=True)
     history = History(promise)
-    roots = source.choice((("/data",), ("/data", "/more"), ("/a", "/b", "/c")))
-    machine = Machine(world, "broker", workload.settings(history, source), roots)
-    run = Run(world, machine, history)
+    run = _run_of(workload, world, history, source)
     found: list[Violation] = []
     with log_lines(world.trace, history.warnings) as failures:
         try:
@@ -65,6 +75,7 @@ def run_seed(seed: int, name: str = "node") -> Result:
             found.append(Violation("a run ends", f"{type(error).__name__}: {error}"))
     found += [Violation("a handler does not fail", failure) for failure in failures]
     found += [Violation("a client does not fail", failure) for failure in history.client_failures]
-    history.power_losses = [end.incarnation for end in machine.ends if end.power_lost]
+    history.power_losses = [end.incarnation for end in run.machine.ends if end.power_lost]
     found += violations(history, workload.checks)
-    return Result(seed, promise, found, world.trace.digest, world.trace.events, world.trace.tail(), history)
+    timeline = "" if run.cluster is None else f"{run.cluster.layout}\n{world.trace.timeline()}"
+    return Result(seed, promise, found, world.trace.digest, world.trace.events, timeline, world.trace.tail(), history)

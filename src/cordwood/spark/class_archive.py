@@ -129,7 +129,7 @@ def remove_archives(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def is_worth_a_hint(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is no archive, and nobody was told so before: once is enough for a user."""
+    """True if there is no archive and the user has not been told so before."""
     if whole_archive(java, environment) is not None:
         return False
     try:

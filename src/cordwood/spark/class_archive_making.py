@@ -56,18 +56,18 @@ def make_archive(bootstrap: str, tell: Callable[[str], None]) -> MadeArchive:
         _check_room(archive_folder())
         folder = Path(tempfile.mkdtemp(dir=seal.parent, prefix="spark-"))
     except OSError as error:
-        raise ArchiveNotMade(f"there is no room for an archive in the cache: {error}") from error
+        raise ArchiveNotMade(f"cannot write the class archive to the cache: {error}") from error
     try:
         _write_events(bootstrap)
         tell("starting Spark without an archive")
         # Options that speak of archives are left as they are.
         without = _spark(FIRST_ROW, bootstrap, "-Xshare:auto")["seconds"]
         made = folder / "spark.jsa"
-        tell(f"it had its first row after {without:.1f} s; looking at what it loads for work of all kinds")
+        tell(f"first row after {without:.1f} s; recording the classes that it loads")
         base = _base(java, folder)
         _spark(WORK, bootstrap, f"{base} -XX:ArchiveClassesAtExit={made} {SILENT}")
         if not made.exists():
-            raise ArchiveNotMade("Java has written no archive; it does so only if Spark's conf folder is empty")
+            raise ArchiveNotMade("Java wrote no archive; Spark's conf folder must be empty")
         tell("starting Spark with the archive")
         # Before anybody else does.
         fast = _spark(FIRST_ROW, bootstrap, f"-Xshare:auto -XX:SharedArchiveFile={made} {SILENT}")["seconds"]
@@ -75,13 +75,13 @@ def make_archive(bootstrap: str, tell: Callable[[str], None]) -> MadeArchive:
         keep_archive(made, seal)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ArchiveNotMade(f"the archive could not be kept: {error}") from error
+        raise ArchiveNotMade(f"the archive could not be saved: {error}") from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     kept = whole_archive(java)
     if kept is None:
-        raise ArchiveNotMade("somebody else has removed the archive at this moment")
+        raise ArchiveNotMade("another process removed the archive")
     return MadeArchive(kept, size_mb, without, fast)
 
 
@@ -94,7 +94,9 @@ def _write_events(bootstrap: str) -> None:
 
 def _check_room(folder: Path) -> None:
     if not can_be_named(folder):
-        raise ArchiveNotMade(f"Java takes no archive from {folder}: its name has a blank, a colon or a quote")
+        raise ArchiveNotMade(
+            f"Java cannot load an archive from {folder}: the path contains a blank, a colon or a quote"
+        )
     free_mb = shutil.disk_usage(folder).free // _MB
     if free_mb < _NEEDED_MB:
         raise ArchiveNotMade(f"{folder} has {free_mb} MB left, of which {_NEEDED_MB} are needed")
@@ -114,7 +116,7 @@ def _base(java: JavaRuntime, folder: Path) -> str:
         check=False,
     )
     if dumped.returncode != 0 or not base.exists():
-        raise ArchiveNotMade(f"this Java ({java.installed}) makes no archives: {_last_lines(dumped.stdout)}")
+        raise ArchiveNotMade(f"this Java ({java.installed}) cannot create class archives: {_last_lines(dumped.stdout)}")
     return f"-XX:SharedArchiveFile={base}"
 
 
@@ -130,7 +132,7 @@ def _spark(what: str, bootstrap: str, java_options: str) -> dict[str, Any]:
         check=False,
     )
     if ran.returncode != 0:
-        raise ArchiveNotMade(f"Spark did not do its work: {_last_lines(ran.stderr)}")
+        raise ArchiveNotMade(f"the Spark job failed: {_last_lines(ran.stderr)}")
     answer: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return answer
 

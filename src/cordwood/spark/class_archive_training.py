@@ -1,4 +1,5 @@
-"""What Spark does while an archive of its classes is made, in a process of its own: the work of pipelines in small.
+"""The workload that Spark runs while its class archive is recorded, in a separate process: the work of pipelines in
+small.
 
 `python -m cordwood.spark.class_archive_training first-row|work BOOTSTRAP` answers with a line of JSON.
 """

@@ -1,4 +1,4 @@
-"""What goes wrong between Spark and a cluster, told in one sentence."""
+"""Errors between Spark and a cluster, each in one sentence."""
 
 import os
 import re
@@ -19,7 +19,7 @@ class BadOption(SparkError, ValueError):
 
 
 class CannotRead(SparkError):
-    """What was asked for is not there to be read."""
+    """The requested data does not exist or cannot be read."""
 
 
 class DataLoss(CannotRead):

@@ -112,7 +112,7 @@ def _unwrapped(home: Path) -> Path:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """What a runtime says of itself."""
+    """The properties in a Java runtime's `release` file."""
     try:
         lines = (home / "release").read_text().splitlines()
     except OSError:

@@ -95,5 +95,5 @@ def _unknown(name: str, known: Collection[str], purpose: str) -> str:
     spelled = {each.lower(): each for each in known}
     nearest = get_close_matches(name.lower(), [*spelled, "kafka.bootstrap.servers"], n=1)
     if nearest:
-        return f"there is no option {name} for {purpose}; is it {spelled.get(nearest[0], nearest[0])}?"
-    return f"there is no option {name} for {purpose}; settings of the client begin with kafka."
+        return f"there is no option {name} for {purpose}; did you mean {spelled.get(nearest[0], nearest[0])}?"
+    return f"there is no option {name} for {purpose}; client settings begin with kafka."

@@ -95,8 +95,8 @@ def session(
 
 
 def prepare_environment(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> None:
-    """What Spark's own scripts read: which Java, which Python, and for a master on this machine which address, and an
-    archive of Spark's classes if there is one and `settings` do not name another."""
+    """Sets the environment of Spark's scripts: Java, Python, for a local master the address, and a class archive if
+    there is one and `settings` do not name another."""
     tell_cores(master)
     if is_local(master):
         start_nursery()
@@ -136,7 +136,7 @@ def session_settings(master: str = LOCAL, *, ui: bool = False, traces: bool = Tr
 
 
 def joined_settings(chosen: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """What is given goes before what is chosen here; of options for Java, which are many in one, the later wins."""
+    """Given settings override those chosen here; Java options are concatenated, and the later wins."""
     joined = {**chosen, **given}
     if _JAVA_OPTIONS in given and _JAVA_OPTIONS in chosen:
         joined[_JAVA_OPTIONS] = f"{chosen[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"

@@ -1,12 +1,24 @@
-"""**WatchedNetwork**: a network that reports which brokers cannot be reached, and which can again.
+"""**WatchedNetwork**: a network that reports which brokers cannot be reached or do not answer, and which do again.
 
 The client retries by itself and in silence; whoever runs a pipeline should see what it waits for.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from cordwood.runtime.network import Address, Connection, Listener, Network, NetworkError, SocketOptions
+from cordwood.runtime.network import (
+    Address,
+    Connection,
+    ConnectionLost,
+    Listener,
+    Network,
+    NetworkError,
+    Part,
+    Receiver,
+    SocketOptions,
+)
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientTls, ServerTls
 from cordwood.spark.reports import is_heard, report
@@ -14,6 +26,8 @@ from cordwood.spark.reports import is_heard, report
 UNREACHABLE, REACHED = "unreachable", "reached"
 # An address that drops packets fails only after socket.connection.setup.timeout.ms.
 _LATE_S = 3.0
+# Longer than a broker takes to answer anything that pipelines ask, a Fetch that waits for records included.
+_HANGS_S = 10.0
 
 
 def network_for(doing: str) -> Network:
@@ -52,11 +66,105 @@ class WatchedNetwork:
             raise
         finally:
             late.cancel()
+        return _WatchedConnection(connection, partial(self._note_hanging, address), partial(self._note_answer, address))
+
+    def _note_hanging(self, address: Address, seconds: float) -> None:
+        self._note_failure(address, f"{address} accepts connections, and has not answered for {seconds:g} s")
+
+    def _note_answer(self, address: Address) -> None:
         if address in self._failed:
             self._failed.discard(address)
             self._tell(REACHED, address=str(address))
-        return connection
 
     def _note_failure(self, address: Address, reason: str) -> None:
         self._failed.add(address)
         self._tell(UNREACHABLE, address=str(address), reason=reason, doing=self._doing)
+
+
+class _WatchedConnection:
+    """Calls `hangs` every some seconds while a request is not answered, and `answers` when bytes come."""
+
+    def __init__(self, connection: Connection, hangs: Callable[[float], None], answers: Callable[[], None]) -> None:
+        self._connection = connection
+        self._hangs = hangs
+        self._answers = answers
+        self._receiver: Receiver | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waited_s = 0.0
+
+    # As a connection.
+
+    @property
+    def peer(self) -> Address:
+        return self._connection.peer
+
+    @property
+    def local(self) -> Address:
+        return self._connection.local
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._connection.unsent_bytes
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        return self._connection.peer_certificate
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._connection.start(self)
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if self._timer is None:
+            self._wait()
+        self._connection.send(parts)
+
+    def pause_reading(self) -> None:
+        self._connection.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._connection.resume_reading()
+
+    def set_patient(self, is_patient: bool) -> None:
+        self._connection.set_patient(is_patient)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def abort(self) -> None:
+        self._connection.abort()
+
+    # As a receiver.
+
+    def buffer(self) -> memoryview | bytearray:
+        assert self._receiver is not None
+        return self._receiver.buffer()
+
+    def received(self, count: int) -> None:
+        assert self._receiver is not None
+        self._stop_waiting()
+        self._answers()
+        self._receiver.received(count)
+
+    def sent(self) -> None:
+        assert self._receiver is not None
+        self._receiver.sent()
+
+    def lost(self, error: ConnectionLost | None) -> None:
+        assert self._receiver is not None
+        self._stop_waiting()
+        self._receiver.lost(error)
+
+    def _wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_HANGS_S, self._note)
+
+    def _note(self) -> None:
+        self._waited_s += _HANGS_S
+        self._hangs(self._waited_s)
+        self._wait()
+
+    def _stop_waiting(self) -> None:
+        self._waited_s = 0.0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

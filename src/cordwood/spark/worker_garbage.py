@@ -1,4 +1,4 @@
-"""What Spark's Python workers do between two tasks: they look for garbage among all that was ever imported.
+"""Garbage collection of Spark's Python workers between tasks, which scans everything that was ever imported.
 
 That is 33 ms of a processor for the 67,000 objects of the modules that a task needs, where a task of a small
 micro-batch takes 7 itself. What is there after the first task stays for good, so it is not looked at any more.

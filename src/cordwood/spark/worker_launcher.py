@@ -1,4 +1,4 @@
-"""What Spark takes for Python (see `worker_python`): asks the nursery to be that Python, or starts one itself.
+"""Runs in place of Python in Spark (see `worker_python`): asks the nursery to fork one, or starts one itself.
 
 It is run as a file, without site-packages: it is to be there in a few milliseconds. Spark sees a process that gets its
 signals, and ends with its exit code; what it was given as standard input and output is the other's.
@@ -82,7 +82,7 @@ def _forward_signals(pid: int) -> None:
 
 
 def _let_go_of_streams() -> None:
-    """Who reads them is to see their end when the other lets go of them."""
+    """Closes the streams, so that their readers see the end when the other process closes them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in _STANDARD_STREAMS:
         os.dup2(nothing, number)

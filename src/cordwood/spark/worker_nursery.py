@@ -125,7 +125,7 @@ def _seed_numpy() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What a process is to be."""
+    """Parameters of a process to fork."""
 
     arguments: Sequence[str]
     """As Python's: `-m`, a module and its arguments, or `-c` and code."""

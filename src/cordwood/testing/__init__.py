@@ -1,10 +1,10 @@
-"""A real node for anyone's tests: no container, no JVM, ready in a fraction of a second.
+"""A real node for tests: no container, no JVM, ready in a fraction of a second.
 
     with cordwood.testing.node() as node:
         producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap})
 
-The pytest plugin has the fixture `cordwood_broker`; see docs/testing.md. pytest loads this module at every start, so it
-imports what it needs when it is used.
+The pytest plugin provides the fixture `cordwood_broker`; see docs/testing.md. pytest loads this module at every start,
+so it imports its dependencies on first use.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from cordwood.testing.embedded import EmbeddedNode
+    from cordwood.testing.local_cluster import LocalCluster
     from cordwood.testing.process import ProcessNode
 
 
 class NodeError(Exception):
-    """A node did not start, ended by itself, or cannot do what was asked; the text says why, with its log."""
+    """A node did not start, stopped unexpectedly, or cannot do what was requested; the text says why, with its log."""
 
 
 @overload
@@ -30,6 +31,7 @@ def node(
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
     log_level: str | None = None,
+    registry: bool = False,
 ) -> EmbeddedNode: ...
 
 
@@ -41,6 +43,7 @@ def node(
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
     log_level: str | None = None,
+    registry: bool = False,
 ) -> ProcessNode: ...
 
 
@@ -52,6 +55,7 @@ def node(
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
     log_level: str | None = None,
+    registry: bool = False,
 ) -> EmbeddedNode | ProcessNode: ...
 
 
@@ -62,17 +66,19 @@ def node(
     data: str | os.PathLike[str] | None = None,
     port: int = 0,
     log_level: str | None = None,
+    registry: bool = False,
 ) -> EmbeddedNode | ProcessNode:
-    """A node that runs within `with` or `async with`: in this process on a thread of its own, or as a subprocess.
+    """A node that runs within `with` or `async with`: on a thread of this process, or as a subprocess.
 
-    `settings` are Kafka's: {"num.partitions": 3}. Without `data` it lives in a temporary directory that is removed
-    afterwards. Port 0 takes a free one, and keeps it over restarts. `log_level`: what `node.log` holds (WARNING and
-    above unless given; in this process, as logging is set up). Raises `NodeError` where the node cannot start.
+    `settings` are Kafka's: {"num.partitions": 3}. Without `data` it uses a temporary directory that is removed
+    afterwards. Port 0 takes a free one, and keeps it over restarts. `log_level` is the level of `node.log` (default
+    WARNING; in this process, as logging is configured). With `registry` it serves
+    a schema registry at `node.registry_url`. Raises `NodeError` if the node cannot start.
     """
     from cordwood.testing.local_node import Setup
 
     texts = {name: _as_text(value) for name, value in (settings or {}).items()}
-    setup = Setup(texts, None if data is None else os.fspath(data), port, log_level)
+    setup = Setup(texts, None if data is None else os.fspath(data), port, log_level, registry)
     if subprocess:
         from cordwood.testing.process import ProcessNode
 
@@ -82,6 +88,25 @@ def node(
     return EmbeddedNode(setup)
 
 
+def cluster(
+    *,
+    brokers: int = 3,
+    controllers: int = 0,
+    settings: Mapping[str, str | int | float | bool] | None = None,
+    data: str | os.PathLike[str] | None = None,
+    log_level: str | None = None,
+) -> LocalCluster:
+    """A cluster that runs within `with` or `async with`, each node in a process of its own.
+
+    The first three brokers are controllers too, unless `controllers` asks for separate ones. New topics have three
+    replicas, fewer where there are fewer brokers. `settings`, `data` and `log_level` are as for `node`.
+    """
+    from cordwood.testing.local_cluster import LocalCluster
+
+    texts = {name: _as_text(value) for name, value in (settings or {}).items()}
+    return LocalCluster(brokers, controllers, texts, None if data is None else os.fspath(data), log_level)
+
+
 def _as_text(value: str | int | float | bool) -> str:
-    """As Kafka's files spell it."""
+    """Formats a value as in Kafka's properties files."""
     return str(value).lower() if isinstance(value, bool) else str(value)

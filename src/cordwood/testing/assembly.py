@@ -1,13 +1,15 @@
-"""A node made of the real parts, from what a test says of it."""
+"""Builds a node for tests from the real parts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.errors import ConfigError
 from cordwood.config.layers import Layer
+from cordwood.net.measures import Measures
 from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
@@ -17,11 +19,14 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
 
-# What keeps a node from starting that is not our bug.
+if TYPE_CHECKING:
+    from cordwood.registry.server import RegistryServer
+
+# Errors that prevent a start without being our bug.
 START_ERRORS = (ConfigError, CannotStart, TlsError, DiskError, NetworkError)
 
-# Where a test wants something else than a cluster does: groups that come together and share out at once, timeouts that
-# are noticed at once, and not after the seconds that spare a large cluster requests. docs/testing.md lists them.
+# Defaults that differ for tests: groups rebalance at once, and timeouts fire at once instead of after the seconds that
+# spare a large cluster requests. docs/testing.md lists them.
 TEST_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
@@ -33,8 +38,14 @@ TEST_DEFAULTS = {
 }
 
 
-async def start_node(settings: Mapping[str, str], data: str, port: int, stopped: asyncio.Event | None = None) -> Node:
-    """On the running event loop. Raises `START_ERRORS`."""
+async def start_node(
+    settings: Mapping[str, str],
+    data: str,
+    port: int,
+    stopped: asyncio.Event | None = None,
+    measures: Measures | None = None,
+) -> Node:
+    """Starts a node on the running event loop. Raises `START_ERRORS`."""
     base = Layer("the defaults for tests", TEST_DEFAULTS | {"log.dirs": data})
     config = standalone_config(base, Layer("settings", settings), port=port)
     return await Node.start(
@@ -43,5 +54,15 @@ async def start_node(settings: Mapping[str, str], data: str, port: int, stopped:
         clock=SystemClock(),
         random=SeededRandom(),
         open_disk=LocalDisk,
+        measures=measures,
         stopped=stopped,
     )
+
+
+async def start_registry(node: Node, port: int) -> RegistryServer:
+    """Starts a schema registry beside a node."""
+    from cordwood.registry.registry import RegistrySettings, reaching
+    from cordwood.registry.server import RegistryServer
+
+    settings = RegistrySettings(reaching(node.bootstrap))
+    return await RegistryServer.start(settings, SocketNetwork(), SystemClock(), "127.0.0.1", port)

@@ -1,6 +1,6 @@
-"""The process of a `ProcessNode`: takes its setup as a line of JSON on stdin and says where it listens on stdout.
+"""The process of a `ProcessNode`: reads its settings as a line of JSON from stdin and prints its address to stdout.
 
-It stops at SIGTERM, and at the end of stdin, which comes when the process of the tests is gone, however that ended.
+It stops on SIGTERM, and at the end of stdin, which comes when the test process ends for whatever reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from cordwood.runtime.event_loop import run
-from cordwood.testing.assembly import START_ERRORS, start_node
+from cordwood.testing.assembly import START_ERRORS, start_node, start_registry
 
 _STDIN = 0
 
@@ -37,15 +37,18 @@ async def _serve(setup: dict[str, Any]) -> int:
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
     node = await start_node(setup["settings"], setup["data"], setup["port"], stopped=stopped)
     loop.add_reader(_STDIN, stopped.set)
-    _say({"bootstrap": node.bootstrap})
+    registry = None if setup["registry_port"] is None else await start_registry(node, setup["registry_port"])
+    _say({"bootstrap": node.bootstrap} | ({} if registry is None else {"registry": registry.url}))
     await node.stopped.wait()
     loop.remove_reader(_STDIN)
+    if registry is not None:
+        await registry.stop()
     await node.stop()
     return 0 if node.failure is None else 1
 
 
 def _read_line() -> bytes:
-    """Byte by byte: what a buffered reader takes beyond the line, the loop would not see."""
+    """Reads byte by byte: the event loop would not see bytes that a buffered reader takes beyond the line."""
     line = bytearray()
     while (byte := os.read(_STDIN, 1)) not in (b"", b"\n"):
         line += byte

@@ -1,4 +1,4 @@
-"""A node within the process of the tests, on a thread and an event loop of its own."""
+"""A node inside the test process, on its own thread and event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from cordwood.runtime.event_loop import loop_factory
 from cordwood.testing import NodeError
-from cordwood.testing.assembly import START_ERRORS, start_node
+from cordwood.testing.assembly import START_ERRORS, start_node, start_registry
 from cordwood.testing.local_node import LocalNode, Setup
 
 _numbers = itertools.count(1)
@@ -37,9 +37,9 @@ class EmbeddedNode(LocalNode):
     def kill(self) -> None:
         raise NodeError("a node cannot be killed without the process that it runs in: use node(subprocess=True)")
 
-    def _start(self) -> str:
+    def _start(self) -> tuple[str, str | None]:
         self._listen_to_logs()
-        ready: Future[str] = Future()
+        ready: Future[tuple[str, str | None]] = Future()
         self._ended = Future()
         threading.Thread(target=self._run, args=(ready, self._ended), name=self._name, daemon=True).start()
         try:
@@ -52,7 +52,7 @@ class EmbeddedNode(LocalNode):
 
     def _stop(self) -> None:
         try:
-            # Closed already if the node had to stop by itself, which the result tells.
+            # Already closed if the node stopped because of an error, which the result reports.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end.set)
             self._ended.result()
@@ -61,7 +61,7 @@ class EmbeddedNode(LocalNode):
 
     # On the node's thread
 
-    def _run(self, ready: Future[str], ended: Future[None]) -> None:
+    def _run(self, ready: Future[tuple[str, str | None]], ended: Future[None]) -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._serve(ready))
@@ -70,19 +70,22 @@ class EmbeddedNode(LocalNode):
         else:
             ended.set_result(None)
 
-    async def _serve(self, ready: Future[str]) -> None:
+    async def _serve(self, ready: Future[tuple[str, str | None]]) -> None:
         self._loop = asyncio.get_running_loop()
-        # Its threads are told by their names, for `log`.
+        # `log` recognises the node's threads by their names.
         self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self._name))
         self._end = asyncio.Event()
         node = await start_node(self.settings, str(self.data), self._port, stopped=self._end)
-        ready.set_result(node.bootstrap)
+        registry = await start_registry(node, self._registry_port) if self._has_registry else None
+        ready.set_result((node.bootstrap, None if registry is None else registry.url))
         await node.stopped.wait()
+        if registry is not None:
+            await registry.stop()
         await node.stop()
         if node.failure is not None:
-            raise NodeError(f"the node had stopped by itself: {node.failure}")
+            raise NodeError(f"the node had stopped unexpectedly: {node.failure}")
 
-    # What it logs
+    # Logging
 
     def _listen_to_logs(self) -> None:
         _LOGGER.addHandler(self._lines)
@@ -97,7 +100,7 @@ class EmbeddedNode(LocalNode):
 
 
 class _LogLines(logging.Handler):
-    """The last lines of one node of several in this process."""
+    """The last log lines of one of several nodes in this process."""
 
     def __init__(self, thread_prefix: str) -> None:
         super().__init__()

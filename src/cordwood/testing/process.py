@@ -1,4 +1,4 @@
-"""A node in a process of its own, which can be killed; it ends when the process of the tests does."""
+"""A node in its own process, which can be killed; it ends with the test process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO, Any
 from cordwood.testing import NodeError
 from cordwood.testing.local_node import LocalNode, Setup
 
-# Far more than a start or a stop takes, also on a machine that is busy.
+# Far longer than a start or stop takes, even on a busy machine.
 _PATIENCE_S = 60.0
 _SHOWN_LOG_CHARS = 4_000
 
@@ -44,7 +44,7 @@ class ProcessNode(LocalNode):
         try:
             super().stop()
         finally:
-            # What it logged can be asked for when its files are gone.
+            # Keep the log readable after the files are removed.
             self._log = self.log
             super().close()
 
@@ -53,10 +53,10 @@ class ProcessNode(LocalNode):
         assert self._folder is not None
         return self._folder / "log"
 
-    def _start(self) -> str:
+    def _start(self) -> tuple[str, str | None]:
         with self._log_path.open("ab") as log:
-            # -P: a module of the tests' directory must not stand in for one of ours. The session of its own keeps
-            # Ctrl-C from it, which the tests answer by stopping it.
+            # -P: a module in the tests' directory must not shadow one of ours. A separate session shields it from
+            # Ctrl-C, on which the tests stop it anyway.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "cordwood.testing.child"],
                 stdin=subprocess.PIPE,
@@ -69,6 +69,7 @@ class ProcessNode(LocalNode):
             "settings": dict(self.settings),
             "data": str(self.data.absolute()),
             "port": self._port,
+            "registry_port": self._registry_port if self._has_registry else None,
             "log_level": self._log_level or "WARNING",
         }
         try:
@@ -81,14 +82,13 @@ class ProcessNode(LocalNode):
         if "bootstrap" not in said:
             self.kill()
             raise NodeError(f"the node did not start: {said['error']}")
-        bootstrap: str = said["bootstrap"]
-        return bootstrap
+        return said["bootstrap"], said.get("registry")
 
     def _first_line(self, stdout: IO[bytes]) -> dict[str, Any]:
         readable, _, _ = select.select([stdout], [], [], _PATIENCE_S)
         line = stdout.readline() if readable else b""
         if not line:
-            trouble = "it ended" if readable else f"it was not ready after {_PATIENCE_S:g} s"
+            trouble = "it ended" if readable else f"the node was not ready after {_PATIENCE_S:g} s"
             return {"error": f"{trouble}\n{self.log[-_SHOWN_LOG_CHARS:]}"}
         said: dict[str, Any] = json.loads(line)
         return said

@@ -1,4 +1,4 @@
-"""The pytest plugin: one node a session, started when the first test asks for it, and fresh topics for each test.
+"""The pytest plugin: one node per session, started when the first test uses it, and fresh topics for each test.
 
 def test_orders_are_kept(cordwood_broker):
     topic = cordwood_broker.topic("orders", partitions=3)
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from cordwood.testing.local_cluster import LocalCluster
     from cordwood.testing.local_node import LocalNode
 
 _SHOWN_LOG_LINES = 100
@@ -35,13 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         help="one of Kafka's broker settings; may be repeated, and wins over the ini file",
     )
-    group.addoption("--cordwood-log-level", metavar="LEVEL", help="what it logs: DEBUG, INFO, WARNING or ERROR")
+    group.addoption("--cordwood-log-level", metavar="LEVEL", help="log level: DEBUG, INFO, WARNING or ERROR")
     parser.addini("cordwood_subprocess", "run the node in a process of its own", type="bool", default=False)
     parser.addini("cordwood_settings", "Kafka's broker settings for the node, name=value a line", type="linelist")
 
 
 class Cordwood:
-    """What a test gets as `cordwood_broker`."""
+    """The value of the fixture `cordwood_broker`."""
 
     def __init__(self, node: LocalNode, test_name: str) -> None:
         self.node = node
@@ -53,7 +54,7 @@ class Cordwood:
         return self.node.bootstrap
 
     def topic(self, label: str = "", *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
-        """Creates a topic of this test alone, and returns its name: after the test, the label, and a random part."""
+        """Creates a topic for this test only, and returns its name: the test's name, the label and a random part."""
         from cordwood.testing.topics import unique_name
 
         name = unique_name(f"{self._test_name}-{label}")
@@ -78,13 +79,22 @@ def cordwood_node(pytestconfig: pytest.Config) -> Iterator[LocalNode]:
 
 @pytest.fixture
 def cordwood_broker(cordwood_node: LocalNode, request: pytest.FixtureRequest) -> Cordwood:
-    """A running node, and topics that no other test has."""
+    """A running node, and topics that no other test uses."""
     return Cordwood(cordwood_node, request.node.name)
+
+
+@pytest.fixture(scope="session")
+def cordwood_cluster(pytestconfig: pytest.Config) -> Iterator[LocalCluster]:
+    """Three brokers, each a process, that the tests of this session share. A test that kills one starts it again."""
+    from cordwood.testing import cluster
+
+    with cluster(settings=_settings(pytestconfig), log_level=pytestconfig.getoption("cordwood_log_level")) as running:
+        yield running
 
 
 @pytest.fixture
 def cordwood(cordwood_broker: Cordwood) -> Cordwood:
-    """The older name of `cordwood_broker`, which hides the module `cordwood` from the test."""
+    """Deprecated alias of `cordwood_broker`: it shadows the module `cordwood` in the test."""
     return cordwood_broker
 
 
@@ -93,13 +103,13 @@ def _settings(config: pytest.Config) -> dict[str, str]:
     for assignment in (*config.getini("cordwood_settings"), *config.getoption("cordwood_set")):
         name, equals, value = assignment.partition("=")
         if not equals or not name.strip():
-            raise pytest.UsageError(f"cordwood: {assignment!r} is no setting: expected NAME=VALUE")
+            raise pytest.UsageError(f"cordwood: {assignment!r} is not a setting; expected NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
 
 
 class _LogReporter:
-    """Shows the node's log with a test that fails. Registered once there is a node, so others do not pay for it."""
+    """Shows the node's log with a failed test. Registered once there is a node, so that other sessions pay nothing."""
 
     def __init__(self, node: LocalNode) -> None:
         self._node = node

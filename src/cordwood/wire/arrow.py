@@ -1,4 +1,5 @@
-"""Record batches to and from Arrow. Thin: `columns` and `column_input` do the work; pyarrow is imported with this."""
+"""Converts record batches to and from Arrow. `columns` and `column_input` do the work; importing this module imports
+pyarrow."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def require_pyarrow() -> None:
-    """Raises an `ImportError` that tells what to install."""
+    """Raises an `ImportError` that says what to install."""
     try:
         import pyarrow as pa  # noqa: F401
     except ImportError as error:
@@ -39,9 +40,10 @@ def to_arrow(
     limit: int = DECOMPRESSED_LIMIT_BYTES,
     skipped: Container[int] = (),
 ) -> pa.RecordBatch:
-    """The records of all whole batches in `data`: offset, timestamp (milliseconds), key, value and perhaps headers.
+    """Returns the records of all whole batches in `data`: offset, timestamp (milliseconds), key, value and, on request,
+    headers.
 
-    Batches whose base offset is in `skipped` are passed over, as control batches are.
+    Skips control batches, and batches whose base offset is in `skipped`.
 
     >>> to_arrow(fetched.records, start_offset=fetch_offset).column("value")
     """
@@ -76,10 +78,10 @@ def from_arrow(
     base_sequence: int = -1,
     transactional: bool = False,
 ) -> list[bytearray]:
-    """Batches as a producer sends them, from arrays of bytes or text, of times and of headers.
+    """Encodes arrays of bytes or text, timestamps and headers as batches, as a producer sends them.
 
-    `timestamps` is one time for all records in milliseconds, or an array of int64 or of Arrow's timestamps; where it
-    is null, the record has none.
+    `timestamps` is one timestamp for all records in milliseconds, or an array of int64 or Arrow timestamps; a null
+    means that the record has none.
     """
     return encode_columns(
         *record_input(values, keys, timestamps, headers),
@@ -99,7 +101,7 @@ def record_input(
     timestamps: pa.Array | pa.ChunkedArray | int = NO_TIMESTAMP,
     headers: pa.Array | pa.ChunkedArray | None = None,
 ) -> RecordInput:
-    """As for `from_arrow`, for who encodes them in steps. No bytes are copied where the arrays are of one chunk."""
+    """Like `from_arrow`, for callers that encode in steps. Copies no bytes if each array is a single chunk."""
     count = _count(values, keys)
     return RecordInput(
         count,
@@ -142,7 +144,7 @@ def _binary_array(type_: pa.DataType, count: int, column: BinaryColumn) -> pa.Ar
 def _headers_array(count: int, headers: HeaderColumns) -> pa.Array:
     import pyarrow as pa
 
-    # Text that is not UTF-8 may arrive from anywhere, and must not get into an array that promises it.
+    # Invalid UTF-8 may arrive from anywhere, and must not end up in an array that claims to be valid.
     keys = _binary_array(pa.binary(), headers.length, headers.keys)
     try:
         names = keys.cast(pa.string())
@@ -156,7 +158,7 @@ def _headers_array(count: int, headers: HeaderColumns) -> pa.Array:
 def _count(values: Any, keys: Any) -> int:
     column = keys if values is None else values
     if column is None:
-        raise ValueError("records need a column of keys or of values")
+        raise ValueError("records need a key column or a value column")
     return len(column)
 
 
@@ -166,7 +168,7 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column
     combined = column.combine_chunks()
-    # Too large for offsets of 32 bits: pyarrow then leaves several chunks, and wide offsets hold them all.
+    # Too large for 32-bit offsets: pyarrow then keeps several chunks, and 64-bit offsets hold them all.
     if isinstance(combined, pa.ChunkedArray):
         combined = column.cast(pa.large_binary()).combine_chunks()
     return combined
@@ -228,5 +230,5 @@ def _number_input(array: pa.Array) -> NumberInput:
 
 
 def _bytes_of(buffer: pa.Buffer | None) -> Buffer:
-    # Arrow's buffers call themselves signed; an array without values may have none.
+    # Arrow's buffers are typed as signed; an empty array may have no buffer.
     return b"" if buffer is None else memoryview(buffer).cast("B")

@@ -1,8 +1,8 @@
 # cython: language_level=3, annotation_typing=False
-"""A batch that a producer fills record by record, and what it becomes when it is sealed.
+"""A batch that a producer fills record by record, and its sealed form.
 
-Part of the compiled room (see `records`). A record is written once, into the buffer that goes to the broker; nothing is
-kept of it besides. (100 bytes: 0.15 µs.)
+One of the compiled modules (see `records`). Each record is written once, into the buffer that goes to the broker. (100
+bytes: 0.15 µs.)
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from cordwood.wire.record_stream import RecordWriter
 from cordwood.wire.records import decode_batch, seal
 
 FULL = -1
-"""What `append` returns instead of an index when the record does not fit."""
+"""Returned by `append` instead of an index if the record does not fit."""
 
 
 class BatchBuilder:
-    """Takes records until the batch would be larger than `limit` bytes before compression; a first one of any size."""
+    """Accepts records until the batch would exceed `limit` bytes before compression. The first record may have any
+    size."""
 
     limit: int
     writer: RecordWriter
@@ -39,7 +40,7 @@ class BatchBuilder:
 
     @property
     def size(self) -> int:
-        """Of the batch with its header, in bytes."""
+        """Bytes of the batch, header included."""
         return self.writer.size()
 
     def append(
@@ -49,7 +50,7 @@ class BatchBuilder:
         value: bytes | None,
         headers: Sequence[tuple[str, bytes | None]] | None,
     ) -> int:
-        """The record's index in the batch, or FULL: then nothing was written."""
+        """Returns the record's index in the batch, or FULL if nothing was written."""
         writer = self.writer
         if timestamp < NO_TIMESTAMP:
             raise ValueError(f"negative timestamp {timestamp}")
@@ -65,7 +66,7 @@ class BatchBuilder:
         return index
 
     def seal(self, codec: Codec = Codec.NONE, level: int | None = None) -> SealedBatch:
-        """Compresses the records. The builder must not be used after it."""
+        """Compresses the records. The builder must not be used afterwards."""
         count = self.writer.count
         if count == 0:
             raise ValueError("a batch needs a record")
@@ -89,7 +90,7 @@ class BatchBuilder:
 
 
 class SealedBatch:
-    """A whole batch, which can be stamped for whoever sends it as often as needed; its records are not touched."""
+    """A complete batch that can be stamped for a producer any number of times; its records never change."""
 
     def __init__(self, batch: bytearray) -> None:
         self._batch = batch
@@ -107,7 +108,8 @@ class SealedBatch:
     def stamped(
         self, producer_id: int = -1, producer_epoch: int = -1, base_sequence: int = -1, transactional: bool = False
     ) -> bytearray:
-        """The batch in a producer's name. What was returned once is never changed: it may be on its way somewhere."""
+        """Returns the batch stamped for a producer. Batches returned earlier never change, because they may be in
+        flight."""
         wanted = (producer_id, producer_epoch, base_sequence, transactional)
         if wanted != self._stamp:
             batch = bytearray(self._batch) if self._is_shared else self._batch

@@ -1,10 +1,10 @@
 # cython: language_level=3, annotation_typing=False
-"""A batch's header: reading it, finding the next one, checking the checksum, stamping.
+"""Batch headers: reading, finding the next batch, checking the checksum, stamping.
 
-Part of the compiled room (see `records`). A batch of magic 2 is a header of 61 bytes and the records, compressed
+One of the compiled modules (see `records`). A batch of magic 2 is a 61-byte header and the records, compressed
 together. The checksum covers everything from the attributes on, so a leader can stamp the base offset and its epoch,
-which lie before, without computing it again. Messages of magic 0 and 1 are framed alike: each is a batch of one
-record, or of those that its value holds compressed.
+which come before, without recomputing it. Messages of magic 0 and 1 are framed alike: each is a batch of one record, or
+of the records that its value holds compressed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.wire.checksum import crc32c
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import Buffer, CorruptBatch, InvalidRecord
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.cpython.buffer import (  # type: ignore[import-untyped]
@@ -29,7 +32,7 @@ if cython.compiled:
     )
 
 LOG_OVERHEAD = 12
-"""Base offset and length, which every magic has."""
+"""Bytes of the base offset and the length, which every magic has."""
 BATCH_HEADER_SIZE = 61
 
 MAGIC_POSITION = 16
@@ -76,7 +79,7 @@ class BatchHeader:
     def last_sequence(self) -> int:
         if self.base_sequence == -1:
             return -1
-        # The difference from 2^31, where sequence numbers wrap, because their sum may not fit into C's 32 bits.
+        # Compute the distance from 2^31, where sequence numbers wrap: the sum may not fit into 32 bits in C.
         beyond = self.last_offset_delta - (2**31 - self.base_sequence)
         return beyond if beyond >= 0 else self.base_sequence + self.last_offset_delta
 
@@ -108,7 +111,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go: it takes the base timestamp's place."""
+        """When compaction may drop the tombstones and markers of this batch; stored in place of the base timestamp."""
         return self.base_timestamp if self.magic == 2 and self.attributes & DELETE_HORIZON_BIT else None
 
     def __repr__(self) -> str:
@@ -121,22 +124,24 @@ class BatchHeader:
 
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`. Only the header's bytes have to be there, not the whole batch."""
+    """Returns the header at `position`. Only the header's bytes have to be available, not the whole batch."""
     header = _header_at(data, position, False)
     if header is None:
-        raise CorruptBatch(f"{max(len(data) - position, 0)} bytes at position {position} are no batch header")
+        raise CorruptBatch(
+            f"{max(len(data) - position, 0)} bytes at position {position} are too few for a batch header"
+        )
     return header
 
 
 def batch_headers(data: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch; ends at a torn one. Bad framing raises CorruptBatch."""
+    """Yields the position and header of each whole batch; stops at a torn one. Bad framing raises CorruptBatch."""
     while header := _header_at(data, position, True):
         yield position, header
         position += header.size
 
 
 def whole_batches_length(data: Buffer) -> int:
-    """Where the whole batches of `data` end."""
+    """Returns the position at which the whole batches of `data` end."""
     position = 0
     while header := _header_at(data, position, True):
         position += header.size
@@ -144,7 +149,7 @@ def whole_batches_length(data: Buffer) -> int:
 
 
 def check_crc(data: Buffer, header: BatchHeader, position: int = 0) -> None:
-    """Raises CorruptBatch unless the whole batch is there and its checksum is right."""
+    """Raises CorruptBatch unless the whole batch is available and its checksum matches."""
     checked = ATTRIBUTES_POSITION if header.magic == 2 else LEGACY_CHECKSUMMED_POSITION
     contents = batch_bytes(data, position, header)[checked:]
     computed = crc32c(contents) if header.magic == 2 else zlib.crc32(contents)
@@ -155,13 +160,13 @@ def check_crc(data: Buffer, header: BatchHeader, position: int = 0) -> None:
 
 
 def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Writes what a leader decides into a batch of magic 2, in place; the checksum does not cover it."""
+    """Writes the leader's base offset and epoch into a batch of magic 2, in place; the checksum does not cover them."""
     struct.pack_into(">q", data, position, base_offset)
     struct.pack_into(">i", data, position + LOG_OVERHEAD, leader_epoch)
 
 
 def stamp_known(data: memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
-    """As `stamp`, for a batch at the start of `data` whose header is known, and is kept true."""
+    """Like `stamp`, for a batch at the start of `data` whose header is known; updates the header too."""
     HEADER_START.pack_into(data, 0, base_offset, header.size - LOG_OVERHEAD, leader_epoch)
     header.base_offset = base_offset
     header.leader_epoch = leader_epoch
@@ -190,9 +195,9 @@ def batch_bytes(data: Buffer, position: int, header: BatchHeader) -> memoryview:
 
 
 def _header_at(data: Any, position: int, whole: bool) -> BatchHeader | None:
-    """The header at `position`, None when it, or with `whole` the batch, is not all there."""
+    """Returns the header at `position`, or None if it (with `whole`: the batch) is incomplete."""
     if cython.compiled:
-        # A third of the cost of a typed memoryview, which a scan over small batches would notice.
+        # A third of the cost of a typed memoryview, which matters when scanning small batches.
         buffer = cython.declare(Py_buffer)
         PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
         try:
@@ -212,13 +217,13 @@ def _parse(data: Any, length: int, position: int, whole: bool) -> BatchHeader | 
         return None
     size = 12 + _int32(data, position + 8)
     if size < 26:
-        raise CorruptBatch(f"a batch of {size} bytes at position {position}: less than any has")
+        raise CorruptBatch(f"a batch of {size} bytes at position {position}: smaller than the smallest batch")
     if remaining <= MAGIC_POSITION:
         return None
     magic = data[position + MAGIC_POSITION]
     if magic > 2:
         raise CorruptBatch(f"unknown magic {magic} at position {position}")
-    if size < (61 if magic == 2 else 26 + 8 * magic):  # messages without key and value; magic 1 has a time
+    if size < (61 if magic == 2 else 26 + 8 * magic):  # messages without key and value; magic 1 has a timestamp
         raise CorruptBatch(f"a batch of {size} bytes at position {position}: too small for magic {magic}")
     if remaining < (size if whole else 61 if magic == 2 else 18 + 8 * magic):
         return None

@@ -1,7 +1,7 @@
-"""CRC-32C, the checksum of batches and of producer snapshots: that of the package `crc32c`.
+"""CRC-32C, the checksum of batches and producer snapshots, from the package `crc32c`.
 
-Of that package only the compiled part is loaded. All of it would look up its own version first and bring what that
-needs, a parser for e-mail and zip files among it: a twentieth of a node's start, and 3 MB.
+Only the compiled part of that package is loaded. The whole package looks up its own version at import, which pulls in
+parsers for e-mail and zip files: a twentieth of a node's start-up time, and 3 MB.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _compiled_part() -> Any:
     package = find_spec("crc32c")
     spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
     if spec is None or spec.loader is None:
-        # A version that is laid out in another way.
+        # A release with another layout.
         import crc32c
 
         return crc32c

@@ -1,9 +1,9 @@
-"""Messages to bytes and back::
+"""Encodes and decodes messages::
 
     data = encode(MetadataRequest(topics=None), 12)
     request = decode(MetadataRequest, 12, data)
 
-The code for a class in a version is written at its first use (decoder.py, encoder.py) and kept on the class.
+The code for a class in a version is generated at its first use (decoder.py, encoder.py) and cached on the class.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from cordwood.wire.schema import Message, Records
 M = TypeVar("M", bound=Message)
 
 Part = Records
-"""Bytes to send, or something with a length that stands for them, such as a range of a file."""
+"""Bytes to send, or a placeholder with a length, such as a file range."""
 
-# All that the compiled code can raise on bad bytes and on bad values.
+# Everything that the generated code can raise on bad bytes and on bad values.
 BAD_BYTES = (Refused, struct.error, IndexError, ValueError)
 BAD_VALUES = (Refused, struct.error, AttributeError, TypeError, ValueError, OverflowError)
 
 
 def decode(cls: type[M], version: int, data: Buffer, *, strict: bool = True) -> M:
-    """The message that `data` holds; `records` fields are memoryviews into it.
+    """Decodes the message in `data`; `records` fields are memoryviews into it.
 
-    Bytes left over after the message are an error when strict. Raises `DecodeError`, and nothing else.
+    If strict, trailing bytes are an error. Raises only `DecodeError`.
     """
     size = len(data)
     try:
@@ -45,7 +45,7 @@ def decode(cls: type[M], version: int, data: Buffer, *, strict: bool = True) -> 
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Raises `UnsupportedVersion` or another `EncodeError`, which name the field."""
+    """Encodes a message. Raises `UnsupportedVersion` or another `EncodeError`, which name the field."""
     pieces: list[Any] = []
     try:
         encoder_for(type(message), version)(message, pieces)
@@ -55,7 +55,8 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_parts(message: Message, version: int) -> list[Part]:
-    """As `encode`, in pieces: each `records` value stays the very object it is, all else is joined around it."""
+    """Like `encode`, in pieces: each `records` value is passed through uncopied, everything else is joined around
+    it."""
     pieces: list[Any] = []
     try:
         encoder_for(type(message), version)(message, pieces)
@@ -95,7 +96,7 @@ def encoder_for(cls: type[Message], version: int) -> Encoder:
 
 
 def refusal_of_bytes(cls: type[Message], version: int, data: Buffer, position: int, strict: bool) -> DecodeError:
-    """Reads again, slowly, to find what is wrong."""
+    """Decodes again with the slow decoder to find out what is wrong."""
     layout = message_layout(cls, version)
     try:
         _, end = read_slowly(layout, data, position, len(data), strict)
@@ -105,7 +106,7 @@ def refusal_of_bytes(cls: type[Message], version: int, data: Buffer, position: i
 
 
 def refusal_of(message: Message, version: int, error: Exception) -> EncodeError:
-    """Looks at each value to find what cannot be written."""
+    """Checks each value to find the one that cannot be encoded."""
     layout = message_layout(type(message), version)
     found = explain_refusal(layout, message)
     return found or EncodeError(layout.name, "", f"cannot be written in version {version}: {error!r}")

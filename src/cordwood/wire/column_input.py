@@ -1,14 +1,12 @@
 # cython: language_level=3, annotation_typing=False
-"""Columns as records: the buffers of Arrow arrays to batches, without a Python object for each record.
+"""Encodes columns as records: the buffers of Arrow arrays to batches, without a Python object per record.
 
-Part of the compiled room (see `records`), and the way back from `columns`, which says how buffers are laid out.
+One of the compiled modules (see `records`), and the inverse of `columns`, which describes the buffer layout.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-
-import cython  # type: ignore[import-untyped]
 
 from cordwood.wire.batch_header import TRANSACTIONAL_BIT
 from cordwood.wire.compression import Codec
@@ -16,6 +14,11 @@ from cordwood.wire.hashing import Murmur2
 from cordwood.wire.record import Buffer
 from cordwood.wire.record_stream import RecordWriter
 from cordwood.wire.records import seal
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AsString  # type: ignore[import-untyped]
@@ -25,11 +28,11 @@ DEFAULT_BATCH_BYTES = 1024 * 1024
 
 
 class BinaryInput:
-    """An array of bytes or text as Arrow has it: `first` is where a slice starts, `wide` says that offsets are int64.
+    """An Arrow array of bytes or text: `first` is where a slice starts, `wide` means that offsets are int64.
 
     Value i lies between the offsets `stride * i` and `stride * i + 1`. Arrow's own stride is 1; 2 allows for bytes
-    between the values, and 0 repeats one value. Offsets are checked as they are used, so that an array that lies about
-    them cannot make us read elsewhere.
+    between the values, and 0 repeats one value. Offsets are checked as they are used, so an array with wrong offsets
+    cannot cause out-of-bounds reads.
     """
 
     offsets: Any
@@ -78,7 +81,7 @@ class BinaryInput:
         self.start = 0
 
     def find(self, index: int) -> int:
-        """The size of a value, -1 for null; `start` then says where it is."""
+        """Returns the size of a value, -1 for null; `start` is then its position."""
         at = self.first + index
         if self.has_validity and not self.validity[at >> 3] >> (at & 7) & 1:
             return -1
@@ -90,12 +93,12 @@ class BinaryInput:
             self.start = self.offsets[at]
             end = self.offsets[at + 1]
         if self.start < 0 or end < self.start or end > self.size or end - self.start > MAX_VALUE_BYTES:
-            raise ValueError(f"value {index} is said to be at {self.start} to {end} of {self.size} bytes")
+            raise ValueError(f"value {index} is declared at {self.start} to {end} of {self.size} bytes")
         size: int = end - self.start
         return size
 
     def listed(self) -> list[bytes | None]:
-        """Every value as an object of its own."""
+        """Returns every value as an object."""
         values: list[bytes | None] = []
         for index in range(self.length):
             size = self.find(index)
@@ -104,7 +107,7 @@ class BinaryInput:
 
 
 class NumberInput:
-    """An array of int64; where it has nulls, `null_value` stands for them."""
+    """An array of int64; nulls read as `null_value`."""
 
     numbers: Any
     validity: Any
@@ -137,7 +140,8 @@ class NumberInput:
 
 
 def key_partitions(keys: BinaryInput, partition_count: int, null_partition: int) -> bytearray:
-    """Where Kafka's default partitioner puts each record, as int32; those without a key where they are said to go."""
+    """Returns the partition of each record by Kafka's default partitioner, as int32; records without a key get
+    `null_partition`."""
     if not 0 < partition_count <= 2**31:
         raise ValueError(f"{partition_count} partitions")
     partitions = bytearray(4 * keys.length)
@@ -159,9 +163,9 @@ def _hash_all(keys: BinaryInput, partitions: Any, partition_count: int, null_par
 
 
 class HeaderInput:
-    """Lists of headers: record i has those from `starts[i]` to `starts[i + 1]` of `keys` and `values`.
+    """Header lists: record i has the headers from `starts[i]` to `starts[i + 1]` of `keys` and `values`.
 
-    Without `starts`, each of `record_count` records has all of them.
+    Without `starts`, each of the `record_count` records has all of them.
     """
 
     def __init__(
@@ -176,7 +180,7 @@ class HeaderInput:
         self.record_count = record_count if starts is None else starts.length - 1
 
     def first(self, index: int) -> int:
-        """The first header of a record."""
+        """Index of a record's first header."""
         return 0 if self.starts is None else self.starts.get(index)
 
     def end(self, index: int) -> int:
@@ -184,7 +188,7 @@ class HeaderInput:
 
 
 class RecordInput(NamedTuple):
-    """The columns of records that are to be encoded."""
+    """The columns of records to encode."""
 
     record_count: int
     keys: BinaryInput | None
@@ -194,12 +198,12 @@ class RecordInput(NamedTuple):
 
 
 class RowOrder:
-    """Rows sorted by their partitions, and within each in their own order."""
+    """Rows sorted by partition, stable within each partition."""
 
     rows: Any
 
     def __init__(self, partitions: Buffer, count: int, partition_count: int) -> None:
-        """`partitions` has an int32 for each row, from 0 up to the number of partitions."""
+        """`partitions` has an int32 for each row, less than the number of partitions."""
         if len(partitions) < 4 * count:
             raise ValueError(f"{len(partitions)} bytes for the partitions of {count} rows")
         self.count = count
@@ -245,9 +249,9 @@ def encode_columns(
     base_sequence: int = -1,
     transactional: bool = False,
 ) -> list[bytearray]:
-    """Batches of `count` records, each begun before it would grow past `max_batch_bytes` (before compression).
+    """Encodes `count` records as batches of at most `max_batch_bytes` each (before compression).
 
-    As a producer sends them: every batch starts at offset 0, and sequence numbers go on from batch to batch.
+    Batches are as a producer sends them: each starts at offset 0, and sequence numbers continue from batch to batch.
     """
     records = RecordInput(count, keys, values, timestamps, headers)
     check_lengths(records)
@@ -293,8 +297,8 @@ def encode_some(
     base_sequence: int = -1,
     transactional: bool = False,
 ) -> tuple[bytearray, int]:
-    """One batch of the records from `start` on (in another order, if one is given), and how many went into it: one at
-    least, and no more than fit before `end`. The lengths of the columns must have been checked."""
+    """Encodes one batch of the records from `start` on (in `order`, if given) and returns it with its record count: at
+    least one, and no more than fit before `end`. The caller must have checked the lengths of the columns."""
     if not 0 <= start < end <= records.record_count or (order is not None and order.count != records.record_count):
         raise ValueError(f"records {start} to {end} of {records.record_count}")
     writer = RecordWriter()
@@ -338,13 +342,14 @@ def _fill(
     headers: HeaderInput | None,
     max_batch_bytes: int,
 ) -> tuple[int, int]:
-    """Writes records from `start` on until the batch is full; how many (one at least), and the first one's time."""
+    """Writes records from `start` on until the batch is full. Returns their number (at least one) and the first
+    timestamp."""
     base_timestamp = timestamps.get(start if order is None else order.rows[start])
     index = start
     while index < end:
         row = index if order is None else order.rows[index]
         timestamp = timestamps.get(row)
-        if timestamp < -1:  # which means none
+        if timestamp < -1:  # -1 means none
             raise ValueError(f"negative timestamp {timestamp} of record {row}")
         key_size = keys.find(row) if keys is not None else -1
         value_size = values.find(row) if values is not None else -1
@@ -371,7 +376,7 @@ def _headers_size(writer: RecordWriter, headers: HeaderInput, index: int) -> int
     first = headers.first(index)
     end = headers.end(index)
     if first < 0 or end < first or end > headers.total:
-        raise ValueError(f"record {index} is said to have the headers from {first} to {end} of {headers.total}")
+        raise ValueError(f"record {index} is declared to have headers {first} to {end} of {headers.total}")
     size = writer.varint_size(end - first)
     for at in range(first, end):
         key_size = headers.keys.find(at)

@@ -1,9 +1,9 @@
 # cython: language_level=3, annotation_typing=False
-"""Records as columns: batches to the buffers of Arrow arrays, without a Python object for each record.
+"""Decodes records into columns: batches to the buffers of Arrow arrays, without a Python object per record.
 
-Part of the compiled room (see `records`). Buffers are laid out as Arrow's are: numbers in the machine's order, validity
-as bits from the lowest on, text and bytes as one run with offsets into it. `arrow` makes arrays of them, and
-`column_input` is the way back.
+One of the compiled modules (see `records`). Buffers have Arrow's layout: numbers in native byte order, validity as bits
+from the lowest on, text and bytes as one run with offsets into it. `arrow` wraps them in arrays, and `column_input` is
+the inverse.
 """
 
 from __future__ import annotations
@@ -11,40 +11,43 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any, NamedTuple
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.wire.batch_header import batch_bytes, batch_headers, check_crc
 from cordwood.wire.legacy import upconvert
 from cordwood.wire.record import Buffer
 from cordwood.wire.record_stream import RecordCursor
 from cordwood.wire.records import DECOMPRESSED_LIMIT_BYTES, payload
 
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
+
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AsString  # type: ignore[import-untyped]
     from cython.cimports.libc.string import memcpy  # type: ignore[import-untyped]
 
 MAX_COLUMN_BYTES = 2**31 - 1
-"""Of a column with offsets of 32 bits."""
+"""The limit of a column with 32-bit offsets."""
 
 
 class BinaryColumn(NamedTuple):
     """The buffers of an array of bytes or text."""
 
     offsets: bytearray
-    """int32, one more than there are values."""
+    """int32, one more than the number of values."""
     contents: bytearray
     validity: bytearray | None
-    """A bit for each value, 0 for null; None when there are no nulls."""
+    """One bit per value, 0 for null; None if there are no nulls."""
     null_count: int
 
 
 class HeaderColumns(NamedTuple):
-    """The buffers of a list of (key, value) for each record."""
+    """The buffers of a list of (key, value) per record."""
 
     offsets: bytearray
-    """int32, one more than there are records: where each one's headers start."""
+    """int32, one more than the number of records: where each record's headers start."""
     length: int
-    """Of the two columns, which have the headers of all records."""
+    """Number of headers of all records, the length of both columns."""
     keys: BinaryColumn
     values: BinaryColumn
 
@@ -69,12 +72,12 @@ def decode_columns(
     limit: int = DECOMPRESSED_LIMIT_BYTES,
     skipped: Container[int] = (),
 ) -> RecordColumns:
-    """The records of all whole batches in `data`, such as a Fetch response has them, from `start_offset` on.
+    """Decodes the records of all whole batches in `data`, such as a Fetch response, from `start_offset` on.
 
-    Control batches are passed over, and those whose base offset is in `skipped`: of aborted transactions, for who
-    reads what is committed. `limit` bounds what all the batches together decompress to.
+    Skips control batches, and batches whose base offset is in `skipped` (aborted transactions, for read_committed
+    consumers). `limit` bounds the decompressed size of all batches together.
     """
-    # Two walks: the first checks everything and adds up the sizes, the second copies into buffers of those sizes.
+    # Two passes: the first validates and adds up the sizes, the second copies into buffers of those sizes.
     batches = _payloads(data, start_offset, check_crcs, limit, skipped)
     sizes = ColumnSizes(start_offset)
     for header, contents in batches:
@@ -88,7 +91,7 @@ def decode_columns(
 def _payloads(
     data: Buffer, start_offset: int, check_crcs: bool, limit: int, skipped: Container[int]
 ) -> list[tuple[Any, Buffer]]:
-    """Header and decompressed records of each batch that has any to offer."""
+    """Yields the header and decompressed records of each batch that contributes any."""
     found = []
     for position, header in batch_headers(data):
         if check_crcs:
@@ -110,7 +113,7 @@ def _payloads(
 
 
 class ColumnSizes:
-    """How large the columns get."""
+    """The sizes of the columns."""
 
     def __init__(self, start_offset: int) -> None:
         self.start_offset = start_offset
@@ -137,7 +140,7 @@ class ColumnSizes:
 
 
 class ColumnBuilder:
-    """Fills columns whose sizes are known; the cursors must be over the very records that the sizes are of."""
+    """Fills columns of known sizes; the cursors must cover exactly the records that were measured."""
 
     offsets: Any
     timestamps: Any
@@ -154,7 +157,7 @@ class ColumnBuilder:
         self.with_headers = with_headers
         self.header_count = 0
         self.header_offset_bytes = bytearray(4 * (sizes.count + 1) if with_headers else 0)
-        # The headers' own lengths are in header_bytes too, so both their columns surely fit into that much.
+        # header_bytes includes the headers' own length fields, so both columns fit into it.
         self.header_keys = BinaryBuilder(sizes.header_count if with_headers else 0, sizes.header_bytes)
         self.header_values = BinaryBuilder(sizes.header_count if with_headers else 0, sizes.header_bytes)
         if cython.compiled:
@@ -208,7 +211,7 @@ class ColumnBuilder:
 
 
 class BinaryBuilder:
-    """Fills a BinaryColumn of a known number of values and of at most `size` bytes."""
+    """Fills a BinaryColumn with a known number of values and at most `size` bytes."""
 
     offsets: Any
     contents: Any

@@ -1,8 +1,8 @@
-"""The five codecs of a record batch, written so that Java reads them, read with a bounded output.
+"""The five codecs of record batches, written so that Java can read them, and read with bounded output.
 
-Whatever a batch claims, `decompress` never produces (or allocates room for) more than `limit` bytes: what is larger
-is a `DecompressionError`. Trailing bytes are treated as Kafka's Java readers treat them: gzip members and zstd frames
-are concatenated, anything behind an LZ4 frame's end mark is ignored.
+Whatever a batch claims, `decompress` never produces (or allocates) more than `limit` bytes; larger contents raise
+`DecompressionError`. Trailing bytes are treated as Kafka's Java readers treat them: gzip members and zstd frames are
+concatenated, anything after an LZ4 frame's end mark is ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Codec(IntEnum):
 
 
 class DecompressionError(Exception):
-    """The bytes are not of this codec, are damaged, or hold more than the caller allows."""
+    """The bytes are not valid for this codec, or exceed the caller's limit."""
 
 
 # codec: (lowest level, highest level, default); gzip also takes -1, which is its default.
@@ -44,7 +44,7 @@ LEVELS: dict[Codec, tuple[int, int, int]] = {
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
-    """`data` compressed; `level` is Kafka's `compression.<codec>.level`, None for Kafka's default."""
+    """Compresses `data`; `level` is Kafka's `compression.<codec>.level`, None for Kafka's default."""
     if codec is Codec.NONE:
         return data
     level = _checked_level(codec, level)
@@ -58,7 +58,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
 
 
 def decompress(codec: Codec, data: Buffer, limit: int, *, ignore_lz4_header_checksum: bool = False) -> Buffer:
-    """The contents of `data`, at most `limit` bytes of them.
+    """Returns the contents of `data`, at most `limit` bytes.
 
     Magic 0 sets `ignore_lz4_header_checksum`: the clients that wrote it computed it wrongly (KAFKA-3160).
     """
@@ -92,7 +92,7 @@ def _too_large(limit: int) -> DecompressionError:
     return DecompressionError(f"decompressed contents exceed the limit of {limit} bytes")
 
 
-# gzip: zlib's own object, because it alone stops at a length.
+# gzip: uses zlib directly, because only it can stop at a given length.
 
 _GZIP_WINDOW_BITS = 31
 _GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -105,7 +105,8 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
     while True:
         member = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
         try:
-            # One byte past the room tells a bomb from contents that fit exactly; a max_length of 0 means no limit.
+            # One byte beyond the room distinguishes a bomb from contents that fit exactly; a max_length of 0 means no
+            # limit.
             contents = member.decompress(rest, room + 1)
         except zlib.error as error:
             raise DecompressionError(f"gzip: {error}") from error
@@ -124,7 +125,7 @@ def _gzip_decompress(data: Buffer, limit: int) -> bytes:
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
-# A three-byte copy element emits at most 64 bytes, so nothing honest claims more than this.
+# A three-byte copy element emits at most 64 bytes, so valid data never claims more than this.
 _SNAPPY_MAX_RATIO = 22
 
 
@@ -146,7 +147,7 @@ def _snappy_decompress(data: Buffer, limit: int) -> Buffer:
         raise DecompressionError("snappy: the header ends early")
     contents = bytearray()
     position = len(_XERIAL_HEADER)
-    while len(view) - position >= 4:  # snappy-java takes less for the end
+    while len(view) - position >= 4:  # snappy-java treats less as the end
         if view[position : position + 8] == _XERIAL_MAGIC:  # concatenated streams
             position += len(_XERIAL_HEADER)
             continue
@@ -171,8 +172,9 @@ def _snappy_block(block: memoryview, room: int, limit: int) -> memoryview:
         raise DecompressionError(f"snappy: {error}") from error
 
 
-# LZ4: frames are taken apart here, so that each block is bounded and what Kafka's reader refuses is refused (linked
-# blocks); the fast ones are also made here, to be exactly what Kafka's writer makes. The blocks are cramjam's.
+# LZ4: frames are parsed here, so that each block is bounded, and so that linked blocks are rejected as by Kafka's
+# reader. Frames of the fast compressor are also built here, byte for byte as Kafka's writer does. cramjam handles the
+# blocks.
 
 _LZ4_MAGIC = 0x184D2204
 _LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks of 64 KiB, no checksums, no size
@@ -185,13 +187,13 @@ _LZ4_MOST_THOROUGH = 12
 
 
 def _lz4_compress(data: Buffer, level: int) -> Buffer:
-    # Kafka's default level means the fast compressor; every other level is one of the thorough compressor's.
+    # Kafka's default level means the fast compressor; every other level selects the high-compression one.
     if level == LEVELS[Codec.LZ4][2]:
         return _lz4_fast_frame(memoryview(data))
     effort = min(max(level, _LZ4_FASTEST_OF_THE_THOROUGH), _LZ4_MOST_THOROUGH)
-    # Only cramjam's own frames are made by the thorough compressor: its compress_block passes over the level.
+    # cramjam uses the high-compression mode only for its own frames: its compress_block ignores the level.
     compressor = cramjam.lz4.Compressor(level=effort, content_checksum=False, block_linked=False)
-    compressor.compress(bytes(data))  # it takes no other buffer
+    compressor.compress(bytes(data))  # it accepts no other buffer
     return memoryview(compressor.finish())
 
 
@@ -243,11 +245,11 @@ def _lz4_decompress(data: Buffer, limit: int, ignore_header_checksum: bool) -> B
 
 
 def _lz4_header(view: memoryview, ignore_checksum: bool) -> tuple[int, bool]:
-    """Where the blocks start, and whether each has a checksum."""
+    """Returns where the blocks start, and whether each has a checksum."""
     if len(view) < 7 or int.from_bytes(view[:4], "little") != _LZ4_MAGIC:
         raise DecompressionError("lz4: not a frame")
     flags, descriptor = view[4], view[5]
-    # Kafka refuses linked blocks, so a batch that has them must not get into a log.
+    # Kafka rejects linked blocks, so a batch with them must not get into a log.
     if flags & 0b11100011 != 0b01100000 or descriptor & 0b1111 or descriptor >> 4 not in _LZ4_BLOCK_BYTES_OF:
         raise DecompressionError(f"lz4: unsupported frame (flags {flags:#04x}, descriptor {descriptor:#04x})")
     end = 6 + (8 if flags & 0b1000 else 0)
@@ -260,7 +262,7 @@ def _lz4_header(view: memoryview, ignore_checksum: bool) -> tuple[int, bool]:
 
 @functools.lru_cache(maxsize=64)
 def _lz4_header_checksum(descriptor: bytes) -> int:
-    """The second byte of xxHash's 32 bits (seed 0), of which only the part for fewer than 16 bytes is needed."""
+    """Second byte of the 32-bit xxHash (seed 0); only the code path for fewer than 16 bytes is needed."""
     mask = 0xFFFFFFFF
     prime1, prime2, prime3, prime4, prime5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 
@@ -281,12 +283,12 @@ def _lz4_header_checksum(descriptor: bytes) -> int:
 
 
 def _lz4_block(block: memoryview, room: int, is_cut: bool, limit: int) -> memoryview:
-    """One block's contents; `is_cut` says that `room` is less than a block may hold."""
+    """Returns one block's contents; `is_cut` means that `room` is less than a block may hold."""
     output = bytearray(min(room, len(block) * _LZ4_MAX_RATIO))
     try:
         size = cramjam.lz4.decompress_block_into(block, output)
     except cramjam.DecompressionError as error:
-        # The decoder does not tell a damaged block from one that is larger than its output.
+        # The decoder cannot distinguish a damaged block from one larger than its output.
         if is_cut:
             raise _too_large(limit) from error
         raise DecompressionError(f"lz4: {error}") from error
@@ -294,7 +296,8 @@ def _lz4_block(block: memoryview, room: int, is_cut: bool, limit: int) -> memory
 
 
 def _lz4_summed_block(block_and_checksum: memoryview, descriptor: int) -> memoryview:
-    """The contents of a block whose checksum the decoder is to verify: it does that in a frame of its own."""
+    """Returns the contents of a block with a checksum, which the decoder verifies if the block is in a frame of its
+    own."""
     header = bytes((0b01110000, descriptor))
     frame = b"".join(
         (_LZ4_HEADER[:4], header, bytes((_lz4_header_checksum(header),)), block_and_checksum, _LZ4_END_MARK)
@@ -333,7 +336,7 @@ def _zstd_decompress(data: Buffer, limit: int) -> memoryview:
 
 
 def _zstd_content_size(frame: memoryview) -> int | None:
-    """What the first frame says of its contents' size (RFC 8878, 3.1.1.1), which may be nothing."""
+    """The content size in the first frame's header (RFC 8878, 3.1.1.1), if it has one."""
     if len(frame) < 5 or int.from_bytes(frame[:4], "little") != _ZSTD_MAGIC:
         return None
     descriptor = frame[4]

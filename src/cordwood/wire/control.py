@@ -77,7 +77,7 @@ def control_key(control_type: ControlType) -> bytes:
 
 
 def parse_control_type(key: bytes | None) -> ControlType | None:
-    """What a control record is; None for a type newer than this code, which readers pass over."""
+    """Returns the type of a control record; None for an unknown newer type, which readers skip."""
     if key is None or len(key) < _KEY.size:
         raise InvalidRecord(f"a control record's key has {_KEY.size} bytes or more, this one is {key!r}")
     version, control_type = _KEY.unpack_from(key)
@@ -87,7 +87,7 @@ def parse_control_type(key: bytes | None) -> ControlType | None:
 
 
 def parse_end_txn_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker:
-    """What a transaction marker says. Later versions may have more fields behind those of version 0."""
+    """Decodes a transaction marker. Later versions may have more fields after those of version 0."""
     control_type = parse_control_type(key)
     if control_type not in (ControlType.ABORT, ControlType.COMMIT):
         raise InvalidRecord(f"a control record of type {control_type} is no transaction marker")

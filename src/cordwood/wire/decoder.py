@@ -1,15 +1,15 @@
-"""Writes the Python that decodes one message in one version.
+"""Generates the Python code that decodes one message in one version.
 
-All nested structs are written into one function, and each run of fixed-size fields, with the length that follows it,
-is read by one precompiled `struct.Struct`. Of ProduceRequest version 9 it reads two fields and a count like this::
+All nested structs become one function, and each run of fixed-size fields, with the length that follows it, is read by
+one precompiled `struct.Struct`. For example, ProduceRequest version 9 reads two fields and a count like this::
 
     struct1.acks, struct1.timeout_ms, length4 = unpack_hiB(data, position)
     position += 7
 
-Lengths are read as they come and a slice that runs past the end is cut short by Python, so nothing is allocated that
-is not there; the next read, or the last comparison of the position with the size, then refuses. Counts are compared
-with what is left before a loop begins. The code says only that something is wrong, not what: diagnosis.py reads the
-bytes again and says it, so that good bytes pay nothing for it.
+Lengths are not checked as they are read: Python truncates a slice that runs past the end, so nothing is allocated that
+does not exist, and the next read, or the final comparison of the position with the size, fails. Counts are checked
+against the remaining bytes before a loop begins. The generated code only detects an error; diagnosis.py decodes the
+bytes again to explain it, so that valid bytes pay nothing.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from cordwood.wire.primitives import MAX_STRING_BYTES, Buffer, continue_uvarint
 from cordwood.wire.schema import FRESH, Field, StructType
 
 Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
-"""(data, position, size) -> the message and the position after it, which the caller compares with the size."""
+"""(data, position, size) -> the message and the position after it, which the caller must compare with the size."""
 
 
 class Refused(Exception):
-    """Something is wrong; diagnosis.py knows what."""
+    """The bytes are invalid; diagnosis.py explains why."""
 
 
 def compile_decoder(layout: Layout, *, of_bytes: bool) -> Decoder:
-    """`of_bytes`: for `bytes` only, whose slices decode faster than those of other buffers (135 ns, not 220)."""
+    """Compiles a decoder. `of_bytes` accepts `bytes` only, whose slices decode faster than those of other buffers (135
+    ns instead of 220)."""
     return _Writer(of_bytes).decoder(layout)
 
 
@@ -141,7 +142,7 @@ class _Writer:
 
     def fixed(self, target: str, kind: str, letter: str) -> None:
         if kind == "bool":
-            # Two values only: the subscript refuses the others for nothing.
+            # Only two values are valid: the subscript rejects the others for free.
             byte = self.name("byte")
             self.run.append(("B", byte))
             self.after_run.append(f"{target} = BOOLEANS[{byte}]")
@@ -179,7 +180,7 @@ class _Writer:
             if isinstance(element, Layout):
                 self.loop(target, count, field)
             elif element is not None and element.format and element.name not in ("bool", "uuid"):
-                # The format is checked against the buffer before anything is made.
+                # struct checks the format against the buffer before it allocates anything.
                 values = f'unpack_from(f">{{{count}}}{element.format}", data, position)'
                 self.line(f"{target} = list({values})")
                 self.line(f"position += {count} * {element.size}" if element.size > 1 else f"position += {count}")
@@ -210,7 +211,7 @@ class _Writer:
     # ---- lengths
 
     def length(self, kind: str, compact: bool) -> str:
-        """Reads a length or a count as it stands: plus one when compact, -1 for null when not."""
+        """Reads a length or count as encoded: plus one if compact, -1 for null if not."""
         length = self.name("length")
         self.run.append(("B" if compact else "h" if kind == "string" else "i", length))
         self.flush()
@@ -220,7 +221,7 @@ class _Writer:
 
     @contextmanager
     def present(self, target: str, length: str, field: WireField) -> Iterator[None]:
-        """The block where a value is there; null is dealt with around it."""
+        """Opens the block for a non-null value; null is handled around it."""
         if not field.nullable:
             self.refuse_null(length, field.compact)
             yield
@@ -263,7 +264,7 @@ class _Writer:
     # ---- text
 
     def flush(self) -> None:
-        """Reads the fixed-size fields that are waiting, all at once."""
+        """Emits one read for all pending fixed-size fields."""
         if not self.run:
             return
         letters = "".join(letter for letter, _ in self.run)

@@ -1,7 +1,7 @@
-"""Says what is wrong with bytes that a decoder refused, or with a message that an encoder refused.
+"""Explains why a decoder rejected bytes, or an encoder a message.
 
-Slow and plain: it walks the layout field by field and keeps the path. It runs only after a refusal, and in tests as
-a second opinion on what the compiled code does.
+Slow and simple: walks the layout field by field and tracks the path. Runs only after a rejection, and in tests as a
+second opinion on the generated code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_slowly(layout: Layout, data: Buffer, position: int, size: int, strict: 
 
 
 def explain_refusal(layout: Layout, message: Any) -> EncodeError | None:
-    """Why the message cannot be written in this version; None when nothing is found."""
+    """Returns why the message cannot be written in this version, or None if nothing is wrong."""
     try:
         _Inspector(layout).struct(layout, message, "")
     except EncodeError as refusal:
@@ -146,7 +146,7 @@ class _Reader:
         if self.is_null(length, nullable, start):
             return None
         if kind.name == "string" and length > MAX_STRING_BYTES:
-            self.refuse(f"a string of {length} bytes; {MAX_STRING_BYTES} is the most", start)
+            self.refuse(f"a string of {length} bytes; {MAX_STRING_BYTES} is the maximum", start)
         end = self.position + length
         if end > self.size:
             self.refuse(f"a length of {length} where {self.size - self.position} bytes are left", start)
@@ -167,12 +167,12 @@ class _Reader:
         if length < -1:
             self.refuse(f"a length of {length}", start)
         if not nullable:
-            self.refuse("null, which this field cannot be", start)
+            self.refuse("null, but this field is not nullable", start)
         return True
 
     def fixed(self, letter: str, size: int) -> Any:
         if self.position + size > self.size:
-            self.refuse(f"{size} bytes wanted, {max(self.size - self.position, 0)} are left")
+            self.refuse(f"{size} bytes expected, {max(self.size - self.position, 0)} are left")
         value = struct.unpack_from(">" + letter, self.data, self.position)[0]
         self.position += size
         return value
@@ -230,7 +230,7 @@ class _Inspector:
     def field(self, field: WireField, value: Any, path: str) -> None:
         if value is None:
             if not field.nullable:
-                self.refuse(path, "None, which this field cannot be")
+                self.refuse(path, "None, but this field is not nullable")
         elif field.kind == "struct":
             assert isinstance(field.element, Layout)
             self.struct(field.element, value, path)
@@ -254,7 +254,7 @@ class _Inspector:
             except UnicodeEncodeError as error:
                 self.refuse(path, f"{_shown(value)} is not UTF-8: {error.reason}")
             if length > MAX_STRING_BYTES:
-                self.refuse(path, f"a string of {length} bytes; {MAX_STRING_BYTES} is the most")
+                self.refuse(path, f"a string of {length} bytes; {MAX_STRING_BYTES} is the maximum")
         elif kind.name in ("bytes", "records"):
             if not isinstance(value, bytes | bytearray | memoryview):
                 self.refuse(

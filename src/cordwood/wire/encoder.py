@@ -1,10 +1,10 @@
-"""Writes the Python that encodes one message in one version.
+"""Generates the Python code that encodes one message in one version.
 
-As in decoder.py all nested structs are written into one function, and each run of fixed-size fields, with the length
-that follows it, is one `struct` pack. The function appends pieces to a list: exact `bytes` for everything of its own,
-and for `records` the caller's object or a memoryview of it, so that those pieces can be told apart and sent uncopied.
+As in decoder.py, all nested structs become one function, and each run of fixed-size fields, with the length that
+follows it, is one `struct` pack. The function appends pieces to a list: exact `bytes` for its own data, and for
+`records` the caller's object or a memoryview of it, so that those pieces can be told apart and sent uncopied.
 
-What cannot be written raises whatever Python raises, or `Refused`; diagnosis.py finds the field and says why.
+Invalid values raise whatever Python raises, or `Refused`; diagnosis.py finds the field and the reason.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Writer:
             self.line(f"if {source}.unknown_tags: raise Refused")
 
     def tags(self, source: str, layout: Layout) -> None:
-        """Nearly always there are none: then the count's zero byte joins the run before it."""
+        """There are nearly always none: then the zero count joins the preceding run."""
         tags = self.name("tags")
         self.line(f"{tags} = {source}.unknown_tags")
         waiting, self.run = self.run, []
@@ -102,7 +102,7 @@ class _Writer:
 
     def fixed(self, source: str, kind: str, letter: str) -> None:
         if kind == "uuid":
-            # struct would silently cut or pad another length.
+            # struct would silently truncate or pad any other length.
             value = self.name("uuid")
             self.line(f"{value} = {source}")
             self.line(f"if len({value}) != 16: raise Refused")
@@ -193,7 +193,7 @@ class _Writer:
             self.flush()
 
     def length(self, length: str, kind: str, compact: bool) -> None:
-        """Writes a length or count together with the run before it."""
+        """Emits a length or count together with the preceding run."""
         if not compact:
             self.run.append(("h" if kind == "string" else "i", length))
             self.flush()
@@ -211,7 +211,7 @@ class _Writer:
     # ---- text
 
     def flush(self, *, keep: bool = False) -> None:
-        """Writes the fixed-size fields that are waiting, all at once."""
+        """Emits one write for all pending fixed-size fields."""
         if self.run:
             letters = "".join(letter for letter, _ in self.run)
             if letters == "x":
@@ -261,11 +261,11 @@ def _string_length(length: int) -> bytes:
 
 
 def _write_tags(pieces: list[Any], tags: tuple[tuple[int, bytes], ...]) -> None:
-    """Known and unknown ones together, in the order of their tags."""
+    """Writes known and unknown tags together, in tag order."""
     if len(tags) == 1:
         tag, data = tags[0]
         if tag < 128 and len(data) < 128:
-            # Three bytes that need no varints: an offset's commit has one such tag, and half the time to encode it.
+            # Three bytes without varints: an offset commit has one such tag, and half the encoding time.
             pieces.append(bytes((1, tag, len(data))) + data)
             return
     pieces.append(encode_uvarint(len(tags)))

@@ -1,17 +1,17 @@
-"""What can go wrong between bytes and messages."""
+"""Errors of encoding and decoding."""
 
 from __future__ import annotations
 
-UNEXPLAINED = "refused, although a second reading finds nothing wrong"
-"""The reason of a refusal that the two readers disagree on: a bug of ours, which the fuzz test looks for."""
+UNEXPLAINED = "rejected by the compiled codec, but the diagnostic decoder finds no error (a bug)"
+"""Reason given if the two decoders disagree: a bug, which the fuzz test looks for."""
 
 
 class WireError(Exception):
-    """Anything the wire package refuses."""
+    """Base of all errors of the wire package."""
 
 
 class DecodeError(WireError):
-    """Bytes that are not the message they should be: which message, which field, which byte, and why."""
+    """Bytes that do not decode as the expected message; names the message, field, byte and reason."""
 
     def __init__(self, message: str, path: str, position: int, reason: str) -> None:
         super().__init__(message, path, position, reason)
@@ -26,7 +26,7 @@ class DecodeError(WireError):
 
 
 class UnsupportedRequest(DecodeError):
-    """A request whose API key or version we do not know; it carries what an answer needs (ApiVersions gives one)."""
+    """A request with an unknown API key or version; carries what a response needs (ApiVersions sends one)."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int, reason: str) -> None:
         super().__init__("RequestHeader", "request_api_version", 2, reason)
@@ -36,7 +36,7 @@ class UnsupportedRequest(DecodeError):
 
 
 class EncodeError(WireError):
-    """A message whose value cannot be written: which message and field, and why."""
+    """A message that cannot be encoded; names the message, field and reason."""
 
     def __init__(self, message: str, path: str, reason: str) -> None:
         super().__init__(message, path, reason)
@@ -49,4 +49,4 @@ class EncodeError(WireError):
 
 
 class UnsupportedVersion(EncodeError):
-    """A version that the message does not have, or a value that this version cannot express."""
+    """The message does not have this version, or this version cannot express a value."""

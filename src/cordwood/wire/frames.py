@@ -1,10 +1,10 @@
-"""Messages with what stands around them: a request or a response with its header, a stored record with its prefix.
+"""Messages with their framing: requests and responses with headers, stored records with prefixes.
 
 On a connection each frame follows its size in four bytes. Encoding writes the size; decoding takes the frame without
-it, since whoever reads a connection has read the size first.
+it, because the reader of a connection has already consumed the size.
 
-As Kafka's broker and clients do, bytes left over at the end of a frame are let pass unless `strict` is asked for;
-after a metadata record they are always an error.
+As in Kafka's broker and clients, trailing bytes of a frame are ignored unless `strict`; after a metadata record they
+are always an error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ METADATA_FRAME_VERSION = 1
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _START = struct.Struct(">hhi")
-# Where the correlation id stands in a request.
+# Position of the correlation id in a request.
 _CORRELATION_AT = 4
 _CORRELATION_END = 8
 _RESPONSE_START = {0: struct.Struct(">ii").pack, 1: struct.Struct(">iix").pack}
@@ -62,7 +62,7 @@ _RESPONSE_HEADER_SIZE = {0: 4, 1: 5}
 
 
 def decode_request(frame: Buffer, *, strict: bool = False) -> tuple[RequestHeader, Request[Any]]:
-    """Raises `DecodeError`; its subclass `UnsupportedRequest` when only the API or its version is unknown."""
+    """Raises `DecodeError`, or its subclass `UnsupportedRequest` if only the API or its version is unknown."""
     try:
         api_key, version, correlation_id = _START.unpack_from(frame, 0)
     except struct.error as error:
@@ -91,7 +91,7 @@ def encode_request(request: Request[Any], version: int, correlation_id: int, cli
 
 
 def encode_request_parts(request: Request[Any], version: int, correlation_id: int, client_id: str | None) -> list[Part]:
-    """As `encode_request`, with `records` left as they are."""
+    """Like `encode_request`, with `records` passed through uncopied."""
     return join_parts(_request_pieces(request, version, correlation_id, client_id))
 
 
@@ -106,7 +106,8 @@ def _request_pieces(request: Request[Any], version: int, correlation_id: int, cl
 
 @lru_cache(256)
 def _request_header(cls: type[Request[Any]], version: int, client_id: str | None) -> tuple[bytes, bytes]:
-    """What stands before the correlation id and what behind it: the same in all of its kind on a connection."""
+    """The bytes before and after the correlation id, which are the same for all requests of one kind on a
+    connection."""
     header = RequestHeader(
         request_api_key=cls.api_key, request_api_version=version, correlation_id=0, client_id=client_id
     )
@@ -174,7 +175,7 @@ def encode_response(response: Response, version: int, correlation_id: int) -> by
 
 
 def encode_response_parts(response: Response, version: int, correlation_id: int) -> list[Part]:
-    """As `encode_response`, with `records` left as they are: file ranges for sendfile."""
+    """Like `encode_response`, with `records` passed through uncopied, such as file ranges for sendfile."""
     return join_parts(_response_pieces(response, version, correlation_id))
 
 
@@ -215,7 +216,7 @@ def decode_metadata_record(data: Buffer, log: str = "metadata") -> tuple[Metadat
         api_key, position = decode_uvarint(data, position)
         version, position = decode_uvarint(data, position)
     except (IndexError, ValueError) as error:
-        raise DecodeError("metadata record", "frame", 0, "no frame version, API key and version") from error
+        raise DecodeError("metadata record", "frame", 0, "no frame version, API key and API version") from error
     if frame_version != METADATA_FRAME_VERSION:
         raise DecodeError("metadata record", "frame", 0, f"frame version {frame_version}, not {METADATA_FRAME_VERSION}")
     try:
@@ -272,7 +273,7 @@ def decode_coordinator_value(coordinator: str, record_type: int, data: Buffer) -
     return _decode_prefixed(*known, data), known[1]
 
 
-# A log of coordinators has millions of records of few types: (class, version, decoder) by what they begin with.
+# A coordinator's log has millions of records of few types: cache (class, version, decoder) by the record's first bytes.
 _PrefixedDecoder = tuple[Any, int, Decoder]
 _KEY_DECODERS: dict[tuple[str, bytes], _PrefixedDecoder] = {}
 _VALUE_DECODERS: dict[tuple[str, int, bytes], _PrefixedDecoder] = {}
@@ -318,7 +319,7 @@ def _decode_prefixed(cls: Any, version: int, decoder: Decoder, data: bytes) -> A
 
 def _prefix(data: Buffer, what: str) -> int:
     if len(data) < 2:
-        raise DecodeError(what, "prefix", 0, f"2 bytes wanted, {len(data)} are there")
+        raise DecodeError(what, "prefix", 0, f"2 bytes expected, {len(data)} available")
     prefix: int = _INT16.unpack_from(data, 0)[0]
     return prefix
 

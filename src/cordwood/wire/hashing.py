@@ -1,14 +1,17 @@
 # cython: language_level=3, annotation_typing=False
-"""Java's hashes, on which clients and brokers agree where a key or a group belongs. Part of the compiled room."""
+"""Java's hashes, which clients and brokers use to place keys and groups. One of the compiled modules."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.wire.record import Buffer
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.cpython.buffer import (  # type: ignore[import-untyped]
@@ -24,14 +27,14 @@ MURMUR2_FACTOR = 0x5BD1E995
 
 
 def partition_for_key(key: Buffer, partition_count: int) -> int:
-    """Where Kafka's default partitioner puts a record with this key."""
+    """Returns the partition that Kafka's default partitioner chooses for this key."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 def partition_for_id(coordinated_id: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` for a group, or of `__transaction_state` for a transactional id."""
     hashed = string_hash(coordinated_id)
-    # Java's abs() leaves the most negative number as it is, so Kafka takes 0 for it.
+    # Java's abs() leaves the most negative number unchanged, so Kafka uses 0 for it.
     return 0 if hashed == -(2**31) else abs(hashed) % partition_count
 
 

@@ -1,7 +1,7 @@
-"""The order in which Java walks a hash table.
+"""The iteration order of Java's hash tables.
 
-Kafka's assignors walk over hash maps of members, topics and partitions, and who comes first decides who gets one more
-and what is kept. Walking in Java's order gives Kafka's results, and the same ones in every process.
+Kafka's assignors iterate over hash maps of members, topics and partitions, and the order decides which member gets an
+extra partition and what is kept. Iterating in Java's order gives Kafka's results, identically in every process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MASK = 0xFFFFFFFF
 
 
 def in_table_order(keys: Collection[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Keys that share a slot of the table stay as they come; in Java, as they were put in."""
+    """Sorts keys by table slot. Keys in the same slot keep their order; in Java that is insertion order."""
     last_slot = _table_size(len(keys)) - 1
 
     def slot(key: Key) -> int:

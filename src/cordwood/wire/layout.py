@@ -1,6 +1,6 @@
-"""What a struct looks like in one version: the schema's version ranges resolved, nothing left to decide.
+"""A struct in one version: the schema's version ranges, resolved.
 
-The compilers, the diagnosis and the tools all work from a layout, so that version rules are written once.
+The code generators, the diagnosis and the tools all work from layouts, so that version rules are implemented once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class WireField:
 
     field: Field
     element: Kind | Layout | None
-    """What an array holds, or the layout of a struct."""
+    """The element type of an array, or the layout of a struct."""
     nullable: bool
     compact: bool
-    """Lengths and counts as unsigned varints, plus one."""
+    """Lengths and counts are unsigned varints, plus one."""
     tag: int | None
 
     @property
@@ -43,7 +43,7 @@ class WireField:
 
     @property
     def min_element_size(self) -> int:
-        """The fewest bytes an element of this array can take, and at least 1 so that every count has a bound."""
+        """The fewest bytes an element of this array can take; at least 1, so that every count is bounded."""
         if isinstance(self.element, Layout):
             return max(self.element.min_size, 1)
         assert self.element is not None
@@ -58,11 +58,11 @@ class Layout:
     version: int
     flexible: bool
     fields: tuple[WireField, ...]
-    """Untagged ones, in the order of the bytes."""
+    """Untagged fields, in wire order."""
     tagged: tuple[WireField, ...]
-    """In the order of their tags."""
+    """Tagged fields, in tag order."""
     absent: tuple[Field, ...]
-    """Those this version does not have: reading gives their default, writing asks for it unless ignorable."""
+    """Fields that this version lacks: reading yields their default, writing requires it unless ignorable."""
     min_size: int
 
     @property

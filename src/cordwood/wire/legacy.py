@@ -1,9 +1,9 @@
-"""Messages of magic 0 and 1: reading them, and turning them into batches of magic 2.
+"""Messages of magic 0 and 1: reading them, and converting them to batches of magic 2.
 
-A message is framed like a batch: offset, size, checksum, magic, attributes, (magic 1) timestamp, key, value. Compressed
-ones hold a whole message set in their value. Such a wrapper has the offset of its last message; inside, magic 0 has
-absolute offsets and magic 1 has relative ones. Brokers have not written these formats since 2017, but directories
-may still hold them.
+A message is framed like a batch: offset, size, checksum, magic, attributes, (magic 1) timestamp, key, value. A
+compressed message holds a whole message set in its value. Such a wrapper has the offset of its last message; inside,
+magic 0 has absolute offsets and magic 1 relative ones. Brokers have not written these formats since 2017, but
+directories may still contain them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from cordwood.wire.record import NO_TIMESTAMP, Buffer, CorruptBatch, InvalidReco
 from cordwood.wire.records import DECOMPRESSED_LIMIT_BYTES, BatchHeader
 
 _FIXED_SIZES = (18, 26)
-"""Up to the key, of magic 0 and 1."""
+"""Bytes before the key, for magic 0 and 1."""
 
 
 def decode(batch: Buffer, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT_BYTES) -> list[Record]:
-    """The records of one message, which is exactly `batch`: those inside it, or itself."""
+    """Returns the records of one message, which is exactly `batch`: the inner ones, or itself."""
     if not header.is_compressed:
         return [_read(memoryview(batch), header, header.max_timestamp)]
     return _unwrap(memoryview(batch), header, limit)
 
 
 def upconvert(data: Buffer, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> bytearray:
-    """The message set as batches of magic 2: one for each wrapper, one for each run of bare messages between them.
+    """Converts a message set to batches of magic 2: one per wrapper, and one per run of bare messages between them.
 
-    Offsets, timestamps and codecs stay. Batches of magic 2 among them are taken over as they are.
+    Offsets, timestamps and codecs are preserved. Batches of magic 2 are copied unchanged.
     """
     converted = bytearray()
     run: list[Record] = []
@@ -52,11 +52,11 @@ def upconvert(data: Buffer, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> bytearr
 
 
 def convert(contents: list[Record], header: BatchHeader) -> bytearray:
-    """Records out of a message with this header, as a batch of magic 2."""
+    """Encodes the records of a message with this header as a batch of magic 2."""
     log_append_time = header.max_timestamp if header.is_log_append_time else None
     try:
         return records.encode_batch(contents, codec=header.codec, log_append_time=log_append_time)
-    except ValueError as error:  # offsets or times that only the old formats could spell
+    except ValueError as error:  # offsets or times that only the old formats allow
         raise InvalidRecord(f"message at offset {header.base_offset}: {error}") from error
 
 
@@ -70,7 +70,7 @@ def encode_message(
     codec: Codec = Codec.NONE,
     is_log_append_time: bool = False,
 ) -> bytes:
-    """One message; a wrapper when `codec` says that `value` is a compressed message set."""
+    """Encodes one message; a wrapper if `codec` says that `value` is a compressed message set."""
     attributes = codec | (0x08 if is_log_append_time else 0)
     body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic == 1 else b"")
     for field in (key, value):
@@ -79,7 +79,7 @@ def encode_message(
 
 
 def _continues(run_header: BatchHeader, run: list[Record], header: BatchHeader) -> bool:
-    """Whether a message goes into the same batch as those before it: bare, of the same kind, and behind them."""
+    """Returns whether a message joins the preceding batch: bare, of the same kind, and with a later offset."""
     return (
         header.magic == run_header.magic
         and not header.is_compressed
@@ -105,10 +105,10 @@ def _unwrap(wrapper: memoryview, header: BatchHeader, limit: int) -> list[Record
     messages = []
     for position, inner_header in records.batch_headers(inner):
         if inner_header.magic > 1 or inner_header.is_compressed:
-            raise InvalidRecord("a message inside another is compressed or of a later magic")
+            raise InvalidRecord("an inner message is compressed or has a newer magic")
         message = memoryview(inner)[position : position + inner_header.size]
         records.check_crc(message, inner_header)
-        # The broker that gives messages its own time writes it to the wrapper only.
+        # A broker that assigns its own timestamps writes them to the wrapper only.
         is_stamped = header.is_log_append_time and inner_header.magic == 1
         timestamp = header.max_timestamp if is_stamped else inner_header.max_timestamp
         messages.append(_read(message, inner_header, timestamp))

@@ -1,7 +1,7 @@
 # cython: language_level=3, annotation_typing=False
-"""Lines as columns: text cut at a delimiter, and each line at its key separator, without an object for each line.
+"""Splits lines into columns: text at a delimiter, and each line at its key separator, without an object per line.
 
-Part of the compiled room (see `records`). `column_input` makes batches of what is found here.
+One of the compiled modules (see `records`). `column_input` encodes the result as batches.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.wire.column_input import BinaryInput
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import (  # type: ignore[import-untyped]
@@ -22,14 +25,13 @@ if cython.compiled:
     from cython.cimports.libc.string import memchr, memcmp  # type: ignore[import-untyped]
 
 MAX_TEXT_BYTES = 2**31 - 1
-"""Places are kept in 32 bits."""
+"""The limit of 32-bit positions."""
 
 
 class LineColumns:
-    """The whole lines of `text`, from its start up to a line without the key separator, if there is one.
+    """The whole lines of `text`, up to the first line without the key separator, if any.
 
-    With `is_last`, what stands behind the last delimiter is a line, too, unless it is empty. A key or value that is
-    exactly `null` is null.
+    With `is_last`, non-empty text after the last delimiter is a line, too. A key or value that equals `null` is null.
     """
 
     keys: BinaryInput | None
@@ -79,7 +81,7 @@ class LineColumns:
 
 
 class Spans:
-    """Pieces of a text, in the order in which they are added; one that equals `null` is null."""
+    """Pieces of a text, in insertion order; one that equals `null` is null."""
 
     places: Any
 
@@ -115,7 +117,7 @@ class Spans:
 
 
 def find(text: bytes, start: int, end: int, needle: bytes) -> int:
-    """Where `needle` begins first within these bounds; -1: nowhere."""
+    """Returns where `needle` first occurs within these bounds, or -1."""
     if cython.compiled:
         data = cython.cast(cython.p_char, PyBytes_AS_STRING(text))
         wanted = cython.cast(cython.p_char, PyBytes_AS_STRING(needle))

@@ -1,4 +1,4 @@
-"""Messages as JSON and back: names in camel case, uuids and bytes in base64, tagged fields only where they are set."""
+"""Converts messages to JSON and back: names in camel case, uuids and bytes in base64, tagged fields only if set."""
 
 from base64 import b64decode, b64encode
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ def message_to_json(message: Message, version: int) -> dict[str, Any]:
 
 
 def message_from_json(cls: type[M], version: int, json: dict[str, Any]) -> M:
-    """Fields that are not there get their defaults; a name that the version does not have is a ValueError."""
+    """Missing fields get their defaults; a name that the version does not have raises ValueError."""
     message: M = _struct_from_json(message_layout(cls, version), json)
     return message
 

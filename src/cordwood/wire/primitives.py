@@ -1,8 +1,7 @@
 """Kafka's primitive types: varints, strings, bytes, uuids; fixed-size integers are `struct`'s.
 
-Readers take a buffer and a position and return the value and the next position. They raise `ValueError`,
-`IndexError` or `struct.error` on bytes that are not there or make no sense; callers that owe their own caller a
-position turn those into a `DecodeError`.
+Readers take a buffer and a position and return the value and the next position. They raise `ValueError`, `IndexError`
+or `struct.error` on missing or invalid bytes; callers convert those to `DecodeError` where a position is needed.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def decode_uvarint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def continue_uvarint(data: Buffer, position: int, first: int) -> tuple[int, int]:
-    """The rest of an unsigned varint whose first byte (over 127) was already taken."""
+    """Reads the rest of an unsigned varint whose first byte (over 127) was already consumed."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = data[position]
@@ -110,7 +109,7 @@ def encode_string(value: str) -> bytes:
     """An int16 length, then UTF-8."""
     text = value.encode()
     if len(text) > MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(text)} bytes; {MAX_STRING_BYTES} is the most")
+        raise ValueError(f"a string of {len(text)} bytes; {MAX_STRING_BYTES} is the maximum")
     return _INT16.pack(len(text)) + text
 
 
@@ -124,7 +123,7 @@ def encode_compact_string(value: str) -> bytes:
     """An unsigned varint of the length plus one, then UTF-8."""
     text = value.encode()
     if len(text) > MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(text)} bytes; {MAX_STRING_BYTES} is the most")
+        raise ValueError(f"a string of {len(text)} bytes; {MAX_STRING_BYTES} is the maximum")
     return encode_uvarint(len(text) + 1) + text
 
 
@@ -145,7 +144,7 @@ def decode_bytes(data: Buffer, position: int) -> tuple[bytes, int]:
 
 
 def take(data: Buffer, position: int, length: int) -> tuple[bytes, int]:
-    """Exactly `length` bytes: a slice alone would silently be shorter at the end of the buffer."""
+    """Returns exactly `length` bytes; a slice alone would silently be shorter at the end of the buffer."""
     end = position + length
     if length < 0 or end > len(data):
         raise ValueError(f"a length of {length} where {len(data) - position} bytes are left")

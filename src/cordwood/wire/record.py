@@ -1,4 +1,4 @@
-"""A record as a value, and the two ways in which the bytes of a batch can be wrong."""
+"""Records as values, and the two kinds of invalid batches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ NO_TIMESTAMP = -1
 
 
 class CorruptBatch(Exception):
-    """The framing or the checksum of a batch is wrong: Kafka's CORRUPT_MESSAGE."""
+    """The framing or checksum of a batch is wrong: Kafka's CORRUPT_MESSAGE."""
 
 
 class InvalidRecord(Exception):
-    """A batch arrived as it was sent, but what it holds is wrong: Kafka's INVALID_RECORD."""
+    """A batch arrived intact, but its contents are invalid: Kafka's INVALID_RECORD."""
 
 
 class Record(NamedTuple):
@@ -28,11 +28,11 @@ class Record(NamedTuple):
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 NO_TIMESTAMP_TYPE = -1
-"""Of a record that was written before records had timestamps."""
+"""The timestamp type of records written before records had timestamps."""
 
 
 class ConsumerRecord(NamedTuple):
-    """A record as a consumer gets it; key and value are bytes unless deserializers made something else of them."""
+    """A record as returned by a consumer; key and value are bytes unless deserializers changed them."""
 
     topic: str
     partition: int
@@ -46,12 +46,12 @@ class ConsumerRecord(NamedTuple):
 
 
 class RecordScan(NamedTuple):
-    """What a leader wants to know of a batch's records before it appends them."""
+    """Properties of a batch's records that a leader checks before it appends them."""
 
     max_timestamp: int
-    """The largest timestamp of the records, -1 when none has any."""
+    """The largest timestamp of the records, or -1 if none has one."""
     missing_keys: list[int]
-    """Indexes of the records without a key, when keys are required."""
+    """Indexes of the records without a key, if keys are required."""
     bad_timestamps: list[tuple[int, int]]
     """Index and timestamp of the records out of the allowed range; records without a timestamp are exempt."""
     consecutive: bool

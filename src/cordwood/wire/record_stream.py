@@ -1,8 +1,8 @@
 # cython: language_level=3, annotation_typing=False
-"""The records inside a batch, one after the other: a cursor to read them and a writer to make them.
+"""The records inside a batch: a cursor to read them and a writer to append them.
 
-Part of the compiled room (see `records`), and the only place in it that touches raw memory: each length is checked
-before what it describes.
+One of the compiled modules (see `records`), and the only one that touches raw memory: every length is checked before
+the bytes it describes are read.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.wire.batch_header import BATCH_HEADER_SIZE, BatchHeader
 from cordwood.wire.record import NO_TIMESTAMP, Buffer, InvalidRecord
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import (  # type: ignore[import-untyped]
@@ -26,17 +29,17 @@ if cython.compiled:
 SMALLEST_RECORD_BYTES = 7
 MAX_RECORD_BYTES = 2**31 - 1
 PLAIN_RECORD_BYTES = 6
-"""What follows a record's size at the least: attributes, two deltas, two sizes, the number of headers."""
+"""Minimum bytes after a record's size: attributes, two deltas, two sizes, the number of headers."""
 NOT_SHORT = 1 << 30
-"""Larger than any record that is read the short way, so that every sum with it is out of bounds."""
+"""Larger than any record on the fast path, so that every sum with it is out of bounds."""
 MAX_BYTES_BEFORE_KEY = 5 + 1 + 10 + 5
-"""Size, attributes, time delta, offset delta."""
+"""Maximum bytes of size, attributes, timestamp delta and offset delta."""
 
 
 class RecordCursor:
-    """Walks over a batch's decompressed records. After `advance`, the attributes describe the current one.
+    """Iterates over a batch's decompressed records. After `advance`, the attributes describe the current record.
 
-    A negative size means null (Kafka takes any, and writes -1). Nothing is read past the record's own size.
+    A negative size means null (Kafka accepts any, and writes -1). Nothing is read past the record's own size.
     """
 
     data: Any
@@ -54,7 +57,7 @@ class RecordCursor:
             self.data = memoryview(payload)
         self.count = header.count
         self.base_offset = header.base_offset
-        # With LogAppendTime every record has the batch's maximum timestamp; its own is still there, and ignored.
+        # With LogAppendTime every record has the batch's maximum timestamp; its own is still stored, but ignored.
         self.is_log_append_time = header.is_log_append_time
         self.base_timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp
         self.position = 0
@@ -73,7 +76,7 @@ class RecordCursor:
         self.headers_end = 0
 
     def advance(self) -> None:
-        """On to the next record, with everything about it checked."""
+        """Moves to the next record and validates it completely."""
         self.index += 1
         if not self.advance_plainly():
             self.advance_fully()
@@ -83,7 +86,7 @@ class RecordCursor:
         if size < 0 or size > self.end - self.position:
             raise InvalidRecord(f"record {self.index} of {size} bytes where {self.end - self.position} are left")
         end = self.position + size
-        self.skip(1, end)  # attributes, of which there are none yet
+        self.skip(1, end)  # attributes, currently unused
         timestamp_delta = self.varlong(end)
         self.timestamp = (
             self.base_timestamp if self.is_log_append_time else wrapped(self.base_timestamp + timestamp_delta)
@@ -104,9 +107,10 @@ class RecordCursor:
             raise InvalidRecord(f"record {self.index} has {end - self.position} bytes more than its fields")
 
     def advance_plainly(self) -> bool:
-        """What `advance` does, for a record without headers whose numbers are short; False leaves all as it was.
+        """Fast path of `advance` for a record without headers and with short numbers; returns False, with nothing
+        changed, otherwise.
 
-        Most records are like that, and local variables make it twice as fast: 12 ns a record, not 28.
+        Most records qualify, and local variables make it twice as fast: 12 ns a record instead of 28.
         """
         data = self.data
         size = short_number(data, self.position, self.end)
@@ -119,7 +123,7 @@ class RecordCursor:
         offset_delta = short_number(data, position, end)
         position += 1 if offset_delta < 64 else 2
         key_field = position
-        # Null is -1, which is an odd byte: 1.
+        # Null is -1, which is zigzag-encoded as 1.
         key_size = -1 if position < end and data[position] == 1 else short_number(data, position, end)
         position += 1 if key_size < 64 else 2
         key_start = position
@@ -162,13 +166,13 @@ class RecordCursor:
             if shift == 28:
                 if byte > 0x7F:
                     break
-                byte &= 0x0F  # what does not fit is dropped, as in Java
+                byte &= 0x0F  # excess bits are dropped, as in Java
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 self.position = position
                 return unzigzag(value)
             shift += 7
-        raise InvalidRecord(f"record {self.index} has a number that does not end")
+        raise InvalidRecord(f"record {self.index} has an unterminated varint")
 
     def varlong(self, end: int) -> int:
         """A zigzag number of 64 bits in at most ten bytes."""
@@ -187,10 +191,10 @@ class RecordCursor:
                 self.position = position
                 return unzigzag(value)
             shift += 7
-        raise InvalidRecord(f"record {self.index} has a number that does not end")
+        raise InvalidRecord(f"record {self.index} has an unterminated varint")
 
     def skip(self, size: int, end: int) -> int:
-        """Steps over `size` bytes (none for null) and returns where they start."""
+        """Skips `size` bytes (none for null) and returns where they start."""
         start = self.position
         if size > end - start:
             raise InvalidRecord(f"record {self.index} has a field of {size} bytes where {end - start} are left")
@@ -209,7 +213,7 @@ class RecordCursor:
             self.skip(self.varint(end), end)
 
     def finish(self) -> None:
-        """To be called after the last record: nothing may follow it."""
+        """Call after the last record: raises if anything follows it."""
         if self.position != self.end:
             raise InvalidRecord(f"{self.end - self.position} bytes follow the last record ({self.index + 1})")
 
@@ -235,14 +239,14 @@ class RecordCursor:
             name = self.copied(start, size)
             size = self.varint(self.headers_end)
             start = self.skip(size, self.headers_end)
-            # Java replaces what is not UTF-8, too.
+            # Java also replaces invalid UTF-8.
             headers.append((name.decode("utf-8", "replace"), self.copied(start, size)))  # type: ignore[union-attr]
         self.position = resume
         return tuple(headers)
 
 
 class RecordWriter:
-    """Appends records behind room for a batch's header."""
+    """Appends records after space reserved for the batch header."""
 
     data: Any
 
@@ -257,9 +261,9 @@ class RecordWriter:
             self.reserve(0)
 
     def bound(self, most: int) -> None:
-        """Takes no more memory than for a batch of so many bytes, as long as that is enough."""
+        """Limits the buffer to a batch of this many bytes, as long as that suffices."""
         if cython.compiled:
-            # What is reserved for a record may be a little more than it takes.
+            # The space reserved for a record may be slightly more than it needs.
             self.most = most + MAX_BYTES_BEFORE_KEY
 
     def append(
@@ -282,7 +286,7 @@ class RecordWriter:
         return field_size_of(key) + field_size_of(value) + headers_size
 
     def rest(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """A record from its key on, for which `start` has made room."""
+        """Writes a record from its key on, into the space reserved by `start`."""
         self.field(key)
         self.field(value)
         self.varint(len(headers))
@@ -291,13 +295,13 @@ class RecordWriter:
             self.field(content)
 
     def append_rebased(self, cursor: RecordCursor, base_timestamp: int) -> None:
-        """The cursor's record, its time relative to another base; from its key on it is copied as it is."""
+        """Copies the cursor's record with its timestamp rebased; the bytes from the key on are unchanged."""
         size = cursor.headers_end - cursor.key_field
         self.start(cursor.timestamp, base_timestamp, cursor.offset_delta, size)
         self.copy(cursor.data, cursor.key_field, size)
 
     def start(self, timestamp: int, base_timestamp: int, offset_delta: int, rest_size: int) -> None:
-        """A record up to its key, and room for the `rest_size` bytes that follow."""
+        """Writes a record up to its key, and reserves the `rest_size` bytes that follow."""
         timestamp_delta = wrapped(timestamp - base_timestamp)
         size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + rest_size
         if size > MAX_RECORD_BYTES:
@@ -312,7 +316,7 @@ class RecordWriter:
             self.max_timestamp = timestamp
 
     def reserve(self, size: int) -> None:
-        """Every write that follows must fit into what was reserved for it."""
+        """Reserves space; every following write must fit into it."""
         if cython.compiled and (self.position + size > self.capacity or self.data == cython.NULL):
             self.capacity = max(min(max(self.capacity * 2, 1024), self.most), self.position + size)
             PyByteArray_Resize(self.buffer, self.capacity)
@@ -347,7 +351,7 @@ class RecordWriter:
                 self.buffer += contents
 
     def copy(self, source: Any, start: int, size: int) -> None:
-        """Bytes of a buffer (a pointer, when compiled), as far as there are any: nothing for null."""
+        """Copies bytes of a buffer (a pointer, when compiled); nothing for null."""
         if size > 0:
             if cython.compiled:
                 memcpy(self.data + self.position, source + start, size)
@@ -356,22 +360,22 @@ class RecordWriter:
                 self.buffer += source[start : start + size]
 
     def size(self) -> int:
-        """Of the batch as it is, with room for its header."""
+        """Current bytes of the batch, header included."""
         return self.position if cython.compiled else len(self.buffer)
 
     def size_with(self, rest_size: int) -> int:
-        """How large the batch may get with another record that has so many bytes from its key on."""
+        """Upper bound of the batch's size with another record that has this many bytes from its key on."""
         return self.size() + MAX_BYTES_BEFORE_KEY + rest_size
 
     def varint_size(self, value: int) -> int:
         return varint_size(value)
 
     def field_size(self, size: int) -> int:
-        """Of a length and that many bytes."""
+        """Bytes of a length and that many bytes."""
         return 1 if size < 0 else varint_size(size) + size
 
     def batch(self) -> bytearray:
-        """Everything written; the writer must not be used after it."""
+        """Returns the batch; the writer must not be used afterwards."""
         if cython.compiled:
             PyByteArray_Resize(self.buffer, self.position)
         return self.buffer
@@ -391,7 +395,7 @@ def field_size_of(contents: bytes | None) -> int:
 
 
 def short_number(data: Any, position: int, end: int) -> int:
-    """A zigzag number from 0 up to 8191, which takes one byte (below 64) or two; NOT_SHORT if it is none."""
+    """Reads a zigzag number from 0 to 8191, which takes one byte (below 64) or two; NOT_SHORT otherwise."""
     if position >= end:
         return NOT_SHORT
     low = data[position]
@@ -400,7 +404,7 @@ def short_number(data: Any, position: int, end: int) -> int:
     if position + 1 >= end:
         return NOT_SHORT
     high = data[position + 1]
-    # Zero as the second byte would be a longer way to write a number of one byte.
+    # A zero second byte would be an overlong encoding of a one-byte number.
     return NOT_SHORT if low & 1 or high >= 0x80 or high == 0 else (low & 0x7F | high << 7) >> 1
 
 
@@ -409,7 +413,7 @@ def unzigzag(value: int) -> int:
 
 
 def wrapped(value: int) -> int:
-    """A number in Java's 64 bits, which only those out of bytes made to do harm ever leave."""
+    """Wraps a number to Java's 64 bits, which only malicious bytes ever exceed."""
     if not cython.compiled and not -(2**63) <= value < 2**63:
         value = (value + 2**63) % 2**64 - 2**63
     return value

@@ -1,5 +1,5 @@
 # cython: language_level=3, annotation_typing=False
-"""Records as text: what a layout such as "offset, tab, value, newline" makes of them, without an object for each.
+"""Renders records as text by a layout such as "offset, tab, value, newline", without an object per record.
 
 Part of the compiled room (see `records`).
 
@@ -17,11 +17,14 @@ from enum import IntEnum
 from json.encoder import encode_basestring
 from typing import Any
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.wire.record import NO_TIMESTAMP
 from cordwood.wire.record_stream import RecordCursor
 from cordwood.wire.records import BatchReader
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import (  # type: ignore[import-untyped]
@@ -34,7 +37,7 @@ MAX_OFFSET = 2**63 - 1
 
 
 class TextField(IntEnum):
-    """What a layout can name; bytes in it stand for themselves."""
+    """Fields of a layout; bytes in a layout are literal."""
 
     TOPIC = 1
     PARTITION = 2
@@ -46,7 +49,7 @@ class TextField(IntEnum):
     KEY = 6
     VALUE = 7
     HEADERS = 8
-    """name=value, with commas between."""
+    """name=value, separated by commas."""
     KEY_SIZE = 9
     VALUE_SIZE = 10
     """-1 for null, as of the key."""
@@ -60,7 +63,7 @@ class TextField(IntEnum):
     """An array of objects with a "name" and a "value"."""
 
 
-# As C's integers.
+# Enum values as C integers.
 LITERAL = 0
 (
     TOPIC,
@@ -80,7 +83,7 @@ LITERAL = 0
     JSON_HEADERS,
 ) = (int(field) for field in TextField)
 
-# What stands for a byte between JSON's quotes: itself (0), a backslash and this, or \u00XX (1).
+# Escapes inside JSON strings by byte: itself (0), a backslash and this character, or \u00XX (1).
 ESCAPES = bytearray(256)
 for _control in range(0x20):
     ESCAPES[_control] = 1
@@ -91,7 +94,7 @@ LONGEST_ESCAPE = 6
 
 
 class RecordText:
-    """Text that grows record by record. `null` stands for a key, a value or a header's value that is null."""
+    """Accumulates the text of records. `null` is printed for a null key, value or header value."""
 
     data: Any
     escapes: Any
@@ -112,8 +115,8 @@ class RecordText:
             self.reserve(0)
 
     def read(self, reader: BatchReader, most: int, end_offset: int) -> int:
-        """Appends the next records of a batch, at most so many, without those from `end_offset` on; how many it were.
-        `reader.left` says how many may follow."""
+        """Appends up to `most` of the batch's next records, excluding those from `end_offset` on, and returns their
+        number. `reader.left` bounds how many may follow."""
         cursor: Any = reader.cursor
         self.topic = reader.topic.encode()
         self.json_topic = encode_basestring(reader.topic).encode()
@@ -132,7 +135,7 @@ class RecordText:
         return written
 
     def take(self) -> bytearray:
-        """All that was written since it was last called."""
+        """Returns and clears the accumulated text."""
         taken = self.buffer
         if cython.compiled:
             PyByteArray_Resize(taken, self.position)
@@ -143,7 +146,7 @@ class RecordText:
         return taken
 
     def add(self, cursor: RecordCursor) -> None:
-        """The record that the cursor is at."""
+        """Appends the cursor's current record."""
         for index in range(len(self.fields)):
             field = self.fields[index]
             if field == LITERAL:
@@ -183,7 +186,7 @@ class RecordText:
                 self.put(_time(cursor.timestamp))
 
     def reserve(self, size: int) -> None:
-        """Every write that follows must fit into what was reserved for it."""
+        """Reserves space; every following write must fit into it."""
         if cython.compiled and (self.position + size > self.capacity or self.data == cython.NULL):
             self.capacity = max(2 * self.capacity, 4096, self.position + size)
             PyByteArray_Resize(self.buffer, self.capacity)
@@ -247,7 +250,7 @@ class RecordText:
             size = cursor.varint(cursor.headers_end)
             start = cursor.skip(size, cursor.headers_end)
             if not self.put_json_text(cursor, start, size):
-                # Java replaces what is not UTF-8, too.
+                # Java also replaces invalid UTF-8.
                 name = cursor.copied(start, size)
                 self.put(encode_basestring(name.decode("utf-8", "replace")).encode())  # type: ignore[union-attr]
             self.put(b", ")
@@ -259,7 +262,7 @@ class RecordText:
         self.put(b"]")
 
     def put_member(self, name: bytes, cursor: RecordCursor, start: int, size: int) -> None:
-        """Of a JSON object; the name has its first quote."""
+        """Appends a member of a JSON object; the name includes its opening quote."""
         before = self.position if cython.compiled else len(self.buffer)
         self.put(name)
         self.put(b'": ')
@@ -276,7 +279,7 @@ class RecordText:
             self.put(b'"')
 
     def put_json_text(self, cursor: RecordCursor, start: int, size: int) -> bool:
-        """In quotes; False where the bytes are not UTF-8: then nothing is written."""
+        """Appends a quoted string; writes nothing and returns False if the bytes are not UTF-8."""
         if cython.compiled:
             self.reserve(LONGEST_ESCAPE * size + 2)
             written = self.escape(cursor.data + start, size, self.data + self.position)
@@ -290,7 +293,7 @@ class RecordText:
         return True
 
     def escape(self, source: Any, size: int, target: Any) -> int:
-        """A JSON string of these bytes, and how long it is; 0 where they are not UTF-8. Compiled only."""
+        """Writes these bytes as a JSON string and returns its length; 0 if they are not UTF-8. Compiled only."""
         target[0] = ord('"')
         at = 0
         written = 1
@@ -323,8 +326,7 @@ class RecordText:
 
 
 def character_size(source: Any, size: int) -> int:
-    """Of a character outside of ASCII, as UTF-8 allows it: no surrogates, nothing longer than need be; 0 if it is none.
-    Compiled only."""
+    """Bytes of a valid non-ASCII UTF-8 character (no surrogates, no overlong encodings), or 0. Compiled only."""
     first = source[0]
     length = 2 if 0xC2 <= first <= 0xDF else 3 if 0xE0 <= first <= 0xEF else 4 if 0xF0 <= first <= 0xF4 else 0
     if length == 0 or length > size:
@@ -350,5 +352,5 @@ def _time(timestamp_ms: int) -> bytes:
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").encode()
     except (OverflowError, ValueError, OSError):
-        # A producer may write any number; one beyond the calendar stays a number.
+        # A producer may write any number; one beyond the calendar is printed as a number.
         return b"%d" % timestamp_ms

@@ -1,7 +1,6 @@
-"""XXH3 with 64 bits, seed 0 and the default secret: Kafka's hash over the topics that a group is subscribed to.
+"""XXH3 with 64 bits, seed 0 and the default secret: Kafka's hash over a group's subscribed topics.
 
-It is computed when topics or subscriptions change, never per record, so plain Python is fast enough: some 60 µs per
-KiB.
+Computed when topics or subscriptions change, never per record, so plain Python is fast enough: some 60 µs per KiB.
 """
 
 from __future__ import annotations

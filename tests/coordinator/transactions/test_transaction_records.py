@@ -1,4 +1,4 @@
-"""What is in `__transaction_state`: Kafka's own records are read, and written again as they were."""
+"""Records of `__transaction_state`: Kafka's own are decoded, and encoded again identically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked, by name."""
+"""Scenarios by name."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ async def producing(ask: Asking) -> None:
 
 
 async def produce_configs(ask: Asking) -> None:
-    """What a topic's configuration has to say."""
+    """Produce requests under various topic configurations."""
     await ask.create("small", 1, max_message_bytes="200")
     await ask("fits", produce("small", batch("a" * 100)), _VERSION)
     await ask("too large", produce("small", batch("a" * 200)), _VERSION)

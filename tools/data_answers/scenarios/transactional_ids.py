@@ -52,7 +52,7 @@ _TIMES = ("transactionLastUpdateTimestampMs", "transactionStartTimestampMs", "tr
 
 
 class _Producer:
-    """What a client keeps of its transactional id."""
+    """A client's state of its transactional id."""
 
     def __init__(self, ask: Asking, transactional_id: str) -> None:
         self.transactional_id = transactional_id

@@ -1,4 +1,4 @@
-"""What readers of committed data see."""
+"""Transactions as seen by read_committed consumers."""
 
 from __future__ import annotations
 

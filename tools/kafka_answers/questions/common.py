@@ -1,4 +1,4 @@
-"""What many questions begin with, or look at afterwards."""
+"""Common first and last steps of questions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def delete(*names: str) -> Question:
 
 
 def look_at(*names: str) -> Question:
-    """Which topics there are (all of them unless named), and their partitions."""
+    """Describes topics (all unless named), with their partitions."""
     return Question("DescribeTopicPartitions", {"topics": [{"name": name} for name in names]})
 
 

@@ -2,13 +2,13 @@
 
 -1 is the high watermark: all that there is. An offset before the start changes nothing. Only topics whose cleanup
 policy has `delete` let records go that way. The answer is the low watermark: where the log begins on every replica that
-is alive, which is this one. The new start is on stable storage before it is answered, so that no crash brings anything
-back.
+is alive. It waits until all of them have followed, for `timeout_ms` at most. The new start is on stable storage here
+before it is answered, so that no crash brings anything back.
 """
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
+from asyncio import Future, get_running_loop, timeout_at
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.topic_view import INTERNAL_TOPICS
@@ -38,9 +38,12 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, call: Ca
         for partition in topic.partitions
     }
     results = {key: _result(broker, *key, offset) for key, offset in wanted.items()}
+    deadline = get_running_loop().time() + request.timeout_ms / 1000
     for key, result in results.items():
         if not result.error_code and not await _is_durable(broker, *key, result.low_watermark):
             results[key] = _refused(key[1], ErrorCode.KAFKA_STORAGE_ERROR)
+        elif not result.error_code:
+            results[key] = await _followed(broker, *key, result, deadline)
     topics: dict[str, DeleteRecordsTopicResult] = {}
     for (name, _), result in results.items():
         topics.setdefault(name, DeleteRecordsTopicResult(name=name)).partitions.append(result)
@@ -70,8 +73,30 @@ def _delete(partition: Partition, offset: int) -> int:
     start = log.high_watermark if offset == _HIGH_WATERMARK else offset
     if start < 0:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, f"{start} is no offset")
-    log.advance_start(start)
+    partition.advance_start(start)
     return log.start_offset
+
+
+async def _followed(
+    broker: Broker, topic: str, index: int, result: DeleteRecordsPartitionResult, deadline: float
+) -> DeleteRecordsPartitionResult:
+    """Waits until all live replicas begin there."""
+    loop = get_running_loop()
+    try:
+        while True:
+            partition = broker.hosted(topic, index)
+            low_watermark = partition.low_watermark(lambda replica: broker.registered_epoch(replica) is not None)
+            if low_watermark >= result.low_watermark:
+                result.low_watermark = low_watermark
+                return result
+            changed: Future[None] = loop.create_future()
+            partition.when_starts_change(lambda changed=changed: changed.done() or changed.set_result(None))  # type: ignore[misc]
+            async with timeout_at(deadline):
+                await changed
+    except Refusal as refusal:
+        return _refused(index, refusal.error)
+    except TimeoutError:
+        return _refused(index, ErrorCode.REQUEST_TIMED_OUT)
 
 
 async def _is_durable(broker: Broker, topic: str, index: int, start: int) -> bool:

@@ -23,7 +23,7 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, call: Call
     if refused is not None:
         return refused
     nodes = _brokers(broker, call.listener, with_fenced=request.include_fenced_brokers)
-    controller_id = broker.any_broker(call.listener)
+    controller_id = broker.named_controller(call.listener)
     return answers.describe_cluster(request, EndpointType.BROKER, broker.cluster_id, nodes, controller_id)
 
 

@@ -1,4 +1,7 @@
-"""DescribeProducers: which producers a partition knows, with their last sequence and open transaction (KIP-664)."""
+"""DescribeProducers: which producers a partition knows, with their last sequence and open transaction (KIP-664).
+
+A follower answers as well as the leader, which tells what a hanging transaction looks like on each replica.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from cordwood.broker.broker import Broker
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.net.api import Call, handles
 from cordwood.shard.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -34,9 +38,11 @@ def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
     except Refusal as refusal:
         return PartitionResponse(partition_index=index, error_code=refusal.error, error_message=str(refusal))
     try:
-        log = broker.hosted(topic, index).leader_log()
+        log = broker.hosted(topic, index).log
     except Refusal as refusal:
         return PartitionResponse(partition_index=index, error_code=refusal.error)
+    if log is None:
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     return PartitionResponse(
         partition_index=index,
         active_producers=[

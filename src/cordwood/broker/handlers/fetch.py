@@ -1,13 +1,14 @@
-"""Fetch: batches from an offset on, of the partitions that this broker leads.
+"""Fetch: batches from an offset on, of the partitions that this broker leads or, for consumers, follows.
 
 What is sent is what is acknowledged: up to the high watermark, or for read_committed up to the last stable offset, with
 the aborted transactions that a reader has to skip. The first batch comes whole even where it is larger than every
 limit; the last one may be cut short. With fewer than `min_bytes` to send the answer waits for more, at most
 `max_wait_ms` (`parked_fetch`). Records go from file to socket and are not looked at here.
 
-Version 7 brings sessions (`fetch_sessions`), 9 the leader epoch that a client believes in, 12 the epoch of
-what was fetched last and where its log parts from ours, 13 topic ids in place of names, 15 moves the replica id, 16
-tells the leader that a client should turn to (KIP-951), 17 the directory of a replica, 18 its high watermark.
+Version 7 brings sessions (`fetch_sessions`), 9 the leader epoch that a client believes in, 11 the consumer's rack and
+reading from followers (`read_replica`), 12 the epoch of what was fetched last and where its log parts from ours, 13
+topic ids in place of names, 15 moves the replica id, 16 tells the leader that a client should turn to (KIP-951), 17 the
+directory of a replica, 18 its high watermark.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, FetchRead, count_read, error_answer
 from cordwood.broker.fetch_sessions import Answers, Fetching, PartitionKey, WantedPartition
 from cordwood.broker.parked_fetch import ParkedFetch
+from cordwood.broker.read_replica import ReadReplicaSelector
 from cordwood.net.api import Call, Result, handles
+from cordwood.net.serving import Reply
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import (
@@ -31,6 +34,7 @@ from cordwood.wire.primitives import ZERO_UUID
 
 _NO_EPOCH = -1
 _STORAGE_ERROR_SINCE = 6
+_RACKS_SINCE = 11
 _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _LEADERS_SINCE = 16
@@ -47,17 +51,31 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
     if isinstance(fetching, ErrorCode):
         return FetchResponse(error_code=fetching)
     max_bytes = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
-    read = FetchRead(broker, fetching, replica_id, request.isolation_level, max_bytes)
+    knows_followers = not is_follower and call.version >= _RACKS_SINCE
+    read = FetchRead(
+        broker,
+        fetching,
+        replica_id,
+        request.isolation_level,
+        max_bytes,
+        leader_only=not knows_followers,
+        selector=ReadReplicaSelector.of(broker, request.rack_id, call.connection.listener)
+        if knows_followers and request.rack_id
+        else None,
+    )
+    if is_follower:
+        read.count_follower(request.replica_state.replica_epoch if call.version >= _REPLICA_STATE_SINCE else _NO_EPOCH)
     min_bytes = min(request.min_bytes, max_bytes)
     max_wait_ms = request.max_wait_ms
 
     def answer() -> list[Part]:
-        return call.parts(_response(broker, fetching, read.all()[0], call, is_follower))
+        answers = [] if fetching.is_superseded else read.all()[0]
+        return call.parts(_response(broker, fetching, answers, call, is_follower))
 
     if max_wait_ms > 0 and min_bytes > 0:
         idle = read.idle()
         if idle:
-            return ParkedFetch(read, idle, min_bytes, max_wait_ms, answer).reply
+            return _park(fetching, ParkedFetch(read, idle, min_bytes, max_wait_ms, answer))
     answers, found_bytes, is_urgent = read.all()
     if found_bytes >= min_bytes or is_urgent or max_wait_ms <= 0 or not fetching.partitions:
         return _response(broker, fetching, answers, call, is_follower)
@@ -65,6 +83,11 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
     if parked.is_satisfied():
         parked.stop()
         return _response(broker, fetching, answers, call, is_follower)
+    return _park(fetching, parked)
+
+
+def _park(fetching: Fetching, parked: ParkedFetch) -> Reply:
+    fetching.when_superseded(parked.expire)
     return parked.reply
 
 
@@ -84,6 +107,7 @@ def _begin(broker: Broker, request: FetchRequest, call: Call, is_follower: bool)
                 partition.partition_max_bytes,
                 max(_NO_EPOCH, partition.current_leader_epoch),
                 partition.last_fetched_epoch,
+                partition.log_start_offset,
             )
     forgotten: list[PartitionKey] = [
         (topic.topic_id if by_id else topic.topic, partition)

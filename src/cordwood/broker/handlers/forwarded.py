@@ -6,11 +6,15 @@ from typing import Any
 
 from cordwood.broker.broker import Broker
 from cordwood.net.api import Call, Handler, handles
+from cordwood.wire.messages.add_raft_voter import AddRaftVoterRequest
+from cordwood.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from cordwood.wire.messages.create_partitions import CreatePartitionsRequest
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
 from cordwood.wire.messages.delete_topics import DeleteTopicsRequest
 from cordwood.wire.messages.describe_quorum import DescribeQuorumRequest
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest
+from cordwood.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 from cordwood.wire.messages.update_features import UpdateFeaturesRequest
 from cordwood.wire.schema import Request, Response
@@ -24,11 +28,15 @@ async def _forward(broker: Broker, request: Request[Any], call: Call) -> Respons
 FORWARDED: tuple[Handler[Broker], ...] = tuple(
     handles(request)(_forward)
     for request in (
+        AddRaftVoterRequest,
+        AlterPartitionReassignmentsRequest,
         CreatePartitionsRequest,
         CreateTopicsRequest,
         DeleteTopicsRequest,
         DescribeQuorumRequest,
         ElectLeadersRequest,
+        ListPartitionReassignmentsRequest,
+        RemoveRaftVoterRequest,
         UnregisterBrokerRequest,
         UpdateFeaturesRequest,
     )

@@ -31,7 +31,7 @@ def list_groups(broker: Broker, request: ListGroupsRequest, call: Call) -> Resul
 def _of_shard(
     shard: Shard[GroupState], states: frozenset[str], types: frozenset[str]
 ) -> ListGroupsResponse | Promise[ListGroupsResponse]:
-    """What one shard makes of it."""
+    """The response of one shard."""
     try:
         result = shard.decide(lambda state: decide_listing(state, states, types))
     except Refusal as refusal:

@@ -124,7 +124,7 @@ def _response(broker: Broker, request: MetadataRequest, call: Call, topics: Iter
         ],
         cluster_id=broker.cluster_id,
         # Any broker takes what is the controller's, so one that can be reached is named.
-        controller_id=broker.any_broker(call.connection.listener),
+        controller_id=broker.named_controller(call.connection.listener),
         topics=[_topic(image, found, request, call, frozenset(endpoints)) for found in topics],
     )
     if request.include_cluster_authorized_operations:

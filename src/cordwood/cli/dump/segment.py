@@ -33,7 +33,7 @@ _CHECKSUMMED_POSITION = (LEGACY_CHECKSUMMED_POSITION, LEGACY_CHECKSUMMED_POSITIO
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of a segment is wanted."""
+    """The selected part of a segment."""
 
     records: bool = True
     # Nothing before the batch that holds this offset.
@@ -58,7 +58,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What follows the last whole batch. Zeros are a segment that was allocated before it was filled."""
+    """The bytes after the last whole batch. Zeros mean a preallocated segment."""
 
     position: int
     size: int
@@ -120,7 +120,7 @@ def walk(file: ReadOnlyFile, *, decode: bool) -> Iterator[Batch | Rest]:
         try:
             header = read_header(window, at)
             if position + header.size > file.size:
-                raise CorruptBatch(f"torn: {header.size} bytes announced, {file.size - position} are there")
+                raise CorruptBatch(f"torn: {header.size} bytes declared, {file.size - position} available")
         except CorruptBatch as error:
             window = b""
             if file.refresh():

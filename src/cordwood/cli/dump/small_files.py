@@ -27,11 +27,11 @@ _PRODUCERS_AT_A_TIME = 10_000
 def dump_producers(file: ReadOnlyFile) -> Described:
     start = file.read(0, _SNAPSHOT_START.size)
     if len(start) < _SNAPSHOT_START.size:
-        yield _problem(f"{len(start)} bytes are no producer snapshot")
+        yield _problem(f"{len(start)} bytes are too few for a producer snapshot")
         return
     version, stored_crc, count = _SNAPSHOT_START.unpack(start)
     if version != _SNAPSHOT_VERSION:
-        yield _problem(f"a producer snapshot of version {version}: only version {_SNAPSHOT_VERSION} is known")
+        yield _problem(f"a producer snapshot of version {version}: expected version {_SNAPSHOT_VERSION}")
         return
     checksum = crc32c(start[_CHECKSUMMED_POSITION:])
     found = 0
@@ -44,7 +44,7 @@ def dump_producers(file: ReadOnlyFile) -> Described:
         if whole != len(chunk):
             yield _problem(f"{len(chunk) - whole} bytes too many: an entry has {_PRODUCER.size}")
     if found != count:
-        yield _problem(f"{count} producers announced, {found} found")
+        yield _problem(f"{count} producers declared, {found} found")
     if checksum != stored_crc:
         yield _problem(f"stored checksum {stored_crc:#010x}, computed {checksum:#010x}")
 
@@ -107,7 +107,7 @@ def _table(file: ReadOnlyFile) -> Iterator[tuple[int, str]]:
     for found, line in enumerate(lines, start=1):
         yield found + 2, line
     if found != int(count):
-        raise ValueError(f"{count} rows announced, {found} found")
+        raise ValueError(f"{count} rows declared, {found} found")
 
 
 def _lines(file: ReadOnlyFile) -> Iterator[str]:

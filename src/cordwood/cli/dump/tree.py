@@ -107,7 +107,7 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
     found = _find(path, name)
     if found is None or not _may_be(found):
         raise NotKafka(
-            f"{path} is no file of a log directory: expected a segment ({LOG}), an index ({', '.join(_INDEXES)}), a "
+            f"{path} is not a log directory file: expected a segment ({LOG}), an index ({', '.join(_INDEXES)}), a "
             f"snapshot ({PRODUCER_SNAPSHOT}, {METADATA_SNAPSHOT}) or one of {', '.join(sorted(_SMALL_FILES))}"
         )
     beside = _list_files(directory or ".") if options.verify else [found]
@@ -119,12 +119,13 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
 
 
 def _may_be(found: Found) -> bool:
-    """Whether a file that was asked for by its name can be shown. Any program has `.log` files."""
+    """Returns whether an explicitly named file can be shown. Any program has `.log` files."""
     return found.kind != LOG or found.is_named or _is_segment(found)
 
 
 def _is_segment(found: Found) -> bool:
-    """Whether a file that is not named after an offset, such as Kafka's bootstrap.checkpoint, begins with a batch."""
+    """Returns whether a file that is not named after an offset, such as Kafka's bootstrap.checkpoint, begins with a
+    batch."""
     if found.kind not in (LOG, METADATA_SNAPSHOT):
         return False
     with ReadOnlyFile(found.path) as file:
@@ -137,7 +138,7 @@ def _dump_directory(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]
         is_empty = is_empty and not partition.files
         yield from _dump_files(partition, options)
     if is_empty:
-        raise NotKafka(f"{path} holds nothing of a log directory: no segments, no checkpoints and no partitions")
+        raise NotKafka(f"{path} is not a log directory: no segments, no checkpoints and no partitions")
 
 
 def _partitions(path: str) -> Iterator["Partition"]:
@@ -176,12 +177,12 @@ class Partition:
         self._live = {(found.base_offset, found.kind): found for found in files if found.is_live}
 
     def ends_before(self, segment: Found, offset: int) -> bool:
-        """Whether the segment after this one begins at or before `offset`."""
+        """Returns whether the next segment begins at or before `offset`."""
         after = bisect_right(self._bases, segment.base_offset)
         return segment.is_live and after < len(self._bases) and self._bases[after] <= offset
 
     def is_last(self, segment: Found) -> bool:
-        """Whether it is the one that is written to, if any is."""
+        """True for the segment that is written to, if any is."""
         return segment.is_live and segment.base_offset == self._bases[-1]
 
     def sibling(self, segment: Found, kind: str) -> Found | None:

@@ -1,4 +1,4 @@
-"""What `--verify` adds to a segment: its offsets grow, and its indexes tell the truth about it.
+"""The checks of `--verify`: a segment's offsets increase, and its indexes match it.
 
 Indexes are sorted like the log, so each is read alongside it, entry by entry.
 """
@@ -64,14 +64,14 @@ def _check_records(batch: Batch) -> Iterator[dict[str, Any]]:
         if not previous < record.offset <= header.last_offset:
             yield _problem(
                 batch.position,
-                f"record {record.offset} stands after {previous} in a batch that ends at {header.last_offset}",
+                f"record {record.offset} follows {previous} in a batch that ends at {header.last_offset}",
             )
         previous = record.offset
         youngest = max(youngest, record.timestamp)
     if batch.records and youngest != header.max_timestamp:
         yield _problem(
             batch.position,
-            f"the batch's maximum timestamp is {header.max_timestamp}, its youngest record's is {youngest}",
+            f"the batch's maximum timestamp is {header.max_timestamp}, but its latest record's is {youngest}",
         )
 
 
@@ -128,7 +128,7 @@ class TimeIndexCheck:
                     batch.position, f"{_shown(entry)}: that batch's maximum timestamp is {header.max_timestamp}"
                 )
             elif entry.timestamp < self._youngest:
-                yield _problem(batch.position, f"{_shown(entry)}: {self._youngest} stands before it")
+                yield _problem(batch.position, f"{_shown(entry)}: {self._youngest} precedes it")
             self._cursor.advance()
 
     def finish(self) -> Iterator[dict[str, Any]]:
@@ -169,7 +169,7 @@ class TxnIndexCheck:
         elif first_data is not None and self._is_complete:
             yield _problem(
                 batch.position,
-                f"what producer {header.producer_id} aborted at offset {header.last_offset} is not in the "
+                f"the abort of producer {header.producer_id} at offset {header.last_offset} is not in the "
                 "transaction index",
             )
 

@@ -82,7 +82,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """What is not given matches everything."""
+    """Fields that are None match everything."""
 
     resource_type: AclResourceType = AclResourceType.ANY
     resource_name: str | None = None
@@ -102,7 +102,7 @@ async def describe_acls(client: Client, wanted: AclFilter) -> list[Acl]:
 
 
 async def create_acls(client: Client, acls: Sequence[Acl]) -> dict[Acl, BrokerError | None]:
-    """What became of each; None is success, also for one that was there."""
+    """Returns the result for each ACL; None is success, also if it already existed."""
     request = CreateAclsRequest(
         creations=[
             AclCreation(
@@ -129,7 +129,7 @@ async def create_acls(client: Client, acls: Sequence[Acl]) -> dict[Acl, BrokerEr
 
 
 async def delete_acls(client: Client, filters: Sequence[AclFilter]) -> dict[AclFilter, list[Acl] | BrokerError]:
-    """What was deleted by each."""
+    """Returns the ACLs deleted by each filter."""
     request = DeleteAclsRequest(filters=[_asking(DeleteAclsFilter, wanted) for wanted in filters])
 
     def errors(response: DeleteAclsResponse) -> Collection[int]:

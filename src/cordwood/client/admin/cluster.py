@@ -1,4 +1,4 @@
-"""What a cluster is made of: brokers, controllers, features, the quorum; taking a broker out."""
+"""The cluster itself: brokers, controllers, features, the quorum; unregistering a broker."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,9 +9,11 @@ from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import Broker
 from cordwood.client.errors import BrokerError, NetworkFailed, UnsupportedByBroker
-from cordwood.client.versions import BrokerVersions
+from cordwood.net.peer_versions import PeerVersions
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from cordwood.wire.messages.add_raft_voter import Listener as VoterListener
 from cordwood.wire.messages.api_versions import ApiVersionsRequest
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from cordwood.wire.messages.describe_quorum import (
@@ -20,6 +22,7 @@ from cordwood.wire.messages.describe_quorum import (
     RequestPartitionData,
     RequestTopicData,
 )
+from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from cordwood.wire.primitives import Uuid
@@ -91,7 +94,7 @@ async def describe_controllers(client: Client) -> ClusterDescription:
     quorum = await describe_quorum(client)
     addresses = [address for listeners in quorum.controllers.values() for address in listeners]
     if not addresses:
-        raise UnsupportedByBroker("the broker does not tell where controllers are reached")
+        raise UnsupportedByBroker("the broker does not report the controllers' addresses")
     failures = []
     for address in addresses:
         try:
@@ -109,7 +112,7 @@ async def describe_features(client: Client) -> list[FeatureLevels]:
     response = await client.ask_any(request)
     if response.error_code != ErrorCode.NONE:
         raise BrokerError(response.error_code)
-    versions = BrokerVersions(response)
+    versions = PeerVersions(response)
     return [
         FeatureLevels(name, versions.finalized_features.get(name), supported.low, supported.high)
         for name, supported in sorted(versions.supported_features.items())
@@ -119,7 +122,7 @@ async def describe_features(client: Client) -> list[FeatureLevels]:
 async def update_features(
     client: Client, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
 ) -> dict[str, BrokerError | None]:
-    """What became of each; None is success."""
+    """Returns the result for each feature; None is success."""
     request = UpdateFeaturesRequest(
         timeout_ms=client.settings.request_timeout_ms,
         feature_updates=[
@@ -151,6 +154,36 @@ async def unregister_broker(client: Client, broker_id: int) -> None:
     response = await client.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), errors)
     if response.error_code != ErrorCode.NONE:
         raise BrokerError(response.error_code, response.error_message, f"broker {broker_id}")
+
+
+async def add_voter(client: Client, voter_id: int, directory_id: Uuid, endpoints: Mapping[str, Address]) -> None:
+    """Raises a `BrokerError`."""
+    request = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=client.settings.request_timeout_ms,
+        voter_id=voter_id,
+        voter_directory_id=directory_id,
+        listeners=[VoterListener(name=name, host=where.host, port=where.port) for name, where in endpoints.items()],
+    )
+
+    def errors(response: AddRaftVoterResponse) -> Collection[int]:
+        return [response.error_code]
+
+    response = await client.ask_controller(request, errors)
+    if response.error_code != ErrorCode.NONE:
+        raise BrokerError(response.error_code, response.error_message, f"controller {voter_id}")
+
+
+async def remove_voter(client: Client, voter_id: int, directory_id: Uuid) -> None:
+    """Raises a `BrokerError`."""
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id)
+
+    def errors(response: RemoveRaftVoterResponse) -> Collection[int]:
+        return [response.error_code]
+
+    response = await client.ask_controller(request, errors)
+    if response.error_code != ErrorCode.NONE:
+        raise BrokerError(response.error_code, response.error_message, f"controller {voter_id}")
 
 
 async def describe_quorum(client: Client) -> Quorum:

@@ -118,7 +118,7 @@ class ConfigChange:
         # A number that was meant as the value would be taken for an operation.
         if not isinstance(self.operation, AlterOperation):
             raise BadSetting(
-                f"{self.name}: {self.operation!r} is no AlterOperation; to set a value: "
+                f"{self.name}: {self.operation!r} is not an AlterOperation; to set a value: "
                 f"ConfigChange({self.name!r}, value={self.operation!r})"
             )
 
@@ -206,7 +206,8 @@ async def alter_configs(
 
 
 async def list_config_resources(client: Client, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
-    """What has a configuration; without `types`, of every type. Kafka 4.1+ (before, only client metrics)."""
+    """The resources that have a configuration; without `types`, of every type. Kafka 4.1+ (before, only client
+    metrics)."""
     response = await client.ask_any(ListConfigResourcesRequest(resource_types=[int(kind) for kind in types]))
     if response.error_code != ErrorCode.NONE:
         raise BrokerError(response.error_code)

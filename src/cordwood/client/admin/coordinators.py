@@ -1,6 +1,5 @@
 """Questions about groups or transactional ids, each put to the broker that coordinates it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
 from typing import TypeVar
@@ -11,7 +10,6 @@ from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
-from cordwood.wire.schema import Request, ResponseT
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -25,7 +23,7 @@ _KEYS_PER_REQUEST = 100
 
 
 class CoordinatorKind(IntEnum):
-    """What FindCoordinator calls a key's type."""
+    """The key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -81,27 +79,6 @@ async def find_coordinators(
     if any(isinstance(broker, int) and broker not in client.cluster.brokers for broker in found.values()):
         await client.refresh()
     return {key: _known(client, key, found.get(key)) for key in keys}
-
-
-async def ask_every_broker(
-    client: Client, request: Callable[[BrokerConnection], Request[ResponseT]], error: Callable[[ResponseT], int]
-) -> dict[int, ResponseT]:
-    """By the broker's id. `request` may look at what the broker can read; raises the first error that will not pass."""
-    # A cluster that changed since we connected is asked as it is now.
-    await client.refresh()
-
-    async def ask(broker_id: int) -> ResponseT:
-        async def attempt() -> ResponseT:
-            connection = await client.broker(broker_id)
-            response = await connection.ask(request(connection))
-            if error(response) != ErrorCode.NONE:
-                raise BrokerError(error(response), subject=f"broker {broker_id}")
-            return response
-
-        return await client.retrying(attempt)
-
-    brokers = sorted(client.cluster.brokers)
-    return dict(zip(brokers, await asyncio.gather(*(ask(broker) for broker in brokers)), strict=True))
 
 
 async def _ask_for_some(

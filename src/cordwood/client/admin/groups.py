@@ -12,8 +12,8 @@ from cordwood.client.admin.coordinators import (
     CoordinatorKind,
     ask_coordinator,
     ask_coordinators,
-    ask_every_broker,
 )
+from cordwood.client.admin.every_broker import ask_every_broker
 from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
@@ -97,7 +97,7 @@ class GroupDescription:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has members, or is about to: then its offsets are theirs alone to commit."""
+        """True if it has members, or is about to: then only they may commit its offsets."""
         return bool(self.members) or self.state not in ("Empty", "Dead")
 
 
@@ -127,7 +127,7 @@ async def describe_groups(client: Client, group_ids: Collection[str]) -> dict[st
 
 
 async def delete_groups(client: Client, group_ids: Collection[str]) -> dict[str, BrokerError | None]:
-    """What became of each; None is success. One with members is NON_EMPTY_GROUP."""
+    """Returns the result for each group; None is success. A group with members is NON_EMPTY_GROUP."""
 
     async def delete(
         broker_id: int, broker: BrokerConnection, asked: Mapping[str, None]
@@ -227,7 +227,8 @@ def _classic_group(told: classic_describe.DescribedGroup, coordinator: int) -> G
 
 
 def _classic_assignment(data: bytes | bytearray | memoryview) -> tuple[TopicPartition, ...] | None:
-    """What the group's leader sent to a member; brokers do not look into it, so it need not read."""
+    """The assignment that the group's leader sent to a member; None if it is unreadable, since brokers do not check
+    it."""
     if len(data) == 0:
         return ()
     if len(data) < _VERSION.size:

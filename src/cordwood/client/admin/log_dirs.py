@@ -5,9 +5,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cordwood.client.admin.every_broker import from_every_broker
 from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.connection import BrokerConnection
 from cordwood.client.errors import BrokerError
 from cordwood.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -17,6 +19,7 @@ from cordwood.wire.messages.alter_replica_log_dirs import (
 from cordwood.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
 
@@ -67,15 +70,23 @@ async def describe_log_dirs(
     client: Client, brokers: Collection[int] | None = None, partitions: Partitions | None = None
 ) -> dict[int, dict[str, LogDir] | BrokerError]:
     """By broker (all without), then by path; with all replicas, or those of `partitions`."""
-    await client.refresh()
-    chosen = sorted(client.cluster.brokers if brokers is None else brokers)
     topics = None if partitions is None else _topics(partitions)
     request = DescribeLogDirsRequest(topics=topics)
 
-    async def describe(broker: int) -> dict[str, LogDir] | BrokerError:
-        response = await client.ask_broker(broker, request)
+    def told(broker: int, response: DescribeLogDirsResponse) -> dict[str, LogDir] | BrokerError:
         refused = failure(response.error_code, None, f"broker {broker}")
-        return refused or {told.log_dir: _log_dir(told) for told in response.results}
+        return refused or {found.log_dir: _log_dir(found) for found in response.results}
+
+    async def ask(broker: int, connection: BrokerConnection) -> dict[str, LogDir] | BrokerError:
+        return told(broker, await connection.ask(request))
+
+    if brokers is None:
+        return await from_every_broker(client, ask)
+    await client.refresh()
+    chosen = sorted(brokers)
+
+    async def describe(broker: int) -> dict[str, LogDir] | BrokerError:
+        return told(broker, await client.ask_broker(broker, request))
 
     return dict(zip(chosen, await asyncio.gather(*(describe(broker) for broker in chosen)), strict=True))
 

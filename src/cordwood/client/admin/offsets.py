@@ -156,10 +156,12 @@ def _results(told: Iterable[tuple[TopicPartition, int]]) -> Results:
 
 
 def _of_active_group(group_id: str, error: BrokerError | None) -> BrokerError | None:
-    """Who commits without being a member is unknown to a group that has some."""
+    """A group with members rejects commits of non-members as UNKNOWN_MEMBER_ID; returns a clearer error for that."""
     if error is None or error.code != ErrorCode.UNKNOWN_MEMBER_ID:
         return error
-    refused = BrokerError(error.code, f"group {group_id} has members, who alone may commit", error.subject)
+    refused = BrokerError(
+        error.code, f"group {group_id} has active members; only they may commit offsets", error.subject
+    )
     refused.advise("stop its members first")
     return refused
 

@@ -1,4 +1,4 @@
-"""What is done to partitions: deleting records, electing leaders, moving replicas between brokers."""
+"""Operations on partitions: deleting records, electing leaders, moving replicas between brokers."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,8 @@ async def delete_records(
 async def elect_leaders(
     client: Client, election: ElectionType, partitions: Collection[TopicPartition] | None
 ) -> dict[TopicPartition, BrokerError | None]:
-    """What became of each. ELECTION_NOT_NEEDED is said where nothing had to change; None means all partitions."""
+    """Returns the result for each partition; ELECTION_NOT_NEEDED if nothing had to change. None means all
+    partitions."""
     request = ElectLeadersRequest(
         election_type=election,
         topic_partitions=None

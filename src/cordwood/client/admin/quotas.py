@@ -20,7 +20,7 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 
 class QuotaName(Enum):
-    """What stands where a name could."""
+    """Special values in place of a name."""
 
     DEFAULT = "default"
     """All who have no quota of their own."""
@@ -30,7 +30,7 @@ class QuotaName(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """Whom a quota is for: `QuotaEntity(user="alice")`."""
+    """The entity of a quota: `QuotaEntity(user="alice")`."""
 
     user: str | QuotaName | None = None
     client_id: str | QuotaName | None = None

@@ -1,4 +1,4 @@
-"""What became of each thing that a call was about.
+"""Results of calls that act on several things: one per thing.
 
 try:
     await admin.create_topics([NewTopic("a"), NewTopic("b")])

@@ -80,7 +80,7 @@ async def describe_user_scram_credentials(
 async def alter_user_scram_credentials(
     client: Client, changes: Sequence[ScramUpsertion | ScramDeletion], random: Random
 ) -> Mapping[str, BrokerError | None]:
-    """What became of each user; passwords are salted and hashed here, and never sent."""
+    """Returns the result for each user. Passwords are salted and hashed here, and never sent."""
     request = AlterUserScramCredentialsRequest(
         deletions=[
             ScramCredentialDeletion(name=change.user, mechanism=change.mechanism)
@@ -99,7 +99,7 @@ async def alter_user_scram_credentials(
 
 def _upsertion(change: ScramUpsertion, random: Random) -> ScramCredentialUpsertion:
     if change.mechanism not in _HASHES:
-        raise BadSetting(f"{change.mechanism!r} is no mechanism; there are SCRAM_SHA_256 and SCRAM_SHA_512")
+        raise BadSetting(f"{change.mechanism!r} is not a SCRAM mechanism; expected SCRAM_SHA_256 or SCRAM_SHA_512")
     salt = change.salt if change.salt is not None else bytes(random.below(256) for _ in range(_SALT_BYTES))
     salted = hashlib.pbkdf2_hmac(_HASHES[change.mechanism], change.password, salt, change.iterations)
     return ScramCredentialUpsertion(

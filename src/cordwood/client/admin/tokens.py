@@ -127,7 +127,7 @@ def _check(code: int) -> None:
 def _split(principal: str) -> tuple[str, str]:
     kind, colon, name = principal.partition(":")
     if not kind or not colon or not name:
-        raise BadSetting(f"{principal!r} is no principal; expected TYPE:NAME, such as User:alice")
+        raise BadSetting(f"{principal!r} is not a principal; expected TYPE:NAME, such as User:alice")
     return kind, name
 
 

@@ -50,7 +50,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """What a topic grows to."""
+    """The new partition count of a topic."""
 
     count: int
     """In all, with those that are there."""
@@ -61,7 +61,7 @@ class NewPartitions:
 async def create_topics(
     client: Client, topics: Sequence[NewTopic], *, validate_only: bool = False
 ) -> dict[str, CreatedTopic | BrokerError]:
-    """What became of each. They may have no leader yet: see `until_led`."""
+    """Returns the result for each topic. A new topic may have no leaders yet: see `until_led`."""
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics],
         timeout_ms=client.settings.request_timeout_ms,
@@ -102,7 +102,7 @@ async def until_gone(client: Client, names: Collection[str]) -> None:
         known = await client.all_topics()
         for name in names:
             if name in known:
-                error = BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, "brokers still know it", f"topic {name}")
+                error = BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, "brokers still list it", f"topic {name}")
                 error.retriable = True
                 raise error
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from cordwood.client.admin.coordinators import (
     CoordinatorKind,
     ask_coordinators,
-    ask_every_broker,
 )
+from cordwood.client.admin.every_broker import ask_every_broker
 from cordwood.client.admin.partition_leaders import ask_each_leader
 from cordwood.client.admin.results import failure, values
 from cordwood.client.client import Client
@@ -68,7 +68,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """What a partition knows of one that wrote to it."""
+    """A partition's state of one of its producers."""
 
     producer_id: int
     producer_epoch: int
@@ -90,7 +90,7 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class FencingProducer:
-    """Who has a transactional id now."""
+    """The producer that now owns a transactional id."""
 
     producer_id: int
     producer_epoch: int
@@ -177,7 +177,7 @@ async def describe_producers(
 
 
 async def list_open(client: Client, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
-    """What these partitions hold open. Raises a `BrokerError` for one that cannot be asked."""
+    """The open transactions of these partitions. Raises a `BrokerError` for a partition that cannot be queried."""
     return [
         OpenTransaction(partition, producer)
         for partition, producers in values(await describe_producers(client, partitions)).items()
@@ -189,7 +189,7 @@ async def list_open(client: Client, partitions: Collection[TopicPartition]) -> l
 async def find_owners(
     client: Client, transactions: Collection[OpenTransaction]
 ) -> dict[OpenTransaction, TransactionDescription | None]:
-    """What a coordinator knows each of them as. None: it hangs, for nobody is going to end it.
+    """The transactional id and state that a coordinator knows for each. None: it hangs, because nobody will end it.
 
     A transaction that ends between the two looks hangs for a moment; one that is old enough does not.
     """
@@ -249,7 +249,7 @@ async def abort_in_partition(client: Client, transaction: OpenTransaction) -> No
         response = await broker.ask(WriteTxnMarkersRequest(markers=[marker]))
         codes = [told.error_code for one in response.markers for topic in one.topics for told in topic.partitions]
         if len(codes) != 1:
-            raise BadAnswer(f"the broker answers for {len(codes)} partitions, and was asked for one")
+            raise BadAnswer(f"the broker answered for {len(codes)} partitions, expected one")
         return {partition: BrokerError(codes[0], subject=str(partition)) if codes[0] != ErrorCode.NONE else True}
 
     values(await ask_each_leader(client, {partition: None}, ask))

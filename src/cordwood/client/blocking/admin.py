@@ -32,6 +32,7 @@ from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.offsets import ListedOffset
 from cordwood.client.producer.transactions.prepared import LeftTransaction
+from cordwood.runtime.network import Address
 from cordwood.wire.primitives import Uuid
 
 
@@ -140,7 +141,8 @@ class Admin(ConnectedAdmin):
         self._run(self._core.alter_configs(replacements, validate_only=validate_only))
 
     def list_config_resources(self, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
-        """What has a configuration, of these types or of all (Kafka 4.1+; before, client metrics alone)."""
+        """The resources that have a configuration, of these types or of all (Kafka 4.1+; before, client metrics
+        only)."""
         return self._run(self._core.list_config_resources(types))
 
     # ---- cluster
@@ -162,8 +164,17 @@ class Admin(ConnectedAdmin):
         self._run(self._core.update_features(updates, validate_only=validate_only))
 
     def describe_metadata_quorum(self) -> Quorum:
-        """Who votes in the metadata quorum, who leads it, and how far each is (KRaft)."""
+        """The voters and observers of the metadata quorum, its leader, and each one's progress (KRaft)."""
         return self._run(self._core.describe_metadata_quorum())
+
+    def add_raft_voter(self, voter_id: int, directory_id: Uuid, endpoints: Mapping[str, Address]) -> None:
+        """Makes a controller that runs and has caught up a voter of a dynamic quorum (KIP-853); `endpoints` are where
+        its controller listeners are reached, by their names."""
+        self._run(self._core.add_raft_voter(voter_id, directory_id, endpoints))
+
+    def remove_raft_voter(self, voter_id: int, directory_id: Uuid) -> None:
+        """Takes a controller out of the voters of a dynamic quorum (KIP-853)."""
+        self._run(self._core.remove_raft_voter(voter_id, directory_id))
 
     def unregister_broker(self, broker_id: int) -> None:
         """Forgets a broker that is gone for good (KRaft)."""
@@ -249,13 +260,14 @@ class Admin(ConnectedAdmin):
         return self._run(self._core.describe_producers(partitions))
 
     def list_open_transactions(self, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
-        """What these partitions hold open."""
+        """The open transactions of these partitions."""
         return self._run(self._core.list_open_transactions(partitions))
 
     def find_transaction_owners(
         self, opened: Collection[OpenTransaction]
     ) -> dict[OpenTransaction, TransactionDescription | None]:
-        """What a coordinator knows each as; None of one that hangs, for nobody is going to end it (KIP-664)."""
+        """The transactional id and state that a coordinator knows for each; None for a hanging transaction, which
+        nobody will end (KIP-664)."""
         return self._run(self._core.find_transaction_owners(opened))
 
     def abort_transaction(self, hanging: OpenTransaction) -> None:
@@ -299,7 +311,7 @@ class Admin(ConnectedAdmin):
         self._run(self._core.alter_client_quotas(changes, validate_only=validate_only))
 
     def describe_user_scram_credentials(self, users: Collection[str] | None = None) -> dict[str, list[ScramCredential]]:
-        """Which mechanisms users have credentials for; of all users or of these."""
+        """The SCRAM mechanisms for which users have credentials; all users, or these."""
         return self._run(self._core.describe_user_scram_credentials(users))
 
     def alter_user_scram_credentials(self, changes: Sequence[ScramUpsertion | ScramDeletion]) -> None:

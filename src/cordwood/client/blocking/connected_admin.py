@@ -1,4 +1,4 @@
-"""What an admin client for threads is besides its calls: how it begins and ends."""
+"""Life cycle of the admin client for threads."""
 
 from collections.abc import Coroutine, Mapping
 from typing import Any, Unpack

@@ -220,7 +220,7 @@ class Consumer(Facade):
         return self._do(self._core.paused)
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many records are left to read, by the last answer of its broker; None before there was one."""
+        """Number of records left to read, as of the last fetch response; None before the first."""
         return self._do(self._core.lag, partition)
 
     def highwater(self, partition: TopicPartition) -> int | None:
@@ -247,7 +247,7 @@ class Consumer(Facade):
     def committed(
         self, *partitions: TopicPartition, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed, of what is assigned if none are named."""
+        """The offsets that the group has committed, for these partitions, or for all assigned ones."""
         return self._ask(self._core.committed(*partitions, timeout_ms=timeout_ms))
 
     def group_metadata(self) -> GroupMetadata:
@@ -314,7 +314,7 @@ class Consumer(Facade):
         return {TopicPartition(last.topic, last.partition): records} if records else {}
 
     def _give_back(self, records: Records | Handed) -> None:
-        """What is handed over counts when it is taken; the rest was taken for who does not get it."""
+        """Records count as consumed when they are taken; returns the rest, which nobody received."""
         if not isinstance(records, tuple):
             self._do(self._core.give_back, records)
 
@@ -334,7 +334,7 @@ class Consumer(Facade):
             self._only.__exit__(None, None, None)
 
     def _do(self, call: Callable[..., T], *args: Any) -> T:
-        """What does not wait, where it belongs: on the loop's thread."""
+        """Runs a non-blocking call on the loop's thread."""
         return self._ask(_now(call, args))
 
     def _drive(self, items: AsyncGenerator[T, None], undelivered: Callable[[T], None]) -> Iterator[T]:

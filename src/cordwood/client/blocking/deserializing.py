@@ -39,7 +39,7 @@ class DeserializingInterceptors(Interceptors):
                     self._seek(each, taken[0].offset)
                 raise SerializationFailed(
                     f"{partition}: the record at offset {given[0].offset} cannot be deserialized: {failure}; "
-                    "seek past it to go on",
+                    "seek past it to continue",
                     partition,
                     given[0].offset,
                 ) from failure

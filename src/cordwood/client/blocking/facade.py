@@ -1,4 +1,4 @@
-"""What the sync clients share: a thread with a loop behind them, and how they end."""
+"""Common parts of the sync clients: the thread with a loop behind them, and shutdown."""
 
 import warnings
 import weakref
@@ -58,7 +58,7 @@ class Facade(ABC):
 
     @abstractmethod
     def _last_work(self, timeout_s: float) -> Coroutine[Any, Any, None]:
-        """What `close` does, within so many seconds."""
+        """The work of `close`, within this many seconds."""
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ class OneThread:
         with self._lock:
             if self._owner is not None and self._owner != me:
                 raise IllegalState(
-                    f"{self._what} is being used by thread {self._owner_name}, and serves one thread at a time; "
+                    f"{self._what} is in use by thread {self._owner_name} and serves one thread at a time; "
                     f"give thread {current_thread_name()} one of its own"
                 )
             if self._owner is None:

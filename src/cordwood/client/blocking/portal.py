@@ -42,9 +42,9 @@ class Portal:
         timeout: float | None = None,
         undelivered: Callable[[T], None] | None = None,
     ) -> T:
-        """What the coroutine returns or raises. After `timeout` seconds it is cancelled, and `TimedOut` raised; Ctrl-C
-        cancels it, too: where that comes too late, `undelivered` is called with what it has returned. Raises `Closed`,
-        and `IllegalState` in a process that was forked."""
+        """Runs the coroutine and returns or raises its result. Cancels it after `timeout` seconds and raises
+        `TimedOut`; Ctrl-C cancels it, too. If that is too late, calls `undelivered` with its result. Raises `Closed`,
+        and `IllegalState` in a forked process."""
         call = _Call(work, timeout)
         try:
             self.check_thread()
@@ -66,14 +66,14 @@ class Portal:
     def check_thread(self) -> None:
         """Raises `IllegalState` on the loop's own thread; for who is to wait for what that does."""
         if self.background.is_current_thread:
-            raise IllegalState(f"a callback on {self._name}'s own thread cannot wait for it: it would wait forever")
+            raise IllegalState(f"a callback on {self._name}'s own thread cannot block on it: that would deadlock")
 
     def check_fork(self) -> None:
         """Raises `IllegalState` in a process that was forked; for who is to do something without the loop's thread."""
         if self.background.forked:
             raise IllegalState(
-                f"{self._name} was made before this process was forked, and its thread has stayed behind; "
-                "make a new one in each process"
+                f"{self._name} was created before this process was forked, and its thread does not exist here; "
+                "create one in each process"
             )
 
     def post(self, callback: Callable[..., object], *args: object) -> None:
@@ -235,7 +235,7 @@ class _Call(Generic[T]):
         try:
             return message.task.result()
         except asyncio.CancelledError:
-            raise Closed("closed while this call waited") from None
+            raise Closed("closed while this call was pending") from None
 
     def drop(self) -> None:
         """It will not begin, unless it has."""

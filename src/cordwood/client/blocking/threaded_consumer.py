@@ -92,7 +92,8 @@ class ThreadedCore(Consumer):
 
     @property
     def running(self) -> Running:
-        """Whose `is_due` says that the loop's thread may have something for the application. Raises `Closed`."""
+        """The running consumer; its `is_due` means that the loop's thread may have work for the application. Raises
+        `Closed`."""
         return self._ready()
 
     @property
@@ -113,7 +114,7 @@ class ThreadedCore(Consumer):
         self._put_back()
 
     def intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        """What the application is to see of these, which are of one partition."""
+        """Passes these records of one partition through the interceptors."""
         partition = TopicPartition(records[0].topic, records[0].partition)
         try:
             seen: Records = self._interceptors.on_consume({partition: records})

@@ -1,4 +1,4 @@
-"""Which batches belong to transactions that were aborted, as one walks through what was fetched."""
+"""Finds the batches of aborted transactions while iterating over fetched data."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class Aborted:
         self._producers: set[int] = set()
 
     def covers(self, header: BatchHeader, content: Buffer, place: int) -> bool:
-        """Whether the batch is data that was aborted. A marker ends its producer's transaction."""
+        """Returns whether the batch is aborted data. A marker ends its producer's transaction."""
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             self._producers.add(self._coming.pop().producer_id)
         if header.is_control:

@@ -1,4 +1,4 @@
-"""What was fetched and not read yet, of all partitions; in the order in which the application gets it."""
+"""Fetched records of all partitions that the application has not read yet, in delivery order."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -206,6 +206,6 @@ class PartitionBuffer:
         """Of the first of `fetched`: decoded, and on their way to who iterates."""
 
     def stop_handing(self) -> None:
-        """What is left is kept for whoever comes next; the iterator that was handed out is at its end."""
+        """Keeps the rest for the next reader; the iterator handed out earlier ends."""
         if self.handing is not None:
             self.handing = iter(list(self.handing))

@@ -80,7 +80,7 @@ class Commits:
 
     @property
     def is_member(self) -> bool:
-        """Whether the group hands out what this consumer reads. If not, it commits in the group's name only."""
+        """True if the group assigns this consumer's partitions. Otherwise it only commits in the group's name."""
         return self._offsets.is_member
 
     @is_member.setter
@@ -145,7 +145,7 @@ class Commits:
         try:
             await self._finish(commit, timeout_s)
         except ClientError as error:
-            _log.warning("what was read of group %s is not committed: %s", self._settings.group_id, error)
+            _log.warning("Group %s: final offset commit failed: %s", self._settings.group_id, error)
             return error
         return None
 
@@ -158,7 +158,7 @@ class Commits:
         """Waits for commits that are under way. `before_release` comes first, and `take_completed` after."""
         await self._drain(self._loop.time() + timeout_s)
         while self._waiting:
-            self._complete(self._waiting.popleft(), TimedOut("the consumer was closed before its turn came"))
+            self._complete(self._waiting.popleft(), TimedOut("the consumer was closed before this commit was sent"))
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
@@ -238,7 +238,8 @@ class Commits:
                 await self._client.refresh()
 
     async def _find_missing(self, commit: "_Commit") -> ClientError | None:
-        """Which of its partitions is not there, as fresh metadata tells it; None if all are, or nobody tells."""
+        """The error for a partition that does not exist according to fresh metadata; None if all exist or it is
+        unknown."""
         try:
             errors = await self._client.ask_for_topics(sorted({partition.topic for partition in commit.offsets}))
         except ClientError:
@@ -269,7 +270,7 @@ class Commits:
 
     def _complete(self, commit: "_Commit", error: ClientError | None) -> None:
         if commit.is_automatic and error is not None and not commit.retries:
-            _log.warning("what was read of group %s is not committed now: %s", self._settings.group_id, error)
+            _log.warning("Group %s: auto-commit failed, retrying: %s", self._settings.group_id, error)
             if error.retriable:
                 self._auto_commit_at_s = self._loop.time() + self._settings.retry_backoff_ms / 1000
         self._completed.append(Completed(commit.offsets, error, commit.callback))
@@ -313,9 +314,9 @@ class _Commit:
 def _checked(offsets: Offsets) -> Offsets:
     for partition, committed in offsets.items():
         if not isinstance(committed, OffsetAndMetadata) or not isinstance(committed.metadata, str):
-            raise BadSetting(f"{partition}: an OffsetAndMetadata is committed, not {committed!r}")
+            raise BadSetting(f"{partition}: expected an OffsetAndMetadata, not {committed!r}")
         if not 0 <= committed.offset < 1 << 63:
-            raise BadSetting(f"{partition}: {committed.offset} is no offset; 0 is the lowest")
+            raise BadSetting(f"{partition}: {committed.offset} is not an offset; expected 0 or more")
     return offsets
 
 
@@ -326,7 +327,7 @@ def _failure(commit: _Commit, results: Results) -> ClientError | None:
         if partition in results:
             error = results[partition]
         else:
-            error = BadAnswer(f"the coordinator does not say what became of {partition}")
+            error = BadAnswer(f"the coordinator's response is missing {partition}")
         if error is None or (commit.despite_unknown_topics and error.code in _UNKNOWN_TOPIC):
             continue
         if worst is None or (worst.retriable and not error.retriable):

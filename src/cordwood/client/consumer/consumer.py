@@ -166,11 +166,9 @@ class Consumer:
         """
         check_listener(listener)
         if (pattern is None) == (not topics):
-            raise BadSetting("subscribe takes topics or a pattern: one of them")
+            raise BadSetting("subscribe takes either topics or a pattern")
         if self.settings.group_id is None:
-            raise BadSetting(
-                "group_id is not set: it is what hands out the partitions of topics; or assign them by hand"
-            )
+            raise BadSetting("subscribe needs a group_id; set it, or use assign()")
         if pattern is None:
             self._subscription.subscribe(topics, listener)
         else:
@@ -247,7 +245,7 @@ class Consumer:
         return await self._shown(await self._next(lambda: buffers.take(chosen, most, of_one=of_one), timeout_ms))
 
     def _most(self, max_records: int | None) -> int:
-        """How many records at once."""
+        """Maximum number of records per poll."""
         most = self.settings.max_poll_records if max_records is None else number_of(max_records, "max_records")
         if most <= 0:
             raise BadSetting(f"max_records is {most}; expected 1 or more")
@@ -384,7 +382,7 @@ class Consumer:
         return await self._next(lambda: buffers.render((), text, most, ends or {}), timeout_ms)
 
     async def _next(self, take: Callable[[], T], timeout_ms: float | None) -> T:
-        """What `take` gives, once that is something; or else when the time is over."""
+        """Calls `take` until it returns something, or the timeout expires."""
         running = self._ready()
         self._in_hand = None
         return await self._turns.next(running, take, timeout_ms)
@@ -427,7 +425,7 @@ class Consumer:
         return {partition for partition, state in self._subscription.states.items() if state.paused}
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many records are left to read, by the last answer of its broker; None before there was one."""
+        """Number of records left to read, as of the last fetch response; None before the first."""
         return self._subscription.state(partition_of(partition)).lag(read_committed=self._is_read_committed)
 
     def highwater(self, partition: TopicPartition) -> int | None:
@@ -465,7 +463,7 @@ class Consumer:
     async def committed(
         self, *partitions: TopicPartition, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed, of what is assigned if none are named."""
+        """The offsets that the group has committed, for these partitions, or for all assigned ones."""
         running = self._ready()
         chosen = partitions_given(partitions) or sorted(self._subscription.states)
         return await running.group.commits.committed(chosen, _seconds(timeout_ms))

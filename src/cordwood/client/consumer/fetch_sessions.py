@@ -26,7 +26,7 @@ _LARGEST_EPOCH = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is fetched of one partition."""
+    """A partition's entry in a fetch."""
 
     topic_id: Uuid
     """Zero where the broker that told us of the topic has no ids: then all is said by names."""
@@ -46,7 +46,7 @@ class FetchSession:
 
     @property
     def is_by_id(self) -> bool:
-        """Whether the last request names topics by their ids (version 13 and later)."""
+        """True if the last request names topics by id (version 13 and later)."""
         return self._by_id
 
     def request(self, wanted: Mapping[TopicPartition, Wanted]) -> FetchRequest:
@@ -78,7 +78,7 @@ class FetchSession:
         )
 
     def accept(self, response: FetchResponse) -> bool:
-        """Whether the response may be used. If not, the next request says everything again."""
+        """Returns whether the response is usable. If not, the next request is a full one."""
         if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._begin_again(close=False)
             return False

@@ -1,4 +1,4 @@
-"""Which partitions to ask which broker for, now; and what their answers mean; sans-IO.
+"""Plans fetches by broker, and interprets their responses; sans-IO.
 
 A partition is asked for while it has a position, is not paused, and less than `max_partition_fetch_bytes` of it is
 buffered, so that the next answer is under way while the application works. All that is buffered or on its way stays
@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import Cluster, TopicPartition
 from cordwood.client.consumer.buffers import Buffers
 from cordwood.client.consumer.fetch_sessions import FetchSession, Wanted
@@ -19,6 +18,7 @@ from cordwood.client.consumer.reset_strategy import ResetKind, ResetStrategy
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.errors import BrokerError, ClientError, OffsetOutOfRange
+from cordwood.net.backoff import Backoff
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from cordwood.wire.primitives import ZERO_UUID
@@ -45,7 +45,7 @@ class FetchOrder:
 
 @dataclass(slots=True)
 class Findings:
-    """What an answer tells besides records."""
+    """Results of a response besides records."""
 
     size_bytes: int = 0
     """Of records that are buffered now."""
@@ -166,7 +166,7 @@ class Fetching:
         return order
 
     def _make_room(self) -> bool:
-        """What is buffered of paused partitions is fetched again when they are wanted again."""
+        """Drops the buffers of paused partitions, which are fetched again later."""
         made = False
         for partition, state in self._subscription.states.items():
             if state.paused and self._buffers.bytes_of(partition):
@@ -280,7 +280,7 @@ class Fetching:
             findings.needs_metadata = True
             state.forget_preferred()
         elif error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            _log.warning("%s; it is asked again", error)
+            _log.warning("%s; retrying", error)
         elif error.code == ErrorCode.CORRUPT_MESSAGE or not error.retriable:
             self._fail(state, error, findings)
             return

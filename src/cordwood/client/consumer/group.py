@@ -60,7 +60,7 @@ class Group:
         self.driver.subscribe(self._subscription.topics, self._subscription.remote_pattern)
 
     async def settle(self) -> None:
-        """What waits for the application. Raises what its listener raises, or what keeps the member from taking part.
+        """Performs pending steps for the application. Raises what its listener raises, or what prevents membership.
 
         Who is cancelled meanwhile finds the same step again.
         """
@@ -87,7 +87,9 @@ class Group:
                     elif (failure := await self._take(step)) is not None:
                         failures.append(failure)
         except TimeoutError:
-            _log.warning("group %s was not told in %g s: %s", self._settings.group_id, timeout_s, reason)
+            _log.warning(
+                "Group %s: LeaveGroup got no response within %g s: %s", self._settings.group_id, timeout_s, reason
+            )
         finally:
             self.commits.is_member = False
         if self.driver.error is not None:
@@ -97,7 +99,7 @@ class Group:
             raise failures[0]
 
     async def _take(self, step: Step) -> Exception | None:
-        """What the listener raises; the step is done nevertheless."""
+        """Returns the listener's exception; the step is done nevertheless."""
         if isinstance(step, Assign) and not self.driver.is_member:
             # The application was busy for so long that the group has gone on without it.
             self.driver.declined()

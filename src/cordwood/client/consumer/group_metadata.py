@@ -1,11 +1,11 @@
-"""Who commits: known to producers, too, which commit a consumer's offsets within their transactions."""
+"""The identity of a committing consumer; producers need it to commit offsets in transactions."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """Who commits: what a commit and a transaction's offsets carry. Kafka's ConsumerGroupMetadata."""
+    """The member's identity in commits and transactional offsets. Kafka's ConsumerGroupMetadata."""
 
     group_id: str
     generation_id: int = -1

@@ -21,7 +21,7 @@ Results = dict[TopicPartition, ClientError | None]
 
 
 class Group(Protocol):
-    """What has to be known of the group and of the member that this consumer is: its driver."""
+    """The group and this consumer's membership: its driver."""
 
     @property
     def metadata(self) -> GroupMetadata: ...
@@ -49,7 +49,7 @@ class GroupOffsets:
 
     @property
     def sender(self) -> GroupMetadata:
-        """Who would commit now."""
+        """The identity for a commit now."""
         return self._group.metadata if self.is_member else self._nobody
 
     @property
@@ -99,7 +99,7 @@ class GroupOffsets:
         for partition in partitions:
             if partition not in found:
                 # Not the same as one without an offset, which is read from where `auto_offset_reset` says.
-                raise BadAnswer(f"the coordinator says nothing of {partition}")
+                raise BadAnswer(f"the coordinator's response is missing {partition}")
         return {partition: found[partition] for partition in partitions}
 
     # ---- what a coordinator's refusal means
@@ -156,7 +156,7 @@ class GroupOffsets:
 
 
 def _commit_failed(sender: GroupMetadata, error: BrokerError | None) -> CommitFailed:
-    reason = "it is not a member now" if error is None else error.code.name
+    reason = "it is no longer a member" if error is None else error.code.name
     failed = CommitFailed(
         f"group {sender.group_id} has gone on without this consumer ({reason}): its partitions may belong to others. "
         "The time between two polls was longer than max_poll_interval_ms, or heartbeats did not arrive: raise "

@@ -41,7 +41,7 @@ class Interceptors:
                     raise TypeError(f"on_consume returned {type(changed).__name__}, not a dict of lists of records")
                 records = changed
             except Exception:  # noqa: BLE001  # whatever an application's own function raises
-                _log.exception("an interceptor failed before records were given to the application")
+                _log.exception("Interceptor failed in on_consume; the records are returned unchanged")
         return records
 
     def on_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
@@ -49,11 +49,11 @@ class Interceptors:
             try:
                 call(offsets)
             except Exception:  # noqa: BLE001  # whatever an application's own function raises
-                _log.exception("an interceptor failed after offsets were committed")
+                _log.exception("Interceptor failed in on_commit")
 
     def close(self) -> None:
         for close in self._closes:
             try:
                 close()
             except Exception:  # noqa: BLE001  # whatever an application's own function raises
-                _log.exception("an interceptor failed while it was closed")
+                _log.exception("Interceptor failed in close")

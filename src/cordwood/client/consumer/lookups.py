@@ -1,4 +1,4 @@
-"""What a consumer can ask about topics and offsets, whatever it reads."""
+"""Look-ups of topics and offsets, independent of the subscription."""
 
 from collections.abc import Collection, Mapping
 

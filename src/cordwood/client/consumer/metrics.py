@@ -1,4 +1,4 @@
-"""What a consumer counts, by the names of Kafka's `consumer-fetch-manager-metrics`; sans-IO."""
+"""A consumer's metrics, named as Kafka's `consumer-fetch-manager-metrics`; sans-IO."""
 
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.meters import Distribution, Meter

@@ -1,4 +1,4 @@
-"""What is said to a coordinator about offsets, in the words of each version; sans-IO.
+"""Requests to a coordinator about offsets, by version; sans-IO.
 
 OffsetCommit and OffsetFetch name topics, and from version 10 say their ids (KIP-848), which needs the metadata of all
 of them. OffsetFetch asks for several groups at once from version 8 on.
@@ -11,7 +11,7 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import BrokerError
 from cordwood.client.offset_types import OffsetAndMetadata
-from cordwood.client.versions import BrokerVersions
+from cordwood.net.peer_versions import PeerVersions
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -51,7 +51,7 @@ class CommitRequest:
     names: Mapping[Uuid, str]
 
     @classmethod
-    def of(cls, sender: GroupMetadata, offsets: Offsets, ids: TopicIds, versions: BrokerVersions) -> "CommitRequest":
+    def of(cls, sender: GroupMetadata, offsets: Offsets, ids: TopicIds, versions: PeerVersions) -> "CommitRequest":
         """`ids` are those of the metadata; names are said where one of them is missing."""
         version = _version(versions.best(OffsetCommitRequest), _topics(offsets), ids)
         topics = []
@@ -71,7 +71,7 @@ class CommitRequest:
         return cls(request, version, {ids[topic]: topic for topic in _topics(offsets) if topic in ids})
 
     def read(self, response: OffsetCommitResponse) -> dict[TopicPartition, BrokerError | None]:
-        """What became of each partition; None is success."""
+        """Returns the result for each partition; None is success."""
         results: dict[TopicPartition, BrokerError | None] = {}
         for topic in response.topics:
             name = topic.name if self.version < _BY_TOPIC_ID else self.names.get(topic.topic_id)
@@ -97,7 +97,7 @@ class CommittedRequest:
         sender: GroupMetadata,
         partitions: Collection[TopicPartition],
         ids: TopicIds,
-        versions: BrokerVersions,
+        versions: PeerVersions,
         *,
         as_member: bool,
     ) -> "CommittedRequest":

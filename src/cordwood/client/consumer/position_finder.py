@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
@@ -24,6 +23,7 @@ from cordwood.client.errors import (
 from cordwood.client.leaders import Ask, ask_leader
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.offsets import asking_for_offsets
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.clock import Clock
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_for_leader_epoch import (
@@ -198,7 +198,7 @@ class PositionFinder:
         elif self._strategy.kind is ResetKind.NONE:
             state.fail(
                 LogTruncation(
-                    f"{state.partition} was cut off before offset {state.offset}, which had been read"
+                    f"{state.partition} was truncated below offset {state.offset}, which had already been consumed"
                     + (f": it diverges from offset {end.end_offset} on" if is_known else ""),
                     {state.partition: state.offset},
                     {state.partition: end.end_offset if is_known else None},

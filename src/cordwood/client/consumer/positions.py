@@ -88,7 +88,7 @@ class PartitionState:
 
     @property
     def is_consumable(self) -> bool:
-        """Whether the application may be given what is buffered."""
+        """True if buffered records may be returned to the application."""
         return self.phase is Phase.FETCHING and not self.paused and not self.awaits_listener
 
     def is_fetchable(self, now_s: float) -> bool:
@@ -124,7 +124,7 @@ class PartitionState:
     # ---- the leader
 
     def observe_leader(self, leader_epoch: int) -> bool:
-        """Whether the position has to be held against the log of a leader that is new to us.
+        """Returns whether the position must be validated against a new leader's log.
 
         An epoch that is lower than before is that of a topic that was made anew: leaders that lag behind are not
         believed in the first place (`Cluster`).
@@ -161,7 +161,7 @@ class PartitionState:
         return self.preferred_replica
 
     def forget_preferred(self) -> bool:
-        """Whether there was one."""
+        """Returns whether there was one."""
         had = self.preferred_replica is not None
         self.preferred_replica = None
         return had

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import Broker
-from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.connection import BrokerConnection, BrokerConnections
 from cordwood.client.consumer.fetching import Fetching, FetchOrder
 from cordwood.client.consumer.metrics import ConsumerMetrics
 from cordwood.client.consumer.position_finder import PositionFinder
@@ -22,7 +22,7 @@ class Prefetcher:
     def __init__(
         self,
         client: Client,
-        connections: Connections,
+        connections: BrokerConnections,
         fetching: Fetching,
         finder: PositionFinder,
         watch: TopicWatch,
@@ -108,7 +108,8 @@ class Prefetcher:
     async def _connect(self, broker_id: int) -> BrokerConnection:
         broker = self._client.cluster.brokers.get(broker_id)
         if broker is None:
-            raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, subject=f"broker {broker_id}")
+            # A leader that has just gone: newer metadata tells who follows it. (BROKER_NOT_AVAILABLE counts as final.)
+            raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=f"broker {broker_id}")
         return await self._connections.to(broker.address)
 
     def _take(self, order: FetchOrder, response: FetchResponse, begun_s: float) -> None:

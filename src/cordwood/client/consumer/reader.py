@@ -1,12 +1,11 @@
-"""What reads for a consumer: its partitions' states, what fetches them, and what has been fetched."""
+"""The reading side of a consumer: partition states, fetcher, and buffers."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.connection import Connections
+from cordwood.client.connection import BrokerConnections
 from cordwood.client.consumer.buffers import Buffers
 from cordwood.client.consumer.fetching import Fetching
 from cordwood.client.consumer.metrics import ConsumerMetrics
@@ -19,6 +18,7 @@ from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.consumer.topic_watch import TopicWatch
 from cordwood.client.errors import TimedOut
 from cordwood.client.offset_types import OffsetAndMetadata
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
@@ -72,7 +72,7 @@ class Reader:
         self._fetching = Fetching(settings, subscription, self.buffers, backoff)
         self._prefetcher = Prefetcher(
             client,
-            Connections(network, settings, random),
+            BrokerConnections(network, settings, random),
             self._fetching,
             self._finder,
             self.watch,
@@ -83,7 +83,7 @@ class Reader:
         self._may_have_errors = False
 
     def changed(self) -> None:
-        """What is read, or how, is not what it was: what can be fetched now is."""
+        """The assignment or its state has changed: starts fetches that are now possible."""
         self._prefetcher.pump_soon()
 
     def wait_for(self, partitions: Collection[TopicPartition]) -> None:
@@ -101,7 +101,7 @@ class Reader:
         await self.watch.close()
 
     def raise_errors(self) -> None:
-        """What went wrong in the background, once for each."""
+        """Raises errors from the background, once each."""
         if not self._may_have_errors:
             return
         error = self.watch.take_error()
@@ -172,10 +172,12 @@ class Reader:
                 async with asyncio.timeout_at(deadline_s):
                     await self._positions_found.wait()
             except TimeoutError as error_:
-                raise TimedOut(f"the position in {partition} is not known after {timeout_s:g} s") from error_
+                raise TimedOut(
+                    f"the position of {partition} could not be determined within {timeout_s:g} s"
+                ) from error_
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """How far the application has been given the records of each partition: what it commits."""
+        """The position of the application in each partition, for commits."""
         return {
             partition: OffsetAndMetadata(state.offset, "", state.epoch if state.epoch >= 0 else None)
             for partition, state in self._subscription.states.items()

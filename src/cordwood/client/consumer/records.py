@@ -65,7 +65,7 @@ class FetchedRecords:
             # It is told when the application gets there.
             return end
         if end <= fetch_offset and self.size > 0:
-            self._error = self._bad(fetch_offset, "no whole batch in what the broker sent")
+            self._error = self._bad(fetch_offset, "the broker's response contains no complete batch")
         return max(end, fetch_offset)
 
     def take(self, most: int) -> list[ConsumerRecord]:
@@ -176,7 +176,7 @@ class FetchedRecords:
                     return done
                 raise SerializationFailed(
                     f"{self.partition}: the record at offset {record.offset} cannot be deserialized: {error}; "
-                    "seek past it to go on",
+                    "seek past it to continue",
                     self.partition,
                     record.offset,
                 ) from error
@@ -184,7 +184,7 @@ class FetchedRecords:
         return done
 
     def rewind(self, offset: int) -> None:
-        """What was taken from `offset` on has not been used; `arrow` gives it again."""
+        """Records from `offset` on were not used; `arrow` returns them again."""
         self.offset = offset
         self._one_by_one = None
 
@@ -251,7 +251,7 @@ class FetchedRecords:
         self._drained()
 
     def _bad(self, offset: int, reason: object) -> ClientError:
-        return BadAnswer(f"{self.partition} at offset {offset}: {reason}; seek past it to go on")
+        return BadAnswer(f"{self.partition} at offset {offset}: {reason}; seek past it to continue")
 
 
 def _apply(read: Deserializer | None, contents: bytes | None) -> Any:

@@ -38,7 +38,7 @@ class ResetStrategy:
         raise BadSetting(f"auto_offset_reset is {text!r}; expected earliest, latest, none, or by_duration:PT1H")
 
     def timestamp(self, now_ms: int) -> int:
-        """What a leader is asked for."""
+        """The timestamp for ListOffsets."""
         assert self.kind is not ResetKind.NONE
         if self.kind is ResetKind.BY_DURATION:
             return max(0, now_ms - self.duration_ms)

@@ -88,7 +88,7 @@ class Running:
         return self._group
 
     async def close(self, timeout_s: float) -> None:
-        """What goes by itself is committed, and the group knows, within that time."""
+        """Commits automatically if enabled, and leaves the group, within that time."""
         deadline_s = self.loop.time() + timeout_s
         try:
             if self._group is not None:
@@ -154,7 +154,7 @@ class Running:
         self.is_due = True
 
     def wake(self) -> None:
-        """Who waits for records, or goes through them, is to look up."""
+        """Wakes a task that waits for records or iterates over them."""
         self.is_due = True
         self.reader.news.set()
 
@@ -185,7 +185,7 @@ class Running:
     # ---- topics
 
     def _know_topics(self) -> None:
-        """What matches the pattern may have changed, and what the group has to hand out."""
+        """Updates the topics that match the pattern, and those that the group may assign."""
         if not self._subscription.is_group_managed:
             return
         is_other = self._subscription.pattern is not None and self._subscription.match(self._matchable())

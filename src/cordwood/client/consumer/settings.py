@@ -1,4 +1,4 @@
-"""How a consumer behaves; Kafka's names in Python's spelling, and Kafka's defaults."""
+"""Settings of a consumer; Kafka's names in Python's spelling, and Kafka's defaults."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a consumer reads: topics or a pattern, which its group hands out, or partitions of its own choice; sans-IO."""
+"""A consumer's subscription: topics or a pattern, assigned by its group, or manually assigned partitions; sans-IO."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -33,7 +33,7 @@ def check_listener(listener: Any) -> None:
     if isinstance(listener, type):
         raise BadSetting(f"the listener is a class; expected an instance of it: {listener.__name__}()")
     if not any(callable(getattr(listener, name, None)) for name in _LISTENING):
-        raise BadSetting(f"the listener {listener!r} would hear nothing; expected methods {', '.join(_LISTENING)}")
+        raise BadSetting(f"the listener {listener!r} has no callback methods; expected {', '.join(_LISTENING)}")
 
 
 class SubscriptionPattern(str):
@@ -67,10 +67,10 @@ class Subscription:
 
     def subscribe(self, topics: Collection[str], listener: Any) -> None:
         if isinstance(topics, str):
-            raise BadSetting(f"topics are a list of names, not the text {topics!r}")
+            raise BadSetting(f"topics must be a list of names, not the str {topics!r}")
         for topic in topics:
             if not isinstance(topic, str) or not topic.strip():
-                raise BadSetting(f"{topic!r} is no name of a topic")
+                raise BadSetting(f"{topic!r} is not a topic name")
         self._begin(Mode.TOPICS, listener)
         self.topics = frozenset(topics)
         self.pattern = self.remote_pattern = None
@@ -84,7 +84,7 @@ class Subscription:
             self.pattern, self.remote_pattern = pattern, None
 
     def match(self, topics: Iterable[str]) -> bool:
-        """Whether other topics than before match the pattern."""
+        """Returns whether the set of matching topics has changed."""
         assert self.pattern is not None
         matching = frozenset(name for name in topics if self.pattern.search(name))
         changed = matching != self.topics
@@ -107,8 +107,8 @@ class Subscription:
     def _begin(self, mode: Mode, listener: Any) -> None:
         if self.mode is not Mode.NOTHING and self.mode is not mode:
             raise IllegalState(
-                f"the consumer reads by {self.mode.value} and is to read by {mode.value}: topics, a pattern and "
-                "partitions by hand exclude each other; unsubscribe comes first"
+                f"the consumer reads by {self.mode.value}, cannot read by {mode.value}: topics, a pattern and "
+                "manual assignment are mutually exclusive; call unsubscribe() first"
             )
         self.mode = mode
         self.listener = listener
@@ -156,7 +156,7 @@ def pattern_of(
     """`is_remote`: brokers match texts. Raises `BadSetting`."""
     if isinstance(given, SubscriptionPattern):
         if not is_remote:
-            raise BadSetting("a SubscriptionPattern is matched by brokers, with group_protocol=consumer only")
+            raise BadSetting("a SubscriptionPattern needs group_protocol=consumer, because brokers match it")
         return given
     if isinstance(given, str):
         return SubscriptionPattern(given) if is_remote else _compiled(given)
@@ -169,4 +169,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise BadSetting(f"the pattern {pattern!r} is no regular expression: {error}") from error
+        raise BadSetting(f"the pattern {pattern!r} is not a valid regular expression: {error}") from error

@@ -1,4 +1,4 @@
-"""What a consumer knows of its topics: asked for when it begins to read them, when leaders move, and now and then."""
+"""A consumer's topic metadata: refreshed when it starts to read topics, when leaders move, and periodically."""
 
 import asyncio
 import logging
@@ -101,7 +101,7 @@ class TopicWatch:
             if not error.retriable:
                 self.error = error
             else:
-                _log.debug("no metadata now: %s", error)
+                _log.debug("Cannot fetch metadata, retrying: %s", error)
                 self._again = True
         else:
             self._judge(errors)
@@ -125,7 +125,7 @@ class TopicWatch:
         self._unknown = {name: self._unknown.get(name, 0) + 1 for name in sorted(unknown) if name in (wanted or ())}
         for name, times in self._unknown.items():
             if times == _UNKNOWN_TIMES:
-                _log.warning("there is no topic %s (yet): nothing is read of it before it is created", name)
+                _log.warning("Topic %s does not exist yet; consuming starts once it is created", name)
         topics = self._client.cluster.topics
         missing = {
             partition
@@ -134,7 +134,7 @@ class TopicWatch:
         }
         for partition in sorted(missing - self._told):
             count = len(topics[partition.topic].partitions)
-            _log.warning("there is no partition %s (yet): the topic has %d, counted from 0", partition, count)
+            _log.warning("Partition %s does not exist yet: the topic has %d partitions", partition, count)
         self._told = missing
 
     def _asked(self, task: "asyncio.Task[None]") -> None:

@@ -25,8 +25,8 @@ class ReadingTurns:
         self._subscription = subscription
 
     async def next(self, running: Running, take: Callable[[], T], timeout_ms: float | None) -> T:
-        """What `take` gives, once that is something; or else when the time is over. In between, what the group and
-        the application have to do with each other is done."""
+        """Calls `take` until it returns something, or the timeout expires. In between, handles rebalances and
+        callbacks."""
         timeout_of(timeout_ms)
         loop = running.loop
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
@@ -63,4 +63,4 @@ class ReadingTurns:
             self.is_woken = False
             raise WakeupError("wakeup() was called")
         if not self._subscription.states and not self._subscription.is_group_managed:
-            raise IllegalState("there is nothing to read: subscribe to topics, or assign partitions")
+            raise IllegalState("nothing to poll: call subscribe() or assign() first")

@@ -30,7 +30,7 @@ _HEADER_OVERHEAD_BYTES = 10
 
 
 class Readiness(NamedTuple):
-    """What the sender asks before it drains."""
+    """The state that the sender checks before it drains."""
 
     leaders: frozenset[int]
     """Brokers for which a batch is due: full, lingered, flushed, closing, or because memory is short."""
@@ -42,7 +42,7 @@ class Readiness(NamedTuple):
 
 
 class Accumulator:
-    """What leaves it by `drain`, `expire` or `abort` is released once; what is requeued is not."""
+    """Batches that leave by `drain`, `expire` or `abort` are released once; requeued ones are not."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Accumulator:
         return self._append_to_new(partition, timestamp_ms, key, value, headers, now_s, reservation)
 
     def open_batch(self, partition: TopicPartition) -> OpenBatch | None:
-        """What `append` would try first: the last batch of a partition is the only one that may be open."""
+        """The batch that `append` tries first: only the last batch of a partition may be open."""
         queue = self._queues.get(partition)
         return queue[-1].open if queue is not None else None
 
@@ -179,7 +179,7 @@ class Accumulator:
         return drained
 
     def is_slow(self, leader: int, now_s: float) -> bool:
-        """Whether it has not taken what is due for longer than `partitioner_availability_timeout_ms` (KIP-794)."""
+        """True if it has not taken due batches for longer than `partitioner_availability_timeout_ms` (KIP-794)."""
         since_s = self._due_since.get(leader)
         return (
             self._availability_timeout_s > 0 and since_s is not None and now_s - since_s > self._availability_timeout_s
@@ -271,7 +271,7 @@ class Accumulator:
         return len(queue) if queue is not None else 0
 
     def room(self, partition: TopicPartition) -> int:
-        """How many bytes of records, about, still go into the partition's last batch."""
+        """Approximate bytes of records that still fit into the partition's last batch."""
         queue = self._queues.get(partition)
         return queue[-1].room_bytes if queue is not None else 0
 
@@ -302,7 +302,7 @@ class Accumulator:
         try:
             batch = ProducerBatch(partition, self._packing, now_s, self._place(), held_bytes)
             delivery = batch.append(timestamp_ms, key, value, headers)
-            assert delivery is not None, "a first record always fits"
+            assert delivery is not None, "the first record always fits"
             self._enqueue(batch)
         except BaseException:
             # Ctrl-C may come between any two steps.
@@ -348,7 +348,7 @@ class Accumulator:
         return self._hold_for_bytes(size, self._packing.limit_bytes)
 
     def _hold_for_bytes(self, size: int, grows_to: int = 0) -> int:
-        """What a batch of this size takes of the pool; raises when it is too large for any request."""
+        """Bytes that a batch of this size reserves in the pool; raises if it is too large for any request."""
         for limit, name in ((self._max_request_size, "max_request_size"), (self.pool.total_bytes, "buffer_memory")):
             if size > limit:
                 raise RecordTooLarge(message=f"a record of {size} bytes is larger than {name}, which is {limit}")

@@ -1,4 +1,4 @@
-"""What `send_arrow` is given: tables, and which of their columns, or which arrays, records are made of."""
+"""The input of `send_arrow`: tables, and the columns or arrays that records are made of."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -35,7 +35,7 @@ class Columns(NamedTuple):
         elif isinstance(self.rows, pa.RecordBatchReader):
             for what in ("key", "value", "partition", "timestamp", "headers"):
                 if isinstance(getattr(self, what), pa.Array | pa.ChunkedArray):
-                    raise BadSetting(f"{what} is an array; of a RecordBatchReader's batches, name a column")
+                    raise BadSetting(f"{what} is an array; for a RecordBatchReader, pass a column name")
             for batch in self.rows:
                 yield self._arrays(batch)
         else:
@@ -96,7 +96,7 @@ def _array(
     if not is_fit(array.type):
         raise BadSetting(f"{what} is {given} of type {array.type}; expected {expected}")
     if len(array) != table.num_rows:
-        raise BadSetting(f"{what} is an array of {len(array)} for {table.num_rows} rows; they must be as many")
+        raise BadSetting(f"{what} is an array of {len(array)} for {table.num_rows} rows; the lengths must match")
     return array
 
 

@@ -24,7 +24,7 @@ _BEFORE_KEY_BYTES = 21
 
 
 class Packing:
-    """How the records of a batch are put together."""
+    """Encoding parameters of a batch."""
 
     __slots__ = ("codec", "level", "limit_bytes", "new_event")
 
@@ -114,17 +114,17 @@ class ProducerBatch:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in a request at most: before compression, until it is encoded."""
+        """Upper bound of its size in a request: uncompressed, until it is encoded."""
         return self._size_bytes if self._builder is None else self._builder.size
 
     @property
     def is_full(self) -> bool:
-        """Whether no record goes into it any more, however small."""
+        """True if no further record fits."""
         return self.is_closed or self._builder is None or self._builder.size >= self._packing.limit_bytes
 
     @property
     def room_bytes(self) -> int:
-        """How many bytes of records, about, still go into it."""
+        """Approximate bytes of records that still fit."""
         if self.is_closed or self._builder is None:
             return 0
         return max(0, self._packing.limit_bytes - self._builder.size - _BEFORE_KEY_BYTES)
@@ -191,7 +191,7 @@ class ProducerBatch:
     def _seal(self) -> SealedBatch:
         if self._sealed is None:
             self.close()
-            assert self._builder is not None, f"a batch of {self.partition} that is done is not sent again"
+            assert self._builder is not None, f"a batch of {self.partition} that is complete cannot be sent again"
             self._sealed = self._builder.seal(self._packing.codec, self._packing.level)
             self._builder = None
             self._count = self._sealed.count

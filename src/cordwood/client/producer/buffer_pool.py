@@ -22,9 +22,9 @@ class Reservation:
             pool._cancelled(self)
 
     def use(self) -> int:
-        """What was granted is the caller's."""
+        """Transfers the reservation to the caller."""
         assert self.is_granted
-        assert self._pool is not None, "a reservation is used once"
+        assert self._pool is not None, "a reservation can be used only once"
         self._pool = None
         return self.size_bytes
 
@@ -43,7 +43,7 @@ class BufferPool:
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody waits."""
+        """True if anyone is waiting for memory."""
         return bool(self._line)
 
     def take(self, size_bytes: int) -> bool:
@@ -63,7 +63,7 @@ class BufferPool:
 
     def give(self, size_bytes: int) -> None:
         self.free_bytes += size_bytes
-        assert self.free_bytes <= self.total_bytes, "more was given back than was taken"
+        assert self.free_bytes <= self.total_bytes, "more memory was released than reserved"
         self._serve()
 
     def _serve(self) -> None:

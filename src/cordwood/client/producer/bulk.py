@@ -74,8 +74,8 @@ class BulkDelivery:
         return next((error for share in self._outcomes for error in share.outcome.errors()), None)
 
     def delivered_count(self) -> int:
-        """How many of the records are delivered, also where others are not; to be asked when it is done. Exact where
-        nobody else sent to the same partitions meanwhile."""
+        """Number of delivered records, even if others failed; valid once it is done. Exact if nobody else sent to the
+        same partitions meanwhile."""
         if self.exception(0) is None:
             return self.record_count
         return sum(share.delivered_count() for share in self._outcomes)
@@ -135,7 +135,7 @@ def arguments(record: Sequence[Any]) -> tuple[Any, ...]:
     """Of `Intake.try_send`, from a record that may leave out the last of them."""
     if isinstance(record, tuple | list) and 0 < len(record) < len(_DEFAULTS):
         return (*record, *_DEFAULTS[len(record)])
-    raise BadSetting(f"{record!r} is no record; expected a ProducerRecord or a tuple: (topic, value, key) and so on")
+    raise BadSetting(f"{record!r} is not a record; expected a ProducerRecord or a tuple: (topic, value, key) and so on")
 
 
 class BulkIntake:
@@ -226,7 +226,7 @@ class BulkIntake:
             yield from self._in_turns(records, order)
 
     def _order(self, topic: Topic, records: "RecordInput", partition: Any) -> "RowOrder | None":
-        """Which rows go to which partition; None if that is not a matter of rows."""
+        """The rows of each partition; None if the partition does not depend on rows."""
         from cordwood.wire.column_input import RowOrder, key_partitions
 
         count = len(topic.partitions)

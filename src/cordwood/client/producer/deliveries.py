@@ -1,5 +1,5 @@
 # cython: language_level=3, annotation_typing=False
-"""What `send` returns: a promise for each record. Those of a batch share its outcome: completing them is one call.
+"""The result of `send`: a promise per record. Promises of a batch share its outcome: one call completes them all.
 
 metadata = await producer.send("orders", b"...")         # cordwood.aio
 metadata = producer.send("orders", b"...").result(10)    # cordwood: blocks up to ten seconds
@@ -38,7 +38,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Event(Protocol):
-    """How a thread waits: `threading.Event` is one."""
+    """Waits in a thread, like `threading.Event`."""
 
     def set(self) -> None: ...
 
@@ -106,7 +106,7 @@ class Delivery:
 
 
 class Outcome:
-    """How a batch ends. Set once by the sender, asked from any thread.
+    """The outcome of a batch. Set once by the sender, read from any thread.
 
     There is no lock. Whoever adds a callback looks after that whether the batch is done, and whoever completes the
     batch looks after that for callbacks: one of them finds it, and it can be taken out only once.
@@ -173,7 +173,7 @@ class Outcome:
         self._tell()
 
     def of(self, index: int) -> "tuple[Outcome, int]":
-        """Whose outcome a record's is, and its index there."""
+        """A record's outcome, and its index there."""
         outcome = self
         while outcome._parts:
             first, outcome = max((part for part in outcome._parts if part[0] <= index), key=lambda part: part[0])
@@ -203,7 +203,7 @@ class Outcome:
         if timeout_s is not None and timeout_s <= 0:
             raise TimedOut(f"a record to {self.partition} is not delivered yet")
         if self._new_event is None:
-            raise IllegalState("the record is not delivered yet: await its delivery")
+            raise IllegalState("the record is not delivered yet; await its delivery")
         event = self._new_event()
         self.on_done(event.set, index)
         if not event.wait(timeout_s):
@@ -262,4 +262,4 @@ def _call(callback: Callable[[], object]) -> None:
         raise
     except BaseException:  # noqa: BLE001  among them CancelledError, of a future that was cancelled
         # The application's mistake must not cost others their records.
-        _log.exception("a callback of a delivery failed")
+        _log.exception("Delivery callback failed")

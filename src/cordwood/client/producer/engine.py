@@ -1,11 +1,10 @@
-"""What a started producer consists of, and how its parts are put together."""
+"""The parts of a started producer, and how they are assembled."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.client import Client
 from cordwood.client.errors import ClientError, TimedOut
 from cordwood.client.one_loop import check_loop, in_another_loop
@@ -22,6 +21,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transaction_calls import TransactionCalls
 from cordwood.client.producer.transactions.driver import TransactionDriver
 from cordwood.client.producer.transactions.machine import Transactions
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
 from cordwood.runtime.threads import Lock
@@ -148,7 +148,7 @@ class Engine:
         await self.flush()
 
     async def stop(self, error: ClientError) -> None:
-        """What is not delivered fails with this."""
+        """Fails undelivered records with this error."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -190,8 +190,8 @@ class Engine:
             return
         if (cause := task.exception()) is None:
             return
-        _log.critical("the producer cannot go on", exc_info=cause)
-        error = ClientError(f"the producer cannot go on: {cause!r}")
+        _log.critical("the producer has failed", exc_info=cause)
+        error = ClientError(f"the producer has failed: {cause!r}")
         error.__cause__ = cause
         self._on_failure(error)
         self._sender.abandon_all(error, self._loop.time())

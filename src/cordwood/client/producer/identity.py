@@ -1,4 +1,4 @@
-"""Who a producer is to brokers."""
+"""A producer's identity: id, epoch, transactional id."""
 
 from typing import NamedTuple
 

@@ -186,8 +186,8 @@ class Intake:
             except TimeoutError:
                 self._metrics.count("buffer-exhausted", 1, self._loop.time())
                 raise BufferExhausted(
-                    f"no room for a record of topic {topic} within {self._max_block_s:g} s (max_block_ms): "
-                    f"{self._accumulator.pool.total_bytes} bytes wait to be sent (buffer_memory)"
+                    f"no buffer space for a record of topic {topic} within {self._max_block_s:g} s (max_block_ms): "
+                    f"{self._accumulator.pool.total_bytes} bytes are buffered (buffer_memory)"
                 ) from None
             yield reservation
         finally:
@@ -356,7 +356,7 @@ class Intake:
         waited = f"after {self._max_block_s:g} s (max_block_ms)"
         if isinstance(refusal, TopicNotFound):
             return TopicNotCreated(message=f"there is no such topic {waited}", subject=f"topic {name}")
-        return TimedOut(f"topic {name} is not known {waited}" + ("" if refusal is None else f"; {refusal}"))
+        return TimedOut(f"topic {name} has no metadata {waited}" + ("" if refusal is None else f"; {refusal}"))
 
     def _tell_interceptors(self, delivery: Delivery) -> None:
         error = delivery.exception(0)

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProducerRecord(NamedTuple):
-    """What the application sends, before it is serialized."""
+    """A record as sent by the application, before serialization."""
 
     topic: str
     value: Any = None
@@ -48,7 +48,7 @@ class Interceptors:
                     raise TypeError(f"on_send returned {type(changed).__name__}, not a ProducerRecord")
                 record = changed
             except Exception:  # noqa: BLE001
-                _log.exception("an interceptor failed before a record of topic %s was sent", record.topic)
+                _log.exception("Interceptor failed in on_send for topic %s; the record is sent unchanged", record.topic)
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: ClientError | None) -> None:
@@ -57,14 +57,14 @@ class Interceptors:
             try:
                 call(metadata, error)
             except Exception:  # noqa: BLE001
-                _log.exception("an interceptor failed after a record was acknowledged")
+                _log.exception("Interceptor failed in on_acknowledgement")
 
     def close(self) -> None:
         for close in self._close:
             try:
                 close()
             except Exception:  # noqa: BLE001
-                _log.exception("an interceptor failed while it was closed")
+                _log.exception("Interceptor failed in close")
 
 
 def _methods(interceptors: Sequence[Any], name: str) -> list[Callable[..., Any]]:

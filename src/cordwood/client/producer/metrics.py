@@ -1,4 +1,4 @@
-"""What a producer counts, by the names of Kafka's `producer-metrics`; sans-IO."""
+"""A producer's metrics, named as Kafka's `producer-metrics`; sans-IO."""
 
 from collections.abc import Iterable, Sequence
 

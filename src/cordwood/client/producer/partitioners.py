@@ -1,4 +1,4 @@
-"""Which partition a record goes to, where the application does not say; sans-IO."""
+"""Chooses the partition of records without an explicit one; sans-IO."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ class Partitioner(Protocol):
 
 
 class Load(Protocol):
-    """What an adaptive partitioner wants to know; the accumulator knows it."""
+    """Load information for adaptive partitioning, provided by the accumulator."""
 
     def depth(self, partition: TopicPartition) -> int: ...
 
@@ -56,7 +56,7 @@ def partitioner_for(settings: ProducerSettings, load: Load, random: Random) -> P
         return RoundRobinPartitioner()
     if callable(chosen):
         return CallingPartitioner(chosen)
-    raise BadSetting(f"partitioner is {chosen!r}; it may be None, 'default', 'round_robin' or a callable")
+    raise BadSetting(f"partitioner is {chosen!r}; expected None, 'default', 'round_robin' or a callable")
 
 
 class DefaultPartitioner:

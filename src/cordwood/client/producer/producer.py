@@ -129,9 +129,11 @@ class Producer:
                 async with asyncio.timeout(timeout):
                     await engine.finish()
         except TimeoutError:
-            _log.warning("the producer is closed before all is delivered, after %g s", timeout)
+            _log.warning("Closing the producer after %g s with undelivered records", timeout)
         except ClientError as error:
-            _log.warning("the producer is closed before all is done (a transaction is left to its timeout): %s", error)
+            _log.warning(
+                "Closing the producer with work pending; an open transaction expires by its timeout: %s", error
+            )
         finally:
             await engine.stop(Closed("the producer was closed before the record was delivered"))
 
@@ -293,7 +295,9 @@ class Producer:
         """The second phase: commits if this is the transaction that is prepared, else aborts it."""
         if not isinstance(prepared_state, PreparedTxnState):
             # Any other would be taken for that of another transaction, and this one would be aborted.
-            raise BadSetting(f"prepared_state is {prepared_state!r}; expected what prepare_transaction() returned")
+            raise BadSetting(
+                f"prepared_state is {prepared_state!r}; expected the return value of prepare_transaction()"
+            )
         await self._transactional().complete(prepared_state)
 
     @asynccontextmanager

@@ -26,7 +26,7 @@ _TOPIC_IDS_FROM = 13
 
 
 class Answer(NamedTuple):
-    """What became of one batch."""
+    """The result of one batch."""
 
     code: ErrorCode
     base_offset: int = -1
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads partitions now, by a broker that no longer does."""
+    """Current leaders as reported by a broker that no longer leads."""
 
     leaders: Mapping[TopicPartition, tuple[int, int]]
     """Leader and its epoch."""

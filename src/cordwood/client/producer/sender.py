@@ -1,4 +1,4 @@
-"""What is sent to whom and when, and what the answers mean for each batch; sans-IO.
+"""Decides which batches go to which broker and when, and handles their responses; sans-IO.
 
     attempt = sender.drain(broker, cluster, now_s)      one request for one broker, or nothing to send
     sender.finish(attempt, response or error, now_s)    batches are completed, failed, split or put back
@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import Cluster, TopicPartition
 from cordwood.client.errors import BadAnswer, BrokerError, ClientError, NetworkFailed, TimedOut
 from cordwood.client.producer.accumulator import Accumulator
@@ -24,6 +23,7 @@ from cordwood.client.producer.requests import Answer, Leadership, produce_reques
 from cordwood.client.producer.sequences import Sequences
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
+from cordwood.net.backoff import Backoff
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import ProduceRequest, ProduceResponse
 
@@ -145,7 +145,7 @@ class Sender:
             for partition, batch in attempt.batches.items():
                 answer = answers.get(partition)
                 if answer is None:
-                    error = BadAnswer(f"{partition}: the broker's answer does not speak of it")
+                    error = BadAnswer(f"{partition}: the broker's response is missing it")
                     self._unanswered(attempt, batch, error, now_s)
                 else:
                     self._answered(attempt, batch, answer, now_s, has_moved=partition in moved)
@@ -271,7 +271,7 @@ class Sender:
     # ---- time
 
     def tick(self, now_s: float) -> None:
-        """What is older than `delivery_timeout_ms` fails; gaps in sequences are closed; a new identity is taken."""
+        """Fails batches older than `delivery_timeout_ms`, closes gaps in sequences, and adopts a new identity."""
         with self._lock:
             self._take_identity()
             expired = self._accumulator.expire(now_s)
@@ -331,8 +331,8 @@ class Sender:
             self.fail_unsent(error, now_s, even_sent_before=fatal_error is not None)
 
     def fail_unsent(self, error: ClientError, now_s: float, *, even_sent_before: bool = False) -> None:
-        """What is not on its way. Of that, what was sent before is sent again until it is answered: a broker may have
-        it, and the sequences after it go on from there."""
+        """Fails batches that are not in flight. Those sent before are retried until answered: a broker may have them,
+        and later sequences continue from there."""
         with self._lock:
             dropped = self._accumulator.abort(undrained_only=not even_sent_before)
         for batch in dropped:
@@ -393,7 +393,7 @@ def _by_record(batch: ProducerBatch, answer: Answer) -> dict[int, ClientError] |
     subject = str(batch.partition)
     # With several, one code for all of them cannot be true of each; their messages tell.
     code = answer.code if len(answer.record_errors) == 1 else ErrorCode.INVALID_RECORD
-    innocent = BrokerError(code, "another record of its batch was refused, and with it the whole batch", subject)
+    innocent = BrokerError(code, "another record in its batch was rejected, which fails the whole batch", subject)
     errors: dict[int, ClientError] = dict.fromkeys(range(batch.record_count), innocent)
     for index, message in answer.record_errors.items():
         errors[index] = BrokerError(code, message or answer.message, subject)

@@ -63,7 +63,8 @@ class SendingLoop:
         self._woken.set()
 
     def take_sleep(self) -> bool:
-        """Whether it has to be woken. With the lock held, in any thread; who hears True is the one who wakes it."""
+        """Returns whether the loop has to be woken. Called with the lock held, in any thread; a caller that gets True
+        must wake it."""
         was_asleep, self._is_asleep = self._is_asleep, False
         return was_asleep
 
@@ -169,7 +170,7 @@ class SendingLoop:
             connection = self._connections[attempt]
             if not connection.is_lost:
                 _log.warning(
-                    "broker %d has not answered for %d ms (request_timeout_ms)",
+                    "Broker %d did not respond within %d ms (request_timeout_ms); retrying",
                     attempt.broker,
                     self._settings.request_timeout_ms,
                 )
@@ -184,7 +185,7 @@ class SendingLoop:
 
     def _lane_changed(self, error: ClientError | None) -> None:
         if error is not None:
-            _log.info("cannot send now: %s", error)
+            _log.info("Cannot send, retrying: %s", error)
             # Another broker may lead by now.
             self._sender.wants_metadata = True
         self.wake()
@@ -207,7 +208,7 @@ class SendingLoop:
                 try:
                     self._sender.identified(await self._ask_identity())
                 except ClientError as error:
-                    _log.warning("the producer has no id yet: %s", error)
+                    _log.warning("Cannot get a producer id, retrying: %s", error)
                     if not error.retriable:
                         self._identity_refused = True
                         self._sender.fail_unsent(error, self._loop.time())
@@ -244,7 +245,7 @@ class SendingLoop:
                 await self._client.topics(forgotten)
             await self._client.refresh()
         except ClientError as error:
-            _log.info("cannot refresh metadata: %s", error)
+            _log.info("Cannot refresh metadata, retrying: %s", error)
         try:
             self.wake()
             await self._client.pause_after(self._refreshes)

@@ -74,7 +74,7 @@ class Sequences:
     # ---- a batch's way
 
     def may_send(self, partition: TopicPartition) -> bool:
-        """Whether the partition's next batch may go now."""
+        """Returns whether the partition's next batch may be sent now."""
         if self.identity is None:
             return False
         state = self._partitions.get(partition)
@@ -126,7 +126,7 @@ class Sequences:
         _remove(self._partitions[batch.partition].on_wire, batch)
 
     def may_retry(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int) -> bool:
-        """Whether to send again what was refused so; a gap that this shows is noted."""
+        """Returns whether to retry after this error; records a gap that it reveals."""
         state = self._partitions[batch.partition]
         if code == ErrorCode.UNKNOWN_PRODUCER_ID:
             # The broker has forgotten us. It says where its log begins unless the partition is just moving away.
@@ -172,7 +172,7 @@ class Sequences:
         ]
 
     def is_surely_written(self, batch: ProducerBatch) -> bool:
-        """Whether one after it was acknowledged: brokers take no sequence before the one ahead of it."""
+        """True if a later batch was acknowledged: brokers accept no sequence before its predecessor."""
         state = self._partitions[batch.partition]
         if batch.identity != state.identity or state.acknowledged is None:
             return False
@@ -263,8 +263,8 @@ class Sequences:
 
 
 def _may_follow(state: _Partition) -> bool:
-    """Whether something new may go while something is on the wire. Nothing may push the oldest of them out of what
-    brokers remember of us: were its answer lost, nobody could tell that it is written."""
+    """Returns whether a new batch may be sent while others are in flight. It must not push the oldest out of the
+    batches that brokers remember: if its response were lost, nobody could tell that it is written."""
     if state.acknowledged is None:
         # A broker that knows nothing of the producer takes any first sequence. Were the first batch to fail in passing
         # and the second not, the first could never be written: so the first goes alone.

@@ -33,11 +33,11 @@ def serialize(content: Any, serializer: Serializer | None, what: str, topic: str
         try:
             return content.encode()
         except UnicodeEncodeError as error:
-            raise SerializationFailed(f"a {what} for topic {topic} is no text: {error}") from error
+            raise SerializationFailed(f"a {what} for topic {topic} is not valid text: {error}") from error
     if isinstance(content, _BYTES):
         return bytes(content)
     raise SerializationFailed(
-        f"a {what} of type {type(content).__name__} for topic {topic}; without a {what}_serializer it may be bytes, "
+        f"a {what} of type {type(content).__name__} for topic {topic}; without a {what}_serializer, expected bytes, "
         "str or None"
     )
 
@@ -53,6 +53,6 @@ def checked_headers(headers: GivenHeaders, topic: str) -> Headers:
             checked.append((name, None if content is None else bytes(content)))
     except (TypeError, ValueError) as error:
         raise SerializationFailed(
-            f"a header of a record for topic {topic}: {error}; headers are a dict or pairs of a str and bytes or None"
+            f"a header of a record for topic {topic}: {error}; expected a dict, or pairs of str and (bytes or None)"
         ) from error
     return checked

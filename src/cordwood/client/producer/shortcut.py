@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import cython  # type: ignore[import-untyped]
-
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.wire.batch_builder import BatchBuilder
 from cordwood.wire.hashing import partition_for_key
+
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:
+    from cordwood.wire import interpreted as cython
 
 if TYPE_CHECKING:
     from cordwood.client.cluster import Cluster, Topic
@@ -28,7 +31,7 @@ _RECORD_OVERHEAD_BYTES = 12
 
 
 class OpenBatch:
-    """What the records of a batch are put into, until it is closed."""
+    """The builder of an open batch."""
 
     __slots__ = ("_builder", "_outcome")
 
@@ -125,7 +128,7 @@ class Shortcut:
         self._topics: dict[str, OpenTopic] = {}
 
     def send(self, topic: str, value: Any, key: Any, partition: Any, timestamp_ms: Any, headers: Any) -> Any:
-        """What the long way would return, or what it does return."""
+        """Appends to the open batch, or falls back to `Intake`."""
         if (
             type(value) is bytes
             and not self._serializes_values
@@ -213,7 +216,7 @@ class Shortcut:
 
 
 def size_to_stick(key: bytes | None, value: bytes | None) -> int:
-    """What a record without a key counts for, in bytes, where such records stay together."""
+    """Bytes that a record without a key counts for in sticky partitioning."""
     size_bytes = _RECORD_OVERHEAD_BYTES
     if key is not None:
         size_bytes += len(key)

@@ -98,7 +98,7 @@ class TransactionCalls:
             try:
                 await self._do(lambda: ending, "txn-abort", ends=True)
             except TransactionAbortable as error:
-                _log.warning("%s() has failed, and the transaction is aborted: %s", ending.name, error)
+                _log.warning("%s() failed; aborting the transaction: %s", ending.name, error)
         with self._lock:
             is_open = self.machine.is_open
         if is_open:
@@ -129,5 +129,5 @@ class TransactionCalls:
 
 def _unfinished(call: str, waited_s: float) -> ClientError:
     error = TimedOut(f"{call}() is not done after {waited_s:g} s (max_block_ms)")
-    error.advise(f"call {call}() again, which goes on waiting, or close the producer")
+    error.advise(f"call {call}() again to keep waiting, or close the producer")
     return error

@@ -1,4 +1,4 @@
-"""What each setting does, in one or two plain sentences: what DescribeConfigs and `config describe --docs` tell.
+"""Descriptions of each setting in one or two sentences, for DescribeConfigs and `config describe --docs`.
 
 Names, types, ranges and defaults are in `definitions/`; what has no effect here is in `effects.py`. A broker's key that
 only is the default of a topic's key needs no entry: it is described by that topic's key.

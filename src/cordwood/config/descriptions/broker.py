@@ -10,7 +10,7 @@ BROKER_DESCRIPTIONS = {
     ),
     "broker.id": "The older name of node.id.",
     "broker.rack": "Where the broker stands, such as an availability zone. Replicas are spread over racks.",
-    "controller.listener.names": "Which of the listeners controllers serve, with commas between.",
+    "controller.listener.names": "Which of the listeners controllers serve, separated by commas.",
     "cordoned.log.dirs": "Log directories that get no new partitions, or * for all of them.",
     "early.start.listeners": "Listeners that accept connections before the broker has finished starting.",
     "inter.broker.listener.name": "The listener that brokers use among themselves.",
@@ -18,12 +18,12 @@ BROKER_DESCRIPTIONS = {
         "The security protocol of each listener, as NAME:PROTOCOL pairs, so that several listeners can have the same."
     ),
     "listeners": (
-        "The addresses to listen on, as NAME://host:port with commas between. An empty host is all interfaces, port 0 "
+        "The addresses to listen on, as NAME://host:port separated by commas. An empty host is all interfaces, port 0 "
         "a free port."
     ),
     "log.dir": "The directory for data where log.dirs is not set.",
     "log.dir.failure.timeout.ms": "How long a broker waits to report a failed log directory before it shuts down.",
-    "log.dirs": "The directories for data, with commas between; partitions are spread over them.",
+    "log.dirs": "The directories for data, separated by commas; partitions are spread over them.",
     "metadata.log.dir": "The directory for the metadata log; without it, the first of log.dirs.",
     "node.id": "The number of this node, which no other node of the cluster has.",
     "process.roles": "What this node is: broker, controller, or both.",
@@ -44,7 +44,7 @@ BROKER_DESCRIPTIONS = {
     "max.connections": "How many connections the broker holds at a time; more wait until others close.",
     "max.connections.per.ip": "How many connections one address may hold at a time.",
     "max.connections.per.ip.overrides": (
-        "Exceptions from max.connections.per.ip, as host:count pairs with commas between."
+        "Exceptions from max.connections.per.ip, as host:count pairs separated by commas."
     ),
     "max.incremental.fetch.session.cache.slots": (
         "How many fetch sessions (KIP-227) the broker remembers. Consumers without one send all their partitions with "
@@ -118,7 +118,7 @@ BROKER_DESCRIPTIONS = {
         "How long the leader of the metadata log collects records before it flushes them."
     ),
     "controller.quorum.auto.join.enable": "Has a controller add itself to the voters when it starts.",
-    "controller.quorum.bootstrap.servers": "Where to find the controllers, as host:port with commas between.",
+    "controller.quorum.bootstrap.servers": "Where to find the controllers, as host:port separated by commas.",
     "controller.quorum.election.backoff.max.ms": (
         "The longest random wait before a new election after one without a winner."
     ),
@@ -130,7 +130,7 @@ BROKER_DESCRIPTIONS = {
     ),
     "controller.quorum.request.timeout.ms": "How long controllers wait for each other's answers.",
     "controller.quorum.retry.backoff.ms": "How long a controller waits before it repeats a failed request.",
-    "controller.quorum.voters": "The voters of a static quorum, as id@host:port with commas between.",
+    "controller.quorum.voters": "The voters of a static quorum, as id@host:port separated by commas.",
     "controller.socket.timeout.ms": "How long the controller waits for a broker's answer.",
     "initial.broker.registration.timeout.ms": (
         "How long a broker tries to register with the controller before it gives up."
@@ -164,12 +164,19 @@ BROKER_DESCRIPTIONS = {
     "replica.alter.log.dirs.io.max.bytes.per.second": (
         "How fast replicas move between the log directories of this broker."
     ),
-    "replica.fetch.backoff.ms": "How long a follower waits after a fetch that failed.",
+    "num.replica.fetchers": "How many fetchers of this broker follow the partitions that one other broker leads.",
+    "replica.fetch.backoff.ms": (
+        "The longest that a follower waits after a fetch of a partition that failed; it begins with 20 ms, doubled."
+    ),
     "replica.fetch.max.bytes": "The most bytes of one partition that a follower fetches at once.",
     "replica.fetch.min.bytes": "How many bytes a follower's fetch waits for.",
     "replica.fetch.response.max.bytes": "The most bytes of all partitions that a follower fetches at once.",
     "replica.fetch.wait.max.ms": "How long a follower's fetch waits for replica.fetch.min.bytes.",
     "replica.lag.time.max.ms": "How long a follower may lag behind before it leaves the in-sync replicas.",
+    "replica.selector.class": (
+        "Which replica consumers read from: RackAwareReplicaSelector names one in the consumer's rack, where there is "
+        "one in sync. Without it they read from leaders."
+    ),
     "replica.socket.receive.buffer.bytes": "SO_RCVBUF of followers' sockets; -1 is the operating system's default.",
     "replica.socket.timeout.ms": "How long a follower waits for its leader's answer.",
     # Groups and offsets
@@ -280,6 +287,15 @@ BROKER_DESCRIPTIONS = {
     "replication.quota.window.num": "How many samples the replication throttles look at.",
     "replication.quota.window.size.seconds": "How long each of those samples is.",
     # Cordwood's own
+    "cordwood.broker.reconnect.grace.ms": (
+        "How long the active controller waits for a broker whose heartbeat connection broke before it fences the "
+        "broker. Fencing a broker that lives is safe: its partitions are led elsewhere, with higher leader epochs, "
+        "until its next heartbeat. It costs availability only, so the grace has to be longer than a new connection "
+        "takes. A broker that is silent on a connection that stands has broker.session.timeout.ms."
+    ),
+    "cordwood.registry.listeners": (
+        "Where the node serves a schema registry: a list of http://host:port. Empty, it serves none."
+    ),
     "cordwood.metrics.consumer.lag.enable": "Whether metrics tell how far consumer groups are behind, by partition.",
     "cordwood.metrics.consumer.lag.max": (
         "How many partitions of groups the lag is told of one by one. Those beyond it are summed up in one figure."

@@ -16,4 +16,4 @@ async def alter_configs(
     async def decide(wanted: AlterConfigsRequest) -> AlterConfigsResponse:
         return await controller.decide(lambda image: configs.alter_configs(image, wanted, controller.config_schema))
 
-    return await answers.alter_configs(request, controller.config, controller.image, decide)
+    return await answers.alter_configs(request, controller.config, controller.image, decide, takes_others=True)

@@ -1,7 +1,4 @@
-"""What nodes ask of the controller on their own behalf: registrations, heartbeats, producer ids, ISRs, directories.
-
-None of them is served on a listener: brokers of this process ask them, and no other node can join yet.
-"""
+"""Requests of nodes on their own behalf: registrations, heartbeats, producer ids, ISRs, directories."""
 
 from __future__ import annotations
 
@@ -16,53 +13,55 @@ from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, Brok
 from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from cordwood.wire.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 
-_NOWHERE: tuple[str, ...] = ()
 
-
-@handles(ControllerRegistrationRequest, listeners=_NOWHERE)
+@handles(ControllerRegistrationRequest)
 async def controller_registration(
     controller: Controller, request: ControllerRegistrationRequest, context: RequestContext
 ) -> ControllerRegistrationResponse:
     return await controller.decide(lambda image: brokers.register_controller(image, request))
 
 
-@handles(BrokerRegistrationRequest, listeners=_NOWHERE)
+@handles(BrokerRegistrationRequest)
 async def broker_registration(
     controller: Controller, request: BrokerRegistrationRequest, context: RequestContext
 ) -> BrokerRegistrationResponse:
-    return await controller.decide(
-        lambda image: brokers.register_broker(
-            image,
-            request,
-            controller.defaults,
-            cluster_id=controller.cluster_id,
-            next_offset=controller.next_offset,
+    return await controller.decide_on_members(
+        lambda members, image: members.register(
+            image, request, cluster_id=controller.cluster_id, next_offset=controller.next_offset
         )
     )
 
 
-@handles(BrokerHeartbeatRequest, listeners=_NOWHERE)
+@handles(BrokerHeartbeatRequest)
 async def broker_heartbeat(
     controller: Controller, request: BrokerHeartbeatRequest, context: RequestContext
 ) -> BrokerHeartbeatResponse:
-    return await controller.decide(lambda image: brokers.broker_heartbeat(image, request, controller.defaults))
+    connection = context.connection
+    connection_id = None if connection is None else connection.id
+    response = await controller.decide_on_members(
+        lambda members, image: members.heartbeat(image, request, connection_id, controller.next_offset)
+    )
+    if connection is not None:
+        # It may be closed by now, of which the controller is told at once then.
+        controller.watch(connection, request.broker_id)
+    return response
 
 
-@handles(AllocateProducerIdsRequest, listeners=_NOWHERE)
+@handles(AllocateProducerIdsRequest)
 async def allocate_producer_ids(
     controller: Controller, request: AllocateProducerIdsRequest, context: RequestContext
 ) -> AllocateProducerIdsResponse:
     return await controller.decide(lambda image: producer_ids.allocate_producer_ids(image, request))
 
 
-@handles(AlterPartitionRequest, listeners=_NOWHERE)
+@handles(AlterPartitionRequest)
 async def alter_partition(
     controller: Controller, request: AlterPartitionRequest, context: RequestContext
 ) -> AlterPartitionResponse:
     return await controller.decide(lambda image: partitions.alter_partition(image, request, controller.defaults))
 
 
-@handles(AssignReplicasToDirsRequest, listeners=_NOWHERE)
+@handles(AssignReplicasToDirsRequest)
 async def assign_replicas_to_dirs(
     controller: Controller, request: AssignReplicasToDirsRequest, context: RequestContext
 ) -> AssignReplicasToDirsResponse:

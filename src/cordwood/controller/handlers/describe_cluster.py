@@ -7,6 +7,7 @@ from cordwood.controller.endpoints import controller_endpoints
 from cordwood.metadata.answers import describe_cluster as answers
 from cordwood.metadata.answers.describe_cluster import EndpointType
 from cordwood.net.api import RequestContext, handles
+from cordwood.raft.identity import NO_NODE
 from cordwood.wire.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -27,6 +28,7 @@ def describe_cluster(
         for endpoint in endpoints
         if endpoint.listener == context.listener
     ]
+    leader_id = controller.log.leader.leader_id
     return answers.describe_cluster(
-        request, EndpointType.CONTROLLER, controller.cluster_id, nodes, controller.log.leader.leader_id
+        request, EndpointType.CONTROLLER, controller.cluster_id, nodes, NO_NODE if leader_id is None else leader_id
     )

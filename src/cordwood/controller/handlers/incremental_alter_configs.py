@@ -21,4 +21,6 @@ async def incremental_alter_configs(
             lambda image: configs.incremental_alter_configs(image, wanted, controller.config_schema)
         )
 
-    return await answers.incremental_alter_configs(request, controller.config, controller.image, decide)
+    return await answers.incremental_alter_configs(
+        request, controller.config, controller.image, decide, takes_others=True
+    )

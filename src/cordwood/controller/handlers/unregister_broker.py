@@ -7,7 +7,6 @@ that does is not told, and serves no more.
 from __future__ import annotations
 
 from cordwood.controller.controller import Controller
-from cordwood.metadata.controller import brokers
 from cordwood.net.api import RequestContext, handles
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -16,4 +15,4 @@ from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, Un
 async def unregister_broker(
     controller: Controller, request: UnregisterBrokerRequest, context: RequestContext
 ) -> UnregisterBrokerResponse:
-    return await controller.decide(lambda image: brokers.unregister_broker(image, request, controller.defaults))
+    return await controller.decide_on_members(lambda members, image: members.unregister(image, request))

@@ -1,4 +1,4 @@
-"""What every kind of group can be asked."""
+"""The interface of every kind of group."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Group(Protocol):
         """Where that is not known it counts as subscribed; for OffsetDelete and the expiry of offsets."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """What takes the group (not its offsets) out of the log."""
+        """The tombstones that remove the group (not its offsets) from the log."""
 
     @property
     def offsets_expire_from_ms(self) -> int | None:

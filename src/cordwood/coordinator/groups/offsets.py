@@ -28,7 +28,7 @@ OffsetsByTopic = dict[str, dict[int, CommittedOffset]]
 
 
 class Offsets:
-    """What is committed by group, topic and partition. What is committed in a transaction is kept apart by producer id
+    """Committed offsets by group, topic and partition. Offsets committed in a transaction are kept apart by producer id
     until its marker comes."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Offsets:
         return group_id in self._open
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a transaction that is under way commits an offset of this partition."""
+        """Returns whether an ongoing transaction commits an offset of this partition."""
         return group_id in self._open and any(
             partition in topics.get(topic, ()) for topics in self._pending_of(group_id)
         )

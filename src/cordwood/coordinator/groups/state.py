@@ -64,7 +64,7 @@ class GroupState:
         return self._metadata()
 
     def group_settings(self, group_id: str) -> Settings:
-        """What was set dynamically for this group."""
+        """The group's dynamic settings."""
         return self._group_settings(group_id)
 
     def group(self, group_id: str) -> Group:

@@ -55,7 +55,7 @@ def resolve_patterns(patterns: Iterable[str], topic_names: Collection[str]) -> d
 
 
 class InvalidPattern(Exception):
-    """What RE2 says is wrong with a pattern."""
+    """RE2 rejects a pattern."""
 
 
 def _compile(pattern: str) -> Any:

@@ -50,7 +50,7 @@ def verify_partitions(
     producer: ProducerIdAndEpoch,
     partitions: Collection[TopicPartition],
 ) -> Decision[dict[TopicPartition, ErrorCode]]:
-    """Which of them are part of the transaction."""
+    """Returns which of them are part of the transaction."""
     added = _transaction_of(state, transactional_id, producer).partitions
     return Decision(
         {

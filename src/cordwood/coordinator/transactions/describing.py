@@ -1,4 +1,4 @@
-"""What DescribeTransactions and ListTransactions tell."""
+"""The results of DescribeTransactions and ListTransactions."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def _end_with_new_epoch(
 
 
 def _is_after(prepared: Transaction, request: EndTxnRequest) -> bool:
-    """Whether the client has what it was given by the end that is being completed: Kafka would take it for fenced."""
+    """Returns whether the client already has the epoch assigned by the end in progress: Kafka would treat it as
+    fenced."""
     completed = completion_of(prepared, prepared.updated_ms)
     return (request.producer_id, request.producer_epoch) == (completed.producer_id, completed.producer_epoch)
 
@@ -140,7 +141,7 @@ def _ended_with(transaction: Transaction, epoch: int) -> _Ended:
 
 
 def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
-    """What it is once all markers are written."""
+    """Its state once all markers are written."""
     changes: dict[str, object] = {}
     if prepared.next_producer_id != NO_PRODUCER:
         changes["producer_id"] = prepared.next_producer_id

@@ -1,5 +1,5 @@
-"""What happens to transactions by time alone: those that are open for too long are aborted, and ids that nobody has
-used for long are forgotten."""
+"""Timeouts of transactions: aborts those that are open for too long, and removes ids that have not been used for
+long."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def watch_for_timeouts(state: TransactionState) -> None:
 
 
 def abort_timed_out(state: TransactionState) -> Decision[None]:
-    """What was open for longer than its producer wanted. Those of two phases wait for theirs. Each is aborted by
-    itself: together they may be more than a batch takes."""
+    """Aborts transactions that exceed their producer's timeout, except two-phase ones. Each is a separate decision:
+    together they might exceed a batch."""
     ongoing = [state.transactions[transactional_id] for transactional_id in state.ongoing]
     if ongoing:
         watch_for_timeouts(state)

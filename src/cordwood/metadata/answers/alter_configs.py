@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from cordwood.config.alter import REPEATED, repeated, replace_settings
+from cordwood.config.alter import REPEATED, is_of_another_broker, repeated, replace_settings
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.changes import Resource
 from cordwood.config.listener_tls import check_listener_tls
@@ -28,13 +28,20 @@ async def alter_configs(
     config: BrokerConfig,
     image: MetadataImage,
     decide: Callable[[AlterConfigsRequest], Awaitable[AlterConfigsResponse]],
+    *,
+    takes_others: bool = False,
 ) -> AlterConfigsResponse:
-    """`decide` asks the controller about the resources that pass the checks."""
+    """`decide` asks the controller about the resources that pass the checks. `takes_others`: the configuration of
+    another broker is not checked here, which is so on a controller."""
     twice = repeated(_resource(asked) for asked in request.resources)
     answers: dict[Resource, AlterConfigsResourceResponse] = {}
     left: list[AlterConfigsResource] = []
     for asked in request.resources:
-        refusal = REPEATED if _resource(asked) in twice else _refusal(config, image, asked)
+        refusal: Refusal | None = None
+        if _resource(asked) in twice:
+            refusal = REPEATED
+        elif not (takes_others and is_of_another_broker(config, _resource(asked))):
+            refusal = _refusal(config, image, asked)
         if refusal is None:
             left.append(asked)
         else:

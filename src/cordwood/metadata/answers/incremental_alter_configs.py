@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from cordwood.config.alter import REPEATED, alter_incrementally, repeated
+from cordwood.config.alter import REPEATED, alter_incrementally, is_of_another_broker, repeated
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.changes import Change, Resource
 from cordwood.config.listener_tls import check_listener_tls
@@ -31,16 +31,21 @@ async def incremental_alter_configs(
     config: BrokerConfig,
     image: MetadataImage,
     decide: Callable[[IncrementalAlterConfigsRequest], Awaitable[IncrementalAlterConfigsResponse]],
+    *,
+    takes_others: bool = False,
 ) -> IncrementalAlterConfigsResponse:
-    """`decide` asks the controller about the resources that pass the checks and are stored."""
+    """`decide` asks the controller about the resources that pass the checks and are stored. `takes_others`: the
+    configuration of another broker is not checked here, which is so on a controller."""
     twice = repeated(_resource(asked) for asked in request.resources)
     answers: dict[Resource, AlterConfigsResourceResponse] = {}
     left: list[AlterConfigsResource] = []
     for asked in request.resources:
         resource = _resource(asked)
-        refusal = (
-            REPEATED if resource in twice else _settle_here(config, image, asked, validate_only=request.validate_only)
-        )
+        refusal: Refusal | None = None
+        if resource in twice:
+            refusal = REPEATED
+        elif not (takes_others and is_of_another_broker(config, resource)):
+            refusal = _settle_here(config, image, asked, validate_only=request.validate_only)
         answers[resource] = _answer(asked, refusal)
         if refusal is None and resource.type != ResourceType.BROKER_LOGGER:
             left.append(asked)

@@ -1,4 +1,4 @@
-"""What a broker and a controller have in common."""
+"""Common base of brokers and controllers."""
 
 from collections.abc import Mapping
 from typing import Protocol

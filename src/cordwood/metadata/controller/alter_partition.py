@@ -47,6 +47,9 @@ def alter_partition(
                     raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic")
                 changes, after = _alter(image, defaults, topic, asked, request.broker_id)
                 records += changes
+                if after.leader != request.broker_id:
+                    # The change completes a reassignment that removes the leader: both are true, the change and this.
+                    raise Refusal(ErrorCode.NEW_LEADER_ELECTED, f"the leader is {after.leader} from here on")
                 answer.leader_id, answer.leader_epoch = after.leader, after.leader_epoch
                 answer.isr = list(after.isr)
                 answer.leader_recovery_state = after.leader_recovery.value

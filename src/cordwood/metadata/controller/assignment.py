@@ -56,11 +56,11 @@ def _new_partition(image: MetadataImage, replicas: Sequence[int]) -> Partition |
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None
-    directories = tuple(_default_directory(image, replica) for replica in replicas)
+    directories = tuple(default_directory(image, replica) for replica in replicas)
     return Partition(tuple(replicas), isr, isr[0], 0, 0, directories)
 
 
-def _default_directory(image: MetadataImage, broker_id: int) -> Uuid:
+def default_directory(image: MetadataImage, broker_id: int) -> Uuid:
     """A broker with one directory has no choice; others say later where they have put a replica (KIP-858)."""
     log_dirs = image.brokers[broker_id].log_dirs
     if len(log_dirs) == 1:

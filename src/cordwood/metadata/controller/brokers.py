@@ -4,7 +4,8 @@ When a broker was heard of last is not in the image, since it is not in the log:
 run out, and calls `fence_broker`.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
+from enum import Enum, auto
 
 from cordwood.metadata.image import (
     METADATA_VERSION,
@@ -13,6 +14,7 @@ from cordwood.metadata.image import (
     Endpoint,
     FeatureRange,
     MetadataImage,
+    Partition,
     is_reserved_directory,
 )
 from cordwood.metadata.image_records import broker_record, controller_record
@@ -34,7 +36,6 @@ from cordwood.wire.messages.controller_registration import (
 from cordwood.wire.messages.metadata_records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from cordwood.wire.messages.metadata_records.unregister_broker_record import UnregisterBrokerRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
 from .decision import ControllerDefaults
@@ -47,6 +48,17 @@ _IN_CONTROLLED_SHUTDOWN = 1
 # Registration
 
 
+class Contact(Enum):
+    """The controller's contact with the registered incarnation of a broker (docs/adr/0007)."""
+
+    # Its session has ended: it was silent for too long, or said that it stops.
+    NONE = auto()
+    # Its session stands, but not the connection of its heartbeats: that broke, or this controller has not seen it yet.
+    OUT_OF_TOUCH = auto()
+    # Its session stands, and so does the connection of its heartbeats.
+    CONNECTED = auto()
+
+
 def register_broker(
     image: MetadataImage,
     request: BrokerRegistrationRequest,
@@ -54,25 +66,22 @@ def register_broker(
     *,
     cluster_id: str,
     next_offset: int,
-    has_session: bool = False,
+    old_incarnation: Contact = Contact.NONE,
 ) -> Decision[BrokerRegistrationResponse]:
     """A new incarnation gets `next_offset` as its epoch, the offset that the first of the records will have; the same
-    one keeps its own. `has_session`: the broker registered with this id was heard of lately."""
+    one keeps its own. `old_incarnation` is the contact with the one that is registered. If that one is not fenced yet,
+    the same records fence it."""
     existing = image.brokers.get(request.broker_id)
     try:
-        _check_registration(image, request, existing, cluster_id, has_session=has_session)
+        _check_registration(image, request, existing, cluster_id, old_incarnation)
         features = _registered_features(image, request)
     except Refusal as refusal:
         return Decision(BrokerRegistrationResponse(error_code=refusal.error))
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
     records: list[MetadataRecord] = []
     knows_directories = image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
-    if not is_same and is_elr_enabled(image) and _stopped_uncleanly(request, existing):
-        records += removal_changes(image, defaults, request.broker_id, is_unclean=True)
-    elif not is_same and knows_directories:
-        # It came back without a directory: it leads nothing of what it has there.
-        missing = _AllBut(request.log_dirs)
-        records += removal_changes(image, defaults, request.broker_id, in_directories=missing)
+    if existing is not None and not is_same:
+        records += _replace_incarnation(image, request, defaults, existing)
     broker = Broker(
         request.broker_id,
         existing.epoch if existing is not None and is_same else next_offset,
@@ -88,20 +97,28 @@ def register_broker(
     return Decision(BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch), records)
 
 
-class _AllBut(Container[Uuid]):
-    """Every directory but these, and but the ids that are no directory's."""
+def _replace_incarnation(
+    image: MetadataImage, request: BrokerRegistrationRequest, defaults: ControllerDefaults, existing: Broker
+) -> list[MetadataRecord]:
+    """The old incarnation leads nothing any more, and is in no ISR."""
+    is_unclean = _stopped_uncleanly(request, existing)
+    if is_unclean and is_elr_enabled(image):
+        return removal_changes(image, defaults, existing.id, is_unclean=True)
 
-    def __init__(self, directories: Sequence[Uuid]) -> None:
-        self._directories = directories
+    def is_given_up(partition: Partition) -> bool:
+        directory = partition.directory_of(existing.id)
+        if directory not in request.log_dirs and not is_reserved_directory(directory):
+            # The broker came back without it.
+            return True
+        # Of a partition that is nowhere else, all is there after a clean stop, and nobody could lead it meanwhile.
+        return not existing.fenced and (is_unclean or len(partition.replicas) > 1)
 
-    def __contains__(self, directory: object) -> bool:
-        assert isinstance(directory, bytes)
-        return directory not in self._directories and not is_reserved_directory(directory)
+    return removal_changes(image, defaults, existing.id, where=is_given_up)
 
 
-def _stopped_uncleanly(request: BrokerRegistrationRequest, existing: Broker | None) -> bool:
+def _stopped_uncleanly(request: BrokerRegistrationRequest, existing: Broker) -> bool:
     """A broker that stopped cleanly knows the epoch that it had: it wrote it down then (KIP-966)."""
-    return existing is not None and existing.epoch != request.previous_broker_epoch
+    return existing.epoch != request.previous_broker_epoch
 
 
 def _check_registration(
@@ -109,15 +126,15 @@ def _check_registration(
     request: BrokerRegistrationRequest,
     existing: Broker | None,
     cluster_id: str,
-    *,
-    has_session: bool,
+    old_incarnation: Contact,
 ) -> None:
     if request.cluster_id != cluster_id:
         raise Refusal(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
         )
-    if existing is not None and has_session and existing.incarnation_id != request.incarnation_id:
+    is_other = existing is not None and existing.incarnation_id != request.incarnation_id
+    if existing is not None and is_other and not _may_replace(request, existing, old_incarnation):
         raise Refusal(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
     if request.is_migrating_zk_broker:
         raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
@@ -136,8 +153,16 @@ def _check_registration(
             )
 
 
+def _may_replace(request: BrokerRegistrationRequest, existing: Broker, old_incarnation: Contact) -> bool:
+    """A broker locks its directories. One that has a directory of the old incarnation has taken it from a process that
+    is gone; one that has another directory may be a second node with the same id."""
+    if old_incarnation is Contact.OUT_OF_TOUCH:
+        return not set(existing.log_dirs).isdisjoint(request.log_dirs)
+    return old_incarnation is Contact.NONE
+
+
 def _registered_features(image: MetadataImage, request: BrokerRegistrationRequest) -> Mapping[str, FeatureRange]:
-    """What the broker supports, which has to include every finalized level."""
+    """The broker's supported features, which must include every finalized level."""
     features = {
         feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
         for feature in request.features
@@ -255,7 +280,9 @@ def _directory_changes(
     online = [directory for directory in broker.log_dirs if directory not in request.offline_log_dirs]
     if image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL and len(online) < len(broker.log_dirs):
         offline = set(broker.log_dirs) - set(online)
-        records += removal_changes(image, defaults, broker.id, in_directories=offline)
+        records += removal_changes(
+            image, defaults, broker.id, where=lambda partition: partition.directory_of(broker.id) in offline
+        )
         records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online))
     cordoned = request.cordoned_log_dirs
     if (

@@ -1,4 +1,4 @@
-"""What the controller's decisions share."""
+"""Common parts of the controller's decisions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class ControllerDefaults:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSchema:
-    """What is known of configuration keys, which this package does not know itself."""
+    """Properties of configuration keys, provided from outside this package."""
 
     # What is wrong with the whole new configuration of a resource; None if nothing is.
     check: Callable[[ConfigResource, Config], Refusal | None] = lambda _resource, _config: None

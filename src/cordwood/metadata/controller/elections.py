@@ -1,6 +1,10 @@
-"""ElectLeaders: the preferred leader, or a leader that may lack records where there is none."""
+"""ElectLeaders: the preferred leader, or a leader that may lack records where there is none. The same from time to
+time, for all partitions."""
 
-from cordwood.metadata.image import NO_LEADER, MetadataImage
+from collections.abc import Callable
+from itertools import islice
+
+from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -13,7 +17,7 @@ from cordwood.wire.messages.elect_leaders import (
 from cordwood.wire.schema import MetadataRecord
 
 from .decision import ControllerDefaults
-from .partition_change import Election, change_partition
+from .partition_change import Election, change_partition, online_election, partitions_of
 
 _TYPES = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 
@@ -84,3 +88,37 @@ def _elect(
     if is_preferred:
         raise Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
+
+
+# From time to time
+
+
+def elect_preferred_leaders(image: MetadataImage, defaults: ControllerDefaults, limit: int) -> list[MetadataRecord]:
+    """Up to `limit` partitions get their preferred leader back (auto.leader.rebalance.enable)."""
+
+    def has_lost_it(partition: Partition) -> bool:
+        preferred = partition.preferred_replica
+        return partition.leader != preferred and preferred in partition.isr and image.is_active(preferred)
+
+    return _elect_where(image, defaults, limit, has_lost_it, Election.PREFERRED)
+
+
+def elect_unclean_leaders(image: MetadataImage, defaults: ControllerDefaults, limit: int) -> list[MetadataRecord]:
+    """Up to `limit` partitions that have no leader get one that may lack records, where their topics allow it."""
+    return _elect_where(image, defaults, limit, lambda partition: partition.leader == NO_LEADER, Election.UNCLEAN)
+
+
+def _elect_where(
+    image: MetadataImage,
+    defaults: ControllerDefaults,
+    limit: int,
+    is_wanted: Callable[[Partition], bool],
+    election: Election,
+) -> list[MetadataRecord]:
+    changes = (
+        change_partition(image, defaults, topic, partition_id, election=election)
+        for topic, partition_id, partition in partitions_of(image)
+        if is_wanted(partition)
+        and (election is not Election.UNCLEAN or online_election(image, defaults, topic) is Election.UNCLEAN)
+    )
+    return list(islice((change for change in changes if change is not None), limit))

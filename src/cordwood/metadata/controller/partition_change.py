@@ -1,11 +1,12 @@
-"""Changes of one partition: who leads it, who is in sync, who else may lead it.
+"""Changes of one partition: who leads it, who is in sync, who else may lead it, and who has replicas of it.
 
 The rules are Kafka's: a leader comes from the ISR, or from the eligible leader replicas when the ISR is empty
 (KIP-966); else from the last known leader; else, only if that is allowed, from any replica that is there.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from typing import NamedTuple
 
 from cordwood.metadata.features import ELR_VERSION
 from cordwood.metadata.image import (
@@ -17,10 +18,11 @@ from cordwood.metadata.image import (
     Topic,
     topic_resource,
 )
+from cordwood.metadata.versions import DIRECTORY_ASSIGNMENT_LEVEL
 from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
-from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
 
+from .assignment import default_directory
 from .decision import ControllerDefaults
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -38,21 +40,35 @@ class Election(Enum):
     UNCLEAN = "unclean"
 
 
+class Assignment(NamedTuple):
+    """The replicas of a partition, and those of them that a reassignment adds and removes (KIP-455). `replicas` has
+    all: those that stay, those that are being added, and at the end those that are being removed."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    def completed(self, isr: tuple[int, ...]) -> "Assignment":
+        """Without those that are being removed, once all others are in sync."""
+        staying = tuple(replica for replica in self.replicas if replica not in self.removing)
+        is_complete = (self.adding or self.removing) and staying and set(staying) <= set(isr)
+        return Assignment(staying) if is_complete else self
+
+
 def removal_changes(
     image: MetadataImage,
     defaults: ControllerDefaults,
     broker_id: int,
     *,
     is_unclean: bool = False,
-    in_directories: Container[Uuid] | None = None,
+    where: Callable[[Partition], bool] | None = None,
 ) -> list[MetadataRecord]:
-    """A broker leaves every ISR, or that of the partitions which it has in some directories. If it stopped uncleanly it
-    may have lost data, so it is not eligible to lead either."""
+    """A broker leaves every ISR, or that of the partitions which `where` picks. If it stopped uncleanly it may have
+    lost data, so it is not eligible to lead either."""
     changes: list[MetadataRecord] = []
-    for topic, partition_id, partition in _partitions(image):
-        if in_directories is not None and partition.directory_of(broker_id) not in in_directories:
-            continue
-        if broker_id in partition.isr or (is_unclean and broker_id in partition.elr):
+    for topic, partition_id, partition in partitions_of(image):
+        is_member = broker_id in partition.isr or (is_unclean and broker_id in partition.elr)
+        if is_member and (where is None or where(partition)):
             change = change_partition(
                 image,
                 defaults,
@@ -70,7 +86,7 @@ def removal_changes(
 def leaderless_changes(image: MetadataImage, defaults: ControllerDefaults, broker_id: int) -> list[MetadataRecord]:
     """A broker is about to be unfenced: it may lead partitions that have no leader."""
     changes: list[MetadataRecord] = []
-    for topic, partition_id, partition in _partitions(image):
+    for topic, partition_id, partition in partitions_of(image):
         if partition.leader == NO_LEADER:
             change = change_partition(
                 image,
@@ -85,7 +101,7 @@ def leaderless_changes(image: MetadataImage, defaults: ControllerDefaults, broke
 
 
 def has_leaderships(image: MetadataImage, broker_id: int) -> bool:
-    return any(partition.leader == broker_id for _, _, partition in _partitions(image))
+    return any(partition.leader == broker_id for _, _, partition in partitions_of(image))
 
 
 def change_partition(
@@ -99,24 +115,29 @@ def change_partition(
     may_lead: Callable[[int], bool] | None = None,
     unclean: tuple[int, ...] = (),
     recovery: LeaderRecovery | None = None,
+    assignment: Assignment | None = None,
 ) -> PartitionChangeRecord | None:
-    """The record that brings a partition to a new ISR, with a leader of it, and to a new `recovery` state; None when
-    nothing changes."""
+    """The record that brings a partition to a new ISR, with a leader of it, to a new `recovery` state, and to a new
+    `assignment`; None when nothing changes. A reassignment is completed when the ISR is fit for that."""
     before = topic.partitions[partition_id]
     isr = before.isr if isr is None else isr
+    old_assignment = Assignment(before.replicas, before.adding_replicas, before.removing_replicas)
+    assignment = (assignment or old_assignment).completed(isr)
+    replicas = assignment.replicas
+    isr = tuple(replica for replica in isr if replica in replicas)
     has_elr = is_elr_enabled(image)
     elr = before.elr
-    if has_elr and len(isr) >= _min_isr(image, defaults, topic, before):
+    if has_elr and len(isr) >= _min_isr(image, defaults, topic, replicas):
         elr = ()
     elif has_elr:
-        elr = tuple(sorted(({*before.elr, *before.isr} - {*isr}) - {*unclean}))
+        elr = tuple(sorted(({*before.elr, *before.isr} - {*isr, *unclean}) & {*replicas}))
 
     is_active = may_lead or image.is_active
 
     def may_lead_from_its_directory(replica: int) -> bool:
         return is_active(replica) and image.brokers[replica].has_online_directory(before.directory_of(replica))
 
-    leader, is_unclean = _elect(before, isr, elr, election, may_lead_from_its_directory, has_elr=has_elr)
+    leader, is_unclean = _elect(before, replicas, isr, elr, election, may_lead_from_its_directory, has_elr=has_elr)
     record = PartitionChangeRecord(partition_id=partition_id, topic_id=topic.id)
     if leader != before.leader:
         record.leader = leader
@@ -126,6 +147,9 @@ def change_partition(
             isr, elr = (leader,), ()
             if before.leader_recovery is not LeaderRecovery.RECOVERING:
                 record.leader_recovery_state = LeaderRecovery.RECOVERING
+    elif not set(before.replicas) <= set(replicas):
+        # A new leader epoch, so that a replica which was removed is told from one which was added again.
+        record.leader = leader
     if recovery is not None and recovery is not before.leader_recovery and record.leader_recovery_state < 0:
         record.leader_recovery_state = recovery
     if not has_elr:
@@ -137,7 +161,22 @@ def change_partition(
         record.isr = list(isr)
     if has_elr:
         _remember_last_leader(record, before)
+    _assign(record, image, before, assignment)
     return None if record == PartitionChangeRecord(partition_id=partition_id, topic_id=topic.id) else record
+
+
+def _assign(record: PartitionChangeRecord, image: MetadataImage, before: Partition, assignment: Assignment) -> None:
+    if assignment.replicas != before.replicas:
+        record.replicas = list(assignment.replicas)
+        if image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL:
+            record.directories = [
+                before.directory_of(replica) if replica in before.replicas else default_directory(image, replica)
+                for replica in assignment.replicas
+            ]
+    if assignment.removing != before.removing_replicas:
+        record.removing_replicas = list(assignment.removing)
+    if assignment.adding != before.adding_replicas:
+        record.adding_replicas = list(assignment.adding)
 
 
 def is_elr_enabled(image: MetadataImage) -> bool:
@@ -156,6 +195,7 @@ def _remember_last_leader(record: PartitionChangeRecord, before: Partition) -> N
 
 def _elect(
     before: Partition,
+    replicas: tuple[int, ...],
     isr: tuple[int, ...],
     elr: tuple[int, ...],
     election: Election,
@@ -165,16 +205,16 @@ def _elect(
 ) -> tuple[int, bool]:
     """(the leader or NO_LEADER, whether it may lack committed records)."""
     eligible = isr or elr
-    candidates: Iterable[int] = (before.leader, *before.replicas)
+    candidates: Iterable[int] = (before.leader, *replicas)
     if election is Election.PREFERRED:
-        candidates = (before.preferred_replica, *candidates)
+        candidates = (*replicas[:1], *candidates)
     for replica in candidates:
         if replica in eligible and may_lead(replica):
             return replica, False
     if has_elr and not eligible and len(before.last_known_elr) == 1 and may_lead(before.last_known_elr[0]):
         return before.last_known_elr[0], True
     if election is Election.UNCLEAN:
-        for replica in before.replicas:
+        for replica in replicas:
             if may_lead(replica):
                 return replica, True
     return NO_LEADER, False
@@ -186,9 +226,9 @@ def online_election(image: MetadataImage, defaults: ControllerDefaults, topic: T
     return Election.UNCLEAN if is_allowed else Election.ONLINE
 
 
-def _min_isr(image: MetadataImage, defaults: ControllerDefaults, topic: Topic, partition: Partition) -> int:
+def _min_isr(image: MetadataImage, defaults: ControllerDefaults, topic: Topic, replicas: tuple[int, ...]) -> int:
     value = _topic_config(image, topic, MIN_INSYNC_REPLICAS)
-    return min(defaults.min_insync_replicas if value is None else int(value), len(partition.replicas))
+    return min(defaults.min_insync_replicas if value is None else int(value), len(replicas))
 
 
 def _topic_config(image: MetadataImage, topic: Topic, name: str) -> str | None:
@@ -196,7 +236,7 @@ def _topic_config(image: MetadataImage, topic: Topic, name: str) -> str | None:
     return image.config(BROKER_DEFAULT).get(name) if value is None else value
 
 
-def _partitions(image: MetadataImage) -> Iterator[tuple[Topic, int, Partition]]:
+def partitions_of(image: MetadataImage) -> Iterator[tuple[Topic, int, Partition]]:
     for topic in image.topics:
         for partition_id, partition in topic.partitions.items():
             yield topic, partition_id, partition

@@ -38,7 +38,7 @@ def place_replicas(
 
 
 def _is_cordoned(broker: Broker) -> bool:
-    """Whether it takes no new replicas, in none of its directories (KIP-1066)."""
+    """True if none of its directories accepts new replicas (KIP-1066)."""
     return bool(broker.log_dirs) and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 

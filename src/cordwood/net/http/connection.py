@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Wait(Enum):
-    """What the peer has to do next, within a time."""
+    """The peer's next action, with its timeout."""
 
     NOTHING = "nothing"
     FIRST_REQUEST = "first request"

@@ -33,7 +33,7 @@ class Link(Protocol):
         """The app has begun or ceased to wait in `receive`, or has taken some of the body."""
 
     def common_headers(self) -> Headers:
-        """What the server adds to each response."""
+        """Headers that the server adds to each response."""
 
 
 class Exchange:

@@ -83,7 +83,7 @@ class HttpProtocol:
 
     @property
     def has_begun(self) -> bool:
-        """Whether part of the next request's head is here."""
+        """True if part of the next request's head has arrived."""
         return self._h11.their_state is h11.IDLE and bool(self.unparsed_bytes)
 
     @property
@@ -92,7 +92,7 @@ class HttpProtocol:
 
     @property
     def is_awaiting_continue(self) -> bool:
-        """Whether the peer sends the body only after `100 Continue` (`Expect: 100-continue`)."""
+        """True if the peer waits for `100 Continue` before it sends the body (`Expect: 100-continue`)."""
         return self._h11.they_are_waiting_for_100_continue
 
     @property
@@ -185,7 +185,7 @@ class HttpProtocol:
 
     @property
     def can_still_respond(self) -> bool:
-        """Whether no response has been started."""
+        """True if no response has been started."""
         return self._h11.our_state in (h11.IDLE, h11.SEND_RESPONSE)
 
     def refuse(self, refusal: Refusal, headers: Headers) -> bytes:

@@ -11,6 +11,7 @@ voter lags or can't be reached.
 
 import logging
 
+from cordwood import __version__
 from cordwood.raft.effects import Respond
 from cordwood.raft.events import RequestReceived
 from cordwood.raft.identity import NO_DIRECTORY, Node, ReplicaKey, VersionRange
@@ -71,7 +72,8 @@ def _begin(replica: Replica, received: RequestReceived, request: AddRaftVoterReq
         return refused
     if replica.control.voters.get(key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"Node {key.id} is a voter already: {replica.control.voters}"
-    if not replica.send(Node(key.id, *address), ApiVersionsRequest(), now):
+    asked = ApiVersionsRequest(client_software_name="cordwood", client_software_version=__version__)
+    if not replica.send(Node(key.id, *address), asked, now):
         return ErrorCode.REQUEST_TIMED_OUT, f"A request to the new voter, {key}, is still under way"
     deadline = now + replica.config.quorum.request_timeout_ms
     leader.pending_change = PendingVoterChange(

@@ -1,4 +1,4 @@
-"""What the quorum's requests have in common."""
+"""Common parts of the quorum's requests."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from cordwood.raft.effects import LogSlice, Respond, SnapshotSlice
 from cordwood.raft.events import RequestReceived
 from cordwood.raft.identity import NO_NODE, Endpoint, Endpoints, Node, ReplicaKey
 from cordwood.raft.replica import Replica
-from cordwood.raft.states import Leader
+from cordwood.raft.states import Leader, Unattached
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Response
@@ -157,7 +157,9 @@ def take_common_response(
         before = quorum.state
         # Without any news, asking again at once would not help.
         return replica.follow(named, epoch, endpoints, now) and quorum.state is not before
-    if named is not None and quorum.leader_id is None:
+    # A replica that remembers the leader, and lost the log that told where it is, has to hear of it again.
+    is_unattached = quorum.leader_id is None or isinstance(quorum.state, Unattached)
+    if named is not None and is_unattached:
         if not endpoints or not replica.follow(named, epoch, endpoints, now):
             return False
         return None if error == ErrorCode.NONE else True

@@ -33,7 +33,9 @@ def answer_describe_quorum(
                 topic_name=topic.topic_name,
                 partitions=[
                     ResponsePartitionData(
-                        partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message="This server does not host this topic-partition.",
                     )
                     for partition in topic.partitions
                 ],

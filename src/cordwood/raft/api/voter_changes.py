@@ -1,4 +1,4 @@
-"""What AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter have in common: one change at a time, on a settled log."""
+"""Common parts of AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter: one change at a time, on a settled log."""
 
 from cordwood.raft.effects import Respond
 from cordwood.raft.replica import KRAFT_VERSION_FEATURE, Replica

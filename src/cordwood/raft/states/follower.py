@@ -23,10 +23,10 @@ class Follower:
 
     - Fetches records or a snapshot. Each fetch acknowledges everything before its offset, so a replica that counts
       fetches only after its log has been flushed.
-    - A voter without a successful fetch for the fetch timeout becomes Prospective; an observer looks for another
-      leader at the bootstrap servers.
+    - A voter without a successful fetch for the fetch timeout becomes Prospective, and sooner if nobody listens at the
+      leader's address; an observer looks for another leader at the bootstrap servers.
     - Gives no vote. It grants a pre-vote only before its first successful fetch: afterwards it has a leader that works
-      (KIP-996).
+      (KIP-996), until it finds that leader's address deserted.
     """
 
     epoch: int

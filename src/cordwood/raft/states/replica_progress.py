@@ -1,4 +1,4 @@
-"""How far a replica is, as its leader knows it."""
+"""A replica's progress, as its leader knows it."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What must hold of every history. A check is a function that yields violations, in a file of its own."""
+"""Invariants of every history. A check is a function that yields violations, in a file of its own."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,17 +8,26 @@ from .agreement import offsets_keep_their_records
 from .atomicity import transactions_are_all_or_nothing
 from .committed_offsets import committed_offsets_never_go_back
 from .compaction import the_last_of_each_key_stays
+from .completeness import leaders_have_what_is_committed
 from .damage import no_batch_is_deleted, other_files_stay, undamaged_partitions_are_served, what_is_lost_is_said
+from .decisions import decisions_are_kept
 from .durability import nothing_promised_is_lost
 from .exactly_once import outputs_are_there_exactly_once
 from .fencing import zombies_are_fenced
 from .given_offsets import only_what_was_given_is_committed
+from .healing import the_cluster_heals
 from .idempotence import idempotent_sends_are_appended_once_and_in_order
 from .isolation import only_what_is_committed_is_read
+from .log_matching import members_commit_the_same
+from .one_leader import an_epoch_has_one_leader
 from .order import sends_keep_the_order_of_time
 from .ownership import a_partition_has_one_owner
+from .partition_leaders import a_partition_epoch_has_one_leader
+from .partition_watermarks import high_watermarks_never_go_back_within_an_epoch
 from .polls import polls_leave_nothing_out
+from .quorum_progress import epochs_never_go_back, the_metadata_high_watermark_never_goes_back
 from .reads import reads_are_whole_and_behind_the_high_watermark
+from .replica_agreement import in_sync_replicas_agree
 from .settings import what_was_set_stays_set
 from .settling import groups_settle
 from .times import timestamps_are_found
@@ -60,8 +69,39 @@ DAMAGE_CHECKS: tuple[Check, ...] = (
 )
 
 
+# Of a cluster with replicated partitions.
+CLUSTER_CHECKS: tuple[Check, ...] = (
+    an_epoch_has_one_leader,
+    members_commit_the_same,
+    a_partition_epoch_has_one_leader,
+    high_watermarks_never_go_back_within_an_epoch,
+    in_sync_replicas_agree,
+    the_cluster_heals,
+    polls_leave_nothing_out,
+    offsets_keep_their_records,
+    nothing_promised_is_lost,
+    sends_keep_the_order_of_time,
+    idempotent_sends_are_appended_once_and_in_order,
+    only_what_is_committed_is_read,
+    transactions_are_all_or_nothing,
+    zombies_are_fenced,
+)
+
+
+# Of the metadata quorum.
+QUORUM_CHECKS: tuple[Check, ...] = (
+    an_epoch_has_one_leader,
+    epochs_never_go_back,
+    the_metadata_high_watermark_never_goes_back,
+    leaders_have_what_is_committed,
+    members_commit_the_same,
+    decisions_are_kept,
+    the_cluster_heals,
+)
+
+
 def violations(history: History, checks: Iterable[Check] = CHECKS) -> list[Violation]:
     return [violation for check in checks for violation in check(history)]
 
 
-__all__ = ["CHECKS", "DAMAGE_CHECKS", "Check", "Violation", "violations"]
+__all__ = ["CHECKS", "CLUSTER_CHECKS", "DAMAGE_CHECKS", "QUORUM_CHECKS", "Check", "Violation", "violations"]

@@ -1,4 +1,4 @@
-"""What the markers of a log say: which of its records are committed. This is what everything else is held against."""
+"""The committed records of a log according to its markers: the reference for all other checks."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What is acknowledged, and what was read, is there in the end, unless somebody deleted it.
+"""Acknowledged and read records exist at the end, unless they were deleted.
 
 With `Promise.PREFIX` that is so for what was seen since the last power loss.
 """

@@ -1,4 +1,4 @@
-"""Who was given a transactional id is its only producer from then on: nothing begun later by another one counts."""
+"""The latest owner of a transactional id is its only producer: nothing begun later by another one counts."""
 
 from collections.abc import Iterator
 

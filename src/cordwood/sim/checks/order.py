@@ -1,4 +1,4 @@
-"""What was sent after something else had been acknowledged lies behind it."""
+"""A record sent after another's acknowledgement has a higher offset."""
 
 from collections.abc import Iterator
 

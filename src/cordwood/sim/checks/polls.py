@@ -1,4 +1,4 @@
-"""What a library consumer gives its application goes on where it was, in order, and leaves out nothing that is there.
+"""Polls of a library consumer continue at its position, in order, and skip no existing record.
 
 Up to what a poll gives, all that the log has in the end was there to be given; with read_committed, see `isolation`.
 """

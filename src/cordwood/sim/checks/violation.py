@@ -1,4 +1,4 @@
-"""What a check found."""
+"""A violation found by a check."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a member has in its hands: partitions, how far it has read them, and for how long they are its own."""
+"""A member's partitions: positions, and how long it owns them."""
 
 from collections.abc import Iterable
 

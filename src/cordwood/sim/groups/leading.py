@@ -1,4 +1,4 @@
-"""What the leader of a classic group does: from its members' subscriptions to assignments, in the clients' format."""
+"""The leader of a classic group: from its members' subscriptions to assignments, in the clients' format."""
 
 import struct
 from collections.abc import Sequence

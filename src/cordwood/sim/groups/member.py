@@ -1,4 +1,4 @@
-"""What members of either protocol have in common: they read what is theirs, commit, and do not live for ever."""
+"""Common parts of members of either protocol: they read their partitions, commit, and end at some point."""
 
 import asyncio
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""What a library member and its coordinator tell each other: how long its partitions are its own, and what it commits.
+"""Messages between a library member and its coordinator: how long it owns its partitions, and what it commits.
 
 Commits that the library makes by itself have no number in their metadata; those of the application have.
 """

@@ -82,7 +82,9 @@ class LibraryClient(Client, ABC):
 
     @property
     def bootstrap(self) -> list[Address]:
-        return [Address(self.run.machine.name, PORT)]
+        cluster = self.run.cluster
+        machines = [self.run.machine] if cluster is None else cluster.brokers.values()
+        return [Address(machine.name, PORT) for machine in machines]
 
     def random(self) -> SeededRandom:
         return SeededRandom(self.source.getrandbits(63))

@@ -27,6 +27,7 @@ class LibraryProducer(LibraryClient):
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(run, name)
         self._is_idempotent = self.chance(_IDEMPOTENT)
+        self._is_replicated = run.history.promise is Promise.REPLICATED
         self._tap = Tap(run, run.world.network.host(name))
 
     async def live(self) -> None:
@@ -47,7 +48,7 @@ class LibraryProducer(LibraryClient):
         return ProducerSettings(
             **self.network_settings(),
             client_id=self.name,
-            acks=-1 if self._is_idempotent else source.choice((0, 1, -1)),
+            acks=-1 if self._is_idempotent or self._is_replicated else source.choice((0, 1, -1)),
             enable_idempotence=self._is_idempotent,
             # What is not idempotent and sent again may be there twice.
             retries=0x7FFF_FFFF if self._is_idempotent else 0,
@@ -92,6 +93,9 @@ class LibraryProducer(LibraryClient):
     def _may_fail_with(self, error: ClientError) -> bool:
         """Where nothing is lost, brokers have nothing to say against what an idempotent producer sends."""
         if isinstance(error, TimedOut | Closed):
+            return True
+        if self._is_replicated and isinstance(error, BrokerError) and error.retriable:
+            # Too few replicas are in sync, or there is no leader, for longer than it may take.
             return True
         if self._is_idempotent and self.run.history.promise is not Promise.PREFIX:
             return False

@@ -1,4 +1,4 @@
-"""What goes over a library client's connections, seen from outside: which node answers, what is asked and answered.
+"""Observes a library client's connections from outside: the responding node, requests and responses.
 
 An application cannot see when its heartbeats are answered, or what is committed by itself; the checks need to know.
 """

@@ -1,4 +1,4 @@
-"""What a workload is: how the node is set up, and what its clients do."""
+"""The interface of a workload: the node's set-up, and its clients."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any
 
 from cordwood.sim.checks import CHECKS, Check
 from cordwood.sim.client import Run
+from cordwood.sim.cluster import Layout
 from cordwood.sim.consumer import Consumer
 from cordwood.sim.history import History, Promise
 from cordwood.sim.library.consumer import LibraryConsumer
@@ -25,6 +26,8 @@ class Workload:
     # From the first client to what the judge reads when all is over.
     main: Callable[[Run, Random], Coroutine[Any, Any, None]]
     checks: Sequence[Check] = CHECKS
+    # Of the cluster; None for one node that stands alone.
+    layout: Callable[[Random], Layout] | None = None
 
 
 def busy_settings(history: History, source: Random) -> dict[str, str]:

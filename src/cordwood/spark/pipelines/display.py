@@ -24,7 +24,7 @@ class Display(Protocol):
 
 @contextmanager
 def display() -> Iterator[Display]:
-    """What fits the error stream. The output stream is the pipeline's own."""
+    """A display that suits the error stream. The output stream belongs to the pipeline."""
     if not sys.stderr.isatty():
         yield Lines()
         return

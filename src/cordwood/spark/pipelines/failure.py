@@ -1,4 +1,4 @@
-"""What went wrong in a query, in one sentence: without Java's stack, Spark's classes of errors and its plan."""
+"""Summarises a query's failure in one sentence: without Java's stack trace, Spark's error classes and its plan."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What `cordwood pipeline init` writes: a pipeline that runs as it is, to be changed."""
+"""The template of `cordwood pipeline init`: a pipeline that runs as it is, to be changed."""
 
 FIRST_PIPELINE = '''\
 """Orders, made up here, and what is sold in each ten seconds.

@@ -55,7 +55,7 @@ class Outages:
         return self._clock_s()
 
     def hold_up(self, progressed_s: float) -> bool:
-        """Whether a query that has done its last batch at that time seems to wait for brokers."""
+        """Returns whether a query whose last batch ended at that time seems to wait for brokers."""
         now_s = self._clock_s()
         return any(progressed_s < outage.since_s <= now_s - _HELD_UP_AFTER_S for outage in self.current())
 
@@ -65,7 +65,7 @@ class Outages:
         return list(self._current.values())
 
     def over(self) -> list[str]:
-        """What to say of those that have ended since the last call."""
+        """Messages about the outages that ended since the last call."""
         over, self._over = self._over, []
         return over
 

@@ -41,7 +41,7 @@ def load_pipeline(path: Path) -> Pipeline:
         raise BadPipeline(f"there is no file {path}")
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise BadPipeline(f"{path} is no Python file; a pipeline is one, whose name ends with .py")
+        raise BadPipeline(f"{path} is not a Python file; a pipeline is a .py file")
     module = module_from_spec(spec)
     # As with `python FILE`: what stands beside it can be imported, and what it defines goes to Spark's workers as it
     # is. They could not import it by its name.
@@ -65,8 +65,9 @@ def show_to_workers(path: Path, environment: MutableMapping[str, str] = os.envir
 
 
 def arguments_of(pipeline: Pipeline, given: Mapping[str, Any], offered: Mapping[str, str]) -> dict[str, Any]:
-    """What `pipeline` is called with beside the session: what is given, which it has to know, and what is offered, if
-    it has a parameter of that name. Texts become what the parameter's default is. Raises `BadPipeline`."""
+    """The arguments of `pipeline` besides the session: the given ones, which it must accept, and the offered ones, if
+    it has a parameter of that name. Texts are converted to the type of the parameter's default. Raises
+    `BadPipeline`."""
     # The first is for the session.
     own = list(inspect.signature(pipeline).parameters.values())[1:]
     parameters = {parameter.name: parameter for parameter in own}
@@ -102,5 +103,5 @@ def _value(parameter: inspect.Parameter, text: Any) -> object:
 def _unknown(name: str, known: list[str]) -> str:
     nearest = get_close_matches(name, known, n=1)
     if nearest:
-        return f"{FUNCTION}() has no parameter {name}; is it {nearest[0]}?"
+        return f"{FUNCTION}() has no parameter {name}; did you mean {nearest[0]}?"
     return f"{FUNCTION}() has no parameter {name}; it has {', '.join(known) or 'none but the session'}"

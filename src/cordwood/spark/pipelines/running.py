@@ -65,7 +65,7 @@ def run_in_session(
 
 
 class Watched:
-    """What the processes of a pipeline report."""
+    """Reports of a pipeline's processes."""
 
     def __init__(self) -> None:
         self.leftovers = Leftovers()
@@ -156,16 +156,23 @@ def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
 
 @contextmanager
 def _quiet_interrupts() -> Iterator[None]:
-    """Py4J logs a traceback where Ctrl-C comes in the middle of a call to Java, and then raises it, too."""
+    """Py4J logs a traceback where Ctrl-C comes in the middle of a call to Java, and then raises it, too. So it does for
+    what fails while it handles that: Java may be gone already."""
 
     def is_news(record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
+        error = record.exc_info[1] if record.exc_info else None
+        while error is not None and not isinstance(error, KeyboardInterrupt):
+            error = error.__context__
+        return error is None
 
-    logging.getLogger().addFilter(is_news)
+    loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
+    for logger in loggers:
+        logger.addFilter(is_news)
     try:
         yield
     finally:
-        logging.getLogger().removeFilter(is_news)
+        for logger in loggers:
+            logger.removeFilter(is_news)
 
 
 @contextmanager

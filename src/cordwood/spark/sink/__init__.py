@@ -37,7 +37,7 @@ def batch_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: 
     from cordwood.spark.sink.process import check_cluster
 
     if overwrite:
-        raise BadOption('a topic cannot be overwritten; write with mode("append")')
+        raise BadOption('a topic cannot be overwritten; use mode("append")')
     chosen = read_options(options, "a batch write")
     columns = Columns.of(schema, chosen.topic)
     check_cluster(chosen)

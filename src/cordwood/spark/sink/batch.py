@@ -55,7 +55,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     @property
     def _at_once(self) -> int:
-        """Who kills between two ends has them one by one."""
+        """Transactions ended concurrently; one by one in tests that kill in between."""
         return ENDS_AT_ONCE if self._trap is None else 1
 
     def _reached(self, point: Point) -> None:
@@ -70,7 +70,7 @@ def as_far_as_possible() -> Iterator[None]:
     try:
         yield
     except (ClientError, SparkError) as error:
-        _log.warning("not all transactions of a write that has failed could be aborted: %s", error)
+        _log.warning("Some transactions of the failed write could not be aborted: %s", error)
 
 
 def left_by(messages: "list[WriterCommitMessage | None]") -> list[LeftTransaction]:

@@ -39,7 +39,7 @@ class Records(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which of the columns there are."""
+    """The columns that exist."""
 
     topic: str | None
     """The option, which goes before the column."""
@@ -52,11 +52,9 @@ class Columns:
         """Raises `CannotWrite`. Names are in any case, as everywhere in Spark."""
         types = {field.name.lower(): field.dataType for field in schema.fields}
         if "value" not in types:
-            raise CannotWrite(f"there is no column value among {_listed(schema)}; records are made of it")
+            raise CannotWrite(f"there is no column value among {_listed(schema)}; a record's value comes from it")
         if topic is None and "topic" not in types:
-            raise CannotWrite(
-                f"no topic to write to: give the option topic, or a column of that name ({_listed(schema)})"
-            )
+            raise CannotWrite(f"no topic to write to: set the option topic, or add a topic column ({_listed(schema)})")
         _check(types, "value", (StringType, BinaryType), "string or binary")
         _check(types, "key", (StringType, BinaryType), "string or binary")
         if topic is None:
@@ -92,7 +90,7 @@ class Columns:
             return
         topics = batch.column("topic")
         if topics.null_count:
-            raise CannotWrite("a row has no topic: its column topic is null; the option topic would be for all rows")
+            raise CannotWrite("a row has no topic: its column topic is null; set the option topic as the default")
         distinct = pc.unique(topics)
         for topic in distinct:
             yield topic.as_py(), batch if len(distinct) == 1 else batch.filter(pc.equal(topics, topic))

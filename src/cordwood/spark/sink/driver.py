@@ -35,7 +35,7 @@ class TakenOver(SparkError):
 
 
 async def perform(outlet: Outlet, steps: Steps[T], reached: Reached) -> T:
-    """What the protocol returns. `reached` is told of the points that tests know by name."""
+    """Runs the protocol and returns its result. Calls `reached` at points that tests know by name."""
     driver = _Driver(outlet, reached)
     reached(Point.COMMIT_BEGUN)
     try:
@@ -129,7 +129,7 @@ class _Driver:
 
 
 def _is_later(told: TransactionDescription, than: LeftTransaction) -> bool:
-    """What is told is a transaction after that one. Where it was aborted, it may be that one itself."""
+    """Returns whether the coordinator reports a later transaction. If it was aborted, it may be this one."""
     if told.state in _ABORTED:
         return False
     # With `transaction.version` 2 the end has an epoch of its own.

@@ -1,4 +1,4 @@
-"""What the driver's protocol wants done. The answer to each is what its docstring says."""
+"""Effects of the driver's protocol. Each docstring says what its result is."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

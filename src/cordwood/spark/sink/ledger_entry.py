@@ -45,7 +45,7 @@ class LedgerEntry:
             content = json.loads(value)
             if content["version"] not in _KNOWN_VERSIONS:
                 raise BadAnswer(
-                    f"the ledger has an entry of version {content['version']}, and {_VERSION} is known here"
+                    f"the ledger has an entry of version {content['version']}; this release supports {_VERSION}"
                 )
             prefix = content["prefix"]
             return cls(
@@ -58,7 +58,7 @@ class LedgerEntry:
                 int(content.get("sweeps", 0)),
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise BadAnswer(f"the ledger has a record that is no entry: {value[:80]!r}") from error
+            raise BadAnswer(f"the ledger contains an unreadable record: {value[:80]!r}") from error
 
 
 def _common_prefix(names: list[str]) -> str:

@@ -82,7 +82,7 @@ class Leftovers:
             except (ClientError, SparkError, TimeoutError) as error:
                 reason = str(error) or f"no answer within {_ENDED_WITHIN_S:g} s"
                 yield (
-                    f"transactions of a batch that was stopped may be open, and hold up readers of committed records "
+                    f"transactions of the stopped batch may still be open and block read_committed consumers "
                     f"until {_until(scope, sink)}: {reason}"
                 )
 

@@ -1,4 +1,4 @@
-"""What a write can be told. Names are those of Spark's Kafka connector where it has them."""
+"""Options of a write. Names are those of Spark's Kafka connector where it has them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
         if name in client:
             raise BadOption(f"kafka.{name} cannot be set: {reason}")
     if not client.get("bootstrap.servers"):
-        raise BadOption("there is no option kafka.bootstrap.servers; it says where the cluster is")
+        raise BadOption("the option kafka.bootstrap.servers is missing")
     guarantee = options.word("guarantee", (EXACTLY_ONCE, AT_LEAST_ONCE), EXACTLY_ONCE)
     two_phases = client.pop(_TWO_PHASES, None)
     if two_phases is not None and str(two_phases).lower() not in ("true", "false"):
@@ -93,12 +93,12 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
     try:
         chosen.writing("any" if chosen.is_exactly_once else None)
     except BadSetting as error:
-        raise BadOption(f"among the options that begin with kafka.: {error}") from None
+        raise BadOption(f"in the kafka. options: {error}") from None
     return chosen
 
 
 _DECIDED_HERE = {
-    "transactional.id": "each task attempt has a transaction of its own",
+    "transactional.id": "each task attempt uses its own transaction",
     "enable.idempotence": "every write is idempotent",
     "acks": "every write is acknowledged by all in-sync replicas",
     "key.serializer": "keys are bytes or text",

@@ -50,8 +50,7 @@ class Outlet:
         return self._client
 
     async def check(self) -> None:
-        """Whether there is somebody to write to, said before any task begins. Raises a `SparkError`, or what the client
-        says."""
+        """Checks that the topic can be written before any task starts. Raises a `SparkError`, or a client error."""
         client = await self.client()
         topic = self.options.topic
         if topic is None:
@@ -88,7 +87,7 @@ class Outlet:
         except ClientError as error:
             if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
                 raise SparkError(
-                    "brokers do not allow transactions of so long a time: set kafka.transaction.timeout.ms to their "
+                    "the brokers reject this transaction timeout: set kafka.transaction.timeout.ms to their "
                     "transaction.max.timeout.ms, or less"
                 ) from None
             if error.code != _NOT_ALLOWED or not self._has_two_phases or self.options.wants_two_phases:
@@ -100,7 +99,7 @@ class Outlet:
         return await self._as(transactional_id, lambda: self.options.deciding(transactional_id))
 
     async def drop_producer(self) -> None:
-        """What it has open is aborted, if that can be done; the next comes with a new one."""
+        """Aborts its open transaction, if possible; the next task gets a new producer."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.close(timeout=1)

@@ -1,4 +1,4 @@
-"""What the processes of Spark share between their tasks: one loop in a thread of its own, and outlets to clusters."""
+"""State that tasks share in a Spark process: one event loop thread, and outlets to clusters."""
 
 import os
 from collections.abc import Coroutine

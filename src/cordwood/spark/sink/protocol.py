@@ -1,4 +1,4 @@
-"""What the driver decides, and in which order: exactly once. No I/O; docs/adr/0005-spark-sink.md has the proof.
+"""The driver's protocol for exactly-once writes. No I/O; docs/adr/0005-spark-sink.md has the proof.
 
 Each is a generator of effects, which is sent what came of each; it may be killed between any two of them, or within.
 
@@ -43,7 +43,7 @@ class SweptAway(CannotDecide):
 
 class Outcome(Enum):
     DECIDED = "decided"
-    DECIDED_BEFORE = "decided before"
+    DECIDED_BEFORE = "already decided"
 
 
 def commit_batch(
@@ -64,7 +64,7 @@ def commit_batch(
         return Outcome.DECIDED_BEFORE
     if found_decided:
         raise LedgerLost(
-            f"batch {batch} of query {scope.query} was in the ledger when its tasks began, and is not any more; "
+            f"batch {batch} of query {scope.query} was in the ledger when its tasks began, but no longer is; "
             "was the ledger topic deleted?"
         )
     sweeps = 0 if last is None else last.sweeps

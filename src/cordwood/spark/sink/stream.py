@@ -85,12 +85,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query = task.getLocalProperty(_QUERY) if task is not None else None
         batch = task.getLocalProperty(_BATCH) if task is not None else None
         if task is None or query is None or batch is None:
-            raise SparkError("this is no task of a streaming query: Spark tells neither its query nor its batch")
+            raise SparkError("not running in a streaming query task: Spark provides no query id and batch id")
         return Scope(query, task.getLocalProperty(_RUN) or self._else_run), int(batch)
 
     @property
     def _at_once(self) -> int:
-        """Who kills between two ends has them one by one."""
+        """Transactions ended concurrently; one by one in tests that kill in between."""
         return ENDS_AT_ONCE if self._trap is None else 1
 
     def _reached(self, batch: int) -> Callable[[Point], None]:

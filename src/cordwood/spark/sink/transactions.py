@@ -24,14 +24,14 @@ _JOB = "batch"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What transactions belong to: a run of a query, or a batch job."""
+    """The owner of transactions: a run of a query, or a batch job."""
 
     query: str
     run: str
 
     @property
     def of_query(self) -> str:
-        """What the names of all runs begin with."""
+        """Common prefix of the names of all runs."""
         return f"{TRANSACTIONAL_ID_PREFIX}{self.query}/"
 
     @property
@@ -54,7 +54,7 @@ def ledger_id(query: str) -> str:
 
 @dataclass
 class TaskDone(WriterCommitMessage):
-    """What became of a task attempt."""
+    """The result of a task attempt."""
 
     scope: Scope
     transaction: LeftTransaction | None

@@ -1,4 +1,4 @@
-"""How much of what is there a micro-batch takes; sans-IO.
+"""Limits how much a micro-batch reads; sans-IO.
 
 As Spark's connector: a limit is shared by the partitions in proportion to what each has waiting.
 """
@@ -28,7 +28,7 @@ class ReadLimits:
 
 
 class BatchDelay:
-    """Whether there is enough for a batch yet. The first one does not wait, as with Spark's connector."""
+    """Decides whether there is enough for a batch yet. The first one does not wait, as with Spark's connector."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self._limits = limits

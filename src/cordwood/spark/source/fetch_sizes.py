@@ -16,7 +16,7 @@ class _Seen:
 
 
 class FetchSizes:
-    """What is known of the partitions that this process has read."""
+    """Statistics of the partitions that this process has read."""
 
     def __init__(self) -> None:
         self._seen: dict[TopicPartition, _Seen] = {}

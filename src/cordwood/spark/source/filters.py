@@ -13,7 +13,7 @@ from cordwood.client.cluster import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What may be of interest."""
+    """Bounds of the offsets and timestamps that may match."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None

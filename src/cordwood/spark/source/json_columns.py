@@ -35,8 +35,8 @@ class ParsedColumns:
         if self._mode == "FAILFAST":
             offset = records.columns.column("offset").filter(malformed)[0].as_py()
             raise CannotRead(
-                f"{self._partition}: the value at offset {offset} is no JSON object of this schema; "
-                "mode=PERMISSIVE reads it as nulls, DROPMALFORMED passes over it"
+                f"{self._partition}: the value at offset {offset} is not a JSON object of this schema; "
+                "mode=PERMISSIVE reads it as nulls, DROPMALFORMED skips it"
             )
         good = pc.invert(malformed)
         left = Records(records.columns.filter(good), records.timestamp_type)

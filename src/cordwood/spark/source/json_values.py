@@ -90,7 +90,7 @@ class JsonParser:
 
 
 def _read_type(kind: Any) -> Any:
-    """What Arrow's reader is to take for a type: it reads no dates, but times, also those without hours."""
+    """The Arrow type to parse as: the reader has no dates, but timestamps, also without a time of day."""
     if pa.types.is_date32(kind):
         return pa.timestamp("s")
     if pa.types.is_struct(kind):
@@ -114,7 +114,7 @@ def _objects(values: Any) -> tuple[Any, Any]:
 
 
 def _text(values: Any) -> Any:
-    """What is not UTF-8 becomes something that is no object."""
+    """Replaces invalid UTF-8 by something that is not a JSON object."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

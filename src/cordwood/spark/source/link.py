@@ -51,7 +51,7 @@ class Link:
 
     @property
     def is_forked(self) -> bool:
-        """Whether its thread has stayed behind in another process."""
+        """True in a forked process, which does not have its thread."""
         return self._portal.background.forked
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""How large records are, as far as brokers tell: the size of a partition's log over the offsets in it."""
+"""Average record sizes as far as brokers report them: the size of a partition's log divided by its offsets."""
 
 from collections.abc import Collection
 
@@ -15,7 +15,7 @@ async def bytes_per_offset(client: Client, partitions: Collection[TopicPartition
     sizes: dict[TopicPartition, int] = {}
     for told in (await describe_log_dirs(client, partitions=partitions)).values():
         if isinstance(told, BrokerError):
-            raise CannotRead(f"maxBytesPerTrigger needs the sizes of logs, which brokers do not tell: {told}")
+            raise CannotRead(f"maxBytesPerTrigger needs log sizes, which the brokers do not report: {told}")
         for directory in told.values():
             for partition, replica in directory.replicas.items():
                 if not replica.is_future:

@@ -9,7 +9,7 @@ from cordwood.spark.errors import DataLoss
 
 _log = logging.getLogger(__name__)
 
-_ADVICE = "failOnDataLoss=false goes on with what there is"
+_ADVICE = "set failOnDataLoss=false to continue with the records that remain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +20,24 @@ class LossReport:
 
     def begins_later(self, partition: TopicPartition, wanted: int, begin: int) -> None:
         self._report(
-            f"topic {partition.topic} partition {partition.partition}: records from offset {wanted} to {begin} are "
-            "gone, deleted by retention or by hand before they were read"
+            f"topic {partition.topic} partition {partition.partition}: records from offset {wanted} to {begin} were "
+            "deleted, by retention or manually, before they were read"
         )
 
     def ends_earlier(self, partition: TopicPartition, wanted: int, end: int) -> None:
         self._report(
             f"topic {partition.topic} partition {partition.partition}: it ends at offset {end}, but offset {wanted} "
-            "was reached before; the topic may have been deleted and made again"
+            "was already read; the topic may have been deleted and recreated"
         )
 
     def gone(self, partitions: Collection[TopicPartition]) -> None:
         names = ", ".join(str(partition) for partition in sorted(partitions))
-        self._report(f"{names}: read before, and not there any more")
+        self._report(f"{names}: read earlier, but no longer exists")
 
     def added_late(self, partition: TopicPartition, begin: int) -> None:
         self._report(
             f"topic {partition.topic} partition {partition.partition}: it is new to this query and begins at offset "
-            f"{begin} instead of 0; records from 0 to {begin} are gone"
+            f"{begin} instead of 0; records from 0 to {begin} were deleted"
         )
 
     def not_there(self, option: str, partition: TopicPartition, offset: int, begin: int, end: int) -> None:
@@ -49,4 +49,4 @@ class LossReport:
     def _report(self, sentence: str) -> None:
         if self.fails:
             raise DataLoss(f"{sentence}; {_ADVICE}")
-        _log.warning("%s; going on, because failOnDataLoss is false", sentence)
+        _log.warning("%s; continuing, because failOnDataLoss is false", sentence)

@@ -36,7 +36,8 @@ async def resolve(
     *,
     read_committed: bool,
 ) -> dict[TopicPartition, int]:
-    """What an option means now. Raises `CannotRead`, also for offsets that are not there, unless loss is no matter."""
+    """Resolves an option to offsets. Raises `CannotRead`, also for offsets that do not exist, unless failOnDataLoss is
+    false."""
     option.check_partitions(partitions)
     wanted = {partition: option.wanted(partition) for partition in partitions}
     asked = {partition: what for partition, what in wanted.items() if option.is_time or what < 0}
@@ -46,7 +47,7 @@ async def resolve(
         if option.edge is Edge.STARTING and not option.latest_without_match:
             raise CannotRead(
                 f"{option.name}: no record of {unmatched[0]} is of {wanted[unmatched[0]]} or later; "
-                "startingOffsetsByTimestampStrategy=latest begins at the end then"
+                "set startingOffsetsByTimestampStrategy=latest to start at the end in that case"
             )
         found |= await latest(client, unmatched, read_committed=read_committed)
     named = {partition: offset for partition, offset in wanted.items() if partition not in found}

@@ -19,7 +19,7 @@ OffsetsJson = dict[str, dict[str, int]]
 
 
 class Edge(Enum):
-    """Which end of a read; the value begins the names of its options."""
+    """The start or end of a read; the value is the prefix of its option names."""
 
     STARTING = "starting"
     ENDING = "ending"
@@ -42,7 +42,7 @@ class OffsetsOption:
 
     @property
     def may_be_latest(self) -> bool:
-        """Whether it may mean another place when it is looked up again a little later."""
+        """True if it may resolve to another offset later."""
         return (
             self.latest_without_match
             or self.everywhere == OffsetSpec.LATEST
@@ -51,11 +51,11 @@ class OffsetsOption:
 
     @property
     def names_offsets(self) -> bool:
-        """Whether it may name one that is not there."""
+        """True if it may name offsets that do not exist."""
         return self.by_partition is not None and not self.is_time
 
     def wanted(self, partition: TopicPartition) -> int:
-        """What it says of a partition; it has been checked to say something of each."""
+        """The offset for a partition; every partition was checked to have one."""
         if self.by_partition is not None:
             return self.by_partition[partition]
         assert self.everywhere is not None
@@ -67,10 +67,10 @@ class OffsetsOption:
             return
         if missing := [str(partition) for partition in partitions if partition not in self.by_partition]:
             raise CannotRead(
-                f"{self.name} says nothing of {', '.join(missing[:3])}; it has to name all partitions that are read"
+                f"{self.name} is missing {', '.join(missing[:3])}; it must list every partition that is read"
             )
         if more := sorted(set(self.by_partition) - set(partitions)):
-            raise CannotRead(f"{self.name} speaks of {more[0]}, which is not read")
+            raise CannotRead(f"{self.name} lists {more[0]}, which is not read")
 
 
 def read_edge(options: Options, edge: Edge, *, default: OffsetSpec, forbidden: OffsetSpec | None) -> OffsetsOption:

@@ -55,9 +55,9 @@ KNOWN = (
 
 # What Spark decides, or what has no meaning for it: the connector refuses these, too.
 _FORBIDDEN_SETTINGS = {
-    "auto.offset.reset": "where to begin is said by startingOffsets",
-    "enable.auto.commit": "progress is in Spark's checkpoint; commitGroup tells a group of it",
-    "interceptor.classes": "there are no interceptors in Spark",
+    "auto.offset.reset": "use startingOffsets",
+    "enable.auto.commit": "progress is kept in Spark's checkpoint; commitGroup also commits it to a group",
+    "interceptor.classes": "interceptors are not supported in Spark",
     "key.deserializer": "keys are bytes; cast them in Spark",
     "value.deserializer": "values are bytes; cast them in Spark, or set valueFormat",
 }
@@ -65,7 +65,7 @@ _FORBIDDEN_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ValueFormat:
-    """What becomes of values."""
+    """The conversion of values."""
 
     name: str = "bytes"
     """bytes: a column of that; json: a column for each field of the schema."""
@@ -148,16 +148,16 @@ def _options(options: Options, starting: OffsetsOption, ending: OffsetsOption) -
 def _client_settings(options: Options) -> Mapping[str, object]:
     settings = {name: value for name, value in options.client.items() if name != "isolation.level"}
     if not settings.get("bootstrap.servers"):
-        raise BadOption('kafka.bootstrap.servers is missing; expected "host:port", or several with commas between')
+        raise BadOption('kafka.bootstrap.servers is missing; expected "host:port", or several separated by commas')
     for name, reason in _FORBIDDEN_SETTINGS.items():
         if name in settings:
             raise BadOption(f"kafka.{name} cannot be set: {reason}")
     if "group.id" in settings:
-        _log.warning("kafka.group.id has no effect: no group is joined; commitGroup is for who watches progress")
+        _log.warning("kafka.group.id has no effect: no group is joined; use commitGroup to publish progress")
     try:
         read_settings(ConsumerSettings, settings, {})
     except BadSetting as error:
-        raise BadOption(f"among the options that begin with kafka.: {error}") from None
+        raise BadOption(f"in the kafka. options: {error}") from None
     return settings
 
 

@@ -53,7 +53,7 @@ class RangeFetcher:
         self._replica: int | None = None
 
     async def advance(self) -> bool:
-        """Whether there is something to `take`; False at the end. Raises a `ClientError`, or a `SparkError`.
+        """Returns whether there is something to `take`; False at the end. Raises a `ClientError`, or a `SparkError`.
 
         What came is not returned: a task that another thread waits for is freed late, and megabytes with it.
         """
@@ -95,7 +95,7 @@ class RangeFetcher:
             if not self._position.is_done and loop.time() >= patient_until:
                 raise CannotRead(
                     f"{self._partition}: nothing came from offset {self._position.offset} on within "
-                    f"{self._limits.poll_timeout_ms} ms, though there should be records up to {self._position.end}"
+                    f"{self._limits.poll_timeout_ms} ms, although records up to {self._position.end} exist"
                 )
         return None
 

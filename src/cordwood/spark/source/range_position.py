@@ -1,4 +1,4 @@
-"""How far a range of offsets has been read, and what an answer adds to that; sans-IO.
+"""Progress in a range of offsets, and how a response advances it; sans-IO.
 
 A range is done when the position has reached its end, whether or not there was a record just before that: compaction
 and transaction markers leave gaps, which are no loss.
@@ -52,7 +52,7 @@ class RangePosition:
         return self.offset >= self.end
 
     def wanted_bytes(self, most: int) -> int:
-        """How much to ask for next."""
+        """Bytes to request next."""
         return self._sizes.enough_for(self.partition, self.end - self.offset, most)
 
     def take(self, data: PartitionData) -> Fetched | None:
@@ -74,7 +74,7 @@ class RangePosition:
         except CorruptBatch as error:
             raise CannotRead(f"{self.partition} at offset {self.offset}: {error}") from None
         if self.offset == before:
-            raise CannotRead(f"{self.partition} at offset {before}: no whole batch in what the broker sent")
+            raise CannotRead(f"{self.partition} at offset {before}: the broker's response contains no complete batch")
         self._sizes.learn(self.partition, offsets=self.offset - begin, size=size, largest_batch=largest)
         return Fetched(content, before, data.aborted_transactions or ())
 

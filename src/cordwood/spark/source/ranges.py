@@ -34,7 +34,7 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class ReadTask(InputPartition):
-    """What a task of Spark reads, one range after another."""
+    """The ranges that a Spark task reads, one after another."""
 
     ranges: tuple[OffsetRange, ...]
 
@@ -45,7 +45,7 @@ class ReadTask(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """How many tasks there are to be, and how large."""
+    """Limits of the number and size of tasks."""
 
     min_tasks: int | None = None
     max_records: int | None = None

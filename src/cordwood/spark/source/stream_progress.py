@@ -53,7 +53,7 @@ class StreamProgress:
         )
 
     def fix_end(self) -> None:
-        """What comes from now on is not read."""
+        """Fixes the end: later records are not read."""
         self._fixed_end = self._link.run(self._latest())
 
     def latest(self, start: Offsets | None, *, is_limited: bool) -> dict[TopicPartition, int]:
@@ -149,10 +149,10 @@ class StreamProgress:
         try:
             results = await alter_group_offsets(self._link.client, group, wanted)
         except ClientError as error:
-            _log.warning("progress is not committed to the group %s: %s", group, error)
+            _log.warning("Cannot commit progress to group %s; the query continues: %s", group, error)
             return
         if refused := next((error for error in results.values() if error is not None), None):
-            _log.warning("progress is not committed to the group %s: %s", group, refused)
+            _log.warning("Cannot commit progress to group %s; the query continues: %s", group, refused)
 
     def close(self) -> None:
         """Waits for what is being committed."""
@@ -165,7 +165,7 @@ class StreamProgress:
 
 
 def _up_to(fixed_end: Offsets, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """What was there when the end was fixed; a query that has come further stays where it is."""
+    """The end as of when it was fixed; a query that is already further stays where it is."""
     return {
         partition: min(max(fixed_end.get(partition, 0), start.get(partition, 0)), end)
         for partition, end in latest.items()

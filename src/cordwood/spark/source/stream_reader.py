@@ -42,7 +42,7 @@ def stream_reader(options: SourceOptions, schema: StructType) -> DataSourceStrea
     if options.limits.is_limited:
         raise BadOption(
             "maxOffsetsPerTrigger, minOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2 or newer: "
-            "this one does not tell a source where a batch begins"
+            "earlier versions do not tell a source where a batch starts"
         )
     return UnlimitedStreamReader(options, schema)
 

@@ -98,9 +98,11 @@ class Table:
                 "those of its values"
             )
         elif not field.nullable:
-            raise BadOption(f"column {field.name} is declared as never null, but a value may be without it")
+            raise BadOption(f"column {field.name} is declared as never null, but a JSON value may lack it")
         elif (kind := _unreadable(field.dataType)) is not None:
-            raise BadOption(f"column {field.name} has the type {kind.simpleString()}, which is not read from JSON here")
+            raise BadOption(
+                f"column {field.name} has the type {kind.simpleString()}, which the JSON reader does not support"
+            )
 
     def read(self, task: ReadTask) -> Iterator[Any]:
         """RecordBatches of pyarrow, in the types that Spark expects."""
@@ -145,7 +147,7 @@ _JSON_TYPES = (
 
 
 def _unreadable(kind: DataType) -> DataType | None:
-    """What of a type values cannot be read as."""
+    """The part of a type that cannot be read from JSON, if any."""
     if isinstance(kind, StructType):
         return next((found for field in kind.fields if (found := _unreadable(field.dataType)) is not None), None)
     if isinstance(kind, ArrayType):

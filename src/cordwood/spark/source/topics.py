@@ -1,4 +1,4 @@
-"""Which topics and partitions are read: named, matched by a pattern, or assigned one by one."""
+"""The topics and partitions to read: by name, by pattern, or assigned individually."""
 
 import json
 import re
@@ -37,7 +37,9 @@ class TopicChoice:
             return there
         missing = sorted(set(self.assigned) - set(there))
         if missing and missing_is_error:
-            raise CannotRead(f"partition {missing[0].partition} of topic {missing[0].topic} is not there to be read")
+            raise CannotRead(
+                f"partition {missing[0].partition} of topic {missing[0].topic} does not exist or cannot be read"
+            )
         return sorted(set(self.assigned) & set(there))
 
 
@@ -46,7 +48,7 @@ async def _named(client: Client, names: Collection[str], missing_is_error: bool)
         return await client.topics(names)
     except TopicNotFound as error:
         if missing_is_error:
-            raise CannotRead(f"{error.subject} is not there to be read; {error.what_to_do}") from error
+            raise CannotRead(f"{error.subject} does not exist or cannot be read; {error.what_to_do}") from error
     # The answer has told of the others.
     return {name: client.cluster.topics[name] for name in names if name in client.cluster.topics}
 
@@ -54,7 +56,7 @@ async def _named(client: Client, names: Collection[str], missing_is_error: bool)
 def read_choice(options: Options) -> TopicChoice:
     given = [name for name in _CHOICES if name in options]
     if len(given) != 1:
-        how_many = "none is given" if not given else f"{' and '.join(given)} are given"
+        how_many = "none is set" if not given else f"{' and '.join(given)} are set"
         raise BadOption(f"{how_many}; expected one of subscribe, subscribePattern and assign")
     text = options.text(given[0]) or ""
     if given[0] == "assign":
@@ -63,7 +65,7 @@ def read_choice(options: Options) -> TopicChoice:
         return TopicChoice(pattern=_pattern(text))
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise BadOption(f"subscribe is {text!r}; expected names of topics with commas between")
+        raise BadOption(f"subscribe is {text!r}; expected comma-separated topic names")
     return TopicChoice(names=names)
 
 
@@ -71,7 +73,7 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise BadOption(f"subscribePattern is {text!r}, which is no regular expression: {error}") from None
+        raise BadOption(f"subscribePattern is {text!r}, which is not a valid regular expression: {error}") from None
     if not text:
         raise BadOption("subscribePattern is empty; expected a regular expression")
     return text

@@ -9,6 +9,8 @@ from cordwood.client.admin.log_dirs import LogDir, ReplicaLogDirs, TopicPartitio
 from cordwood.client.admin.results import values
 from cordwood.client.arguments import by_name, mapping_of, number_of, numbers_of, partitions_of, values_of
 from cordwood.client.cluster import TopicPartition
+from cordwood.runtime.network import Address
+from cordwood.wire.primitives import Uuid
 
 
 class ClusterCalls(Connected):
@@ -32,8 +34,18 @@ class ClusterCalls(Connected):
         values(await cluster.update_features(client, wanted, validate_only=validate_only))
 
     async def describe_metadata_quorum(self) -> Quorum:
-        """Who votes in the metadata quorum, who leads it, and how far each is (KRaft)."""
+        """The voters and observers of the metadata quorum, its leader, and each one's progress (KRaft)."""
         return await cluster.describe_quorum(await self._connected())
+
+    async def add_raft_voter(self, voter_id: int, directory_id: Uuid, endpoints: Mapping[str, Address]) -> None:
+        """Makes a controller that runs and has caught up a voter of a dynamic quorum (KIP-853); `endpoints` are where
+        its controller listeners are reached, by their names."""
+        client = await self._connected()
+        await cluster.add_voter(client, number_of(voter_id, "voter_id"), directory_id, endpoints)
+
+    async def remove_raft_voter(self, voter_id: int, directory_id: Uuid) -> None:
+        """Takes a controller out of the voters of a dynamic quorum (KIP-853)."""
+        await cluster.remove_voter(await self._connected(), number_of(voter_id, "voter_id"), directory_id)
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Forgets a broker that is gone for good (KRaft)."""

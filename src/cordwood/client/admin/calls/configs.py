@@ -49,7 +49,8 @@ class ConfigCalls(Connected):
         values(await configs.alter_configs(client, checked, validate_only=validate_only))
 
     async def list_config_resources(self, types: Collection[ConfigResourceType] = ()) -> list[ConfigResource]:
-        """What has a configuration, of these types or of all (Kafka 4.1+; before, client metrics alone)."""
+        """The resources that have a configuration, of these types or of all (Kafka 4.1+; before, client metrics
+        only)."""
         chosen = values_of(types, ConfigResourceType, "types")
         return await configs.list_config_resources(await self._connected(), chosen)
 

@@ -1,4 +1,4 @@
-"""What all calls stand on: a client that connects when it is first needed."""
+"""The base of all calls: a client that connects on first use."""
 
 import asyncio
 from types import TracebackType
@@ -36,7 +36,7 @@ class Connected:
 
     @property
     def client(self) -> Client:
-        """What requests are sent with, for those that have no method here. Raises `IllegalState` before `start`."""
+        """The client for requests that have no method here. Raises `IllegalState` before `start`."""
         if self._client is None:
             raise IllegalState("not connected: await start(), or use async with")
         return self._client

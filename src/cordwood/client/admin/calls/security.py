@@ -1,4 +1,4 @@
-"""Who may do what, and how much: ACLs, quotas, credentials, tokens."""
+"""Access control: ACLs, quotas, credentials, tokens."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -47,7 +47,7 @@ class SecurityCalls(Connected):
     async def describe_user_scram_credentials(
         self, users: Collection[str] | None = None
     ) -> dict[str, list[ScramCredential]]:
-        """Which mechanisms users have credentials for; of all users or of these."""
+        """The SCRAM mechanisms for which users have credentials; all users, or these."""
         chosen = None if users is None else names_of(users, "users")
         return values(await scram.describe_user_scram_credentials(await self._connected(), chosen))
 

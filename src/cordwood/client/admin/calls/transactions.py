@@ -45,13 +45,14 @@ class TransactionCalls(Connected):
         return values(await transactions.describe_producers(await self._connected(), partitions_of(partitions)))
 
     async def list_open_transactions(self, partitions: Collection[TopicPartition]) -> list[OpenTransaction]:
-        """What these partitions hold open."""
+        """The open transactions of these partitions."""
         return await transactions.list_open(await self._connected(), partitions_of(partitions))
 
     async def find_transaction_owners(
         self, opened: Collection[OpenTransaction]
     ) -> dict[OpenTransaction, TransactionDescription | None]:
-        """What a coordinator knows each as; None of one that hangs, for nobody is going to end it (KIP-664)."""
+        """The transactional id and state that a coordinator knows for each; None for a hanging transaction, which
+        nobody will end (KIP-664)."""
         chosen = values_of(opened, OpenTransaction, "opened")
         return await transactions.find_owners(await self._connected(), chosen)
 

@@ -1,4 +1,4 @@
-"""How the partitions of a classic group's topics are shared out, as its members' own code decides it.
+"""Interface of assignors, which divide the partitions of a classic group's topics among its members.
 
 Each member tells the coordinator which assignors it has; the coordinator picks one that all have, and the member that
 leads the group runs it for all. An assignor of one's own is any object with these attributes, given among
@@ -44,7 +44,7 @@ class RebalanceProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member said when it joined."""
+    """A member's subscription as sent in JoinGroup."""
 
     topics: Sequence[str]
     user_data: bytes | None = None
@@ -58,7 +58,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member is given."""
+    """A member's assignment."""
 
     partitions: Sequence[TopicPartition]
     user_data: bytes | None = None
@@ -86,10 +86,10 @@ class Assignor(Protocol):
     def supported_protocols(self) -> Sequence[RebalanceProtocol]: ...
 
     def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
-        """What the leader's assignor is to know of this member; asked before each join."""
+        """Data about this member for the leader's assignor; called before each join."""
 
     def assign(self, topics: GroupTopics, subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assignment]:
         """By member id, for all of them. Only the leader's is asked."""
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-        """What this member was given."""
+        """Called on each member after a rebalance, with its assignment."""

@@ -120,7 +120,7 @@ class Balancing:
         return True
 
     def _better(self, partition: TopicPartition) -> str | None:
-        """Who should have it instead: who had it before, or else whoever has least."""
+        """The member that should have it instead: its previous owner, or the one with the fewest partitions."""
         shares = self._shares
         member = shares.owner[partition]
         enough = len(shares.of[member]) - 1
@@ -140,7 +140,7 @@ class Balancing:
 
 
 class _Shares:
-    """Who has what, smallest first; those that cannot change are set aside."""
+    """Partitions by member, smallest share first; fixed members are kept apart."""
 
     def __init__(self, of: dict[str, Share]) -> None:
         self.of = of

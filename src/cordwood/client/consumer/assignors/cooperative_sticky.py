@@ -55,7 +55,7 @@ def _member_data(subscription: Subscription) -> MemberData:
 
 
 def _moving(given: Given, subscriptions: Mapping[str, Subscription]) -> dict[TopicPartition, str]:
-    """What one member gets that another one says it has."""
+    """The partitions assigned to one member while another still owns them."""
     added: dict[TopicPartition, str] = {}
     taken: set[TopicPartition] = set()
     for member, partitions in given.items():

@@ -75,7 +75,7 @@ class EvenShares:
             self._had |= dict.fromkeys(mine[kept:], member)
 
     def _fill_near(self, left: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """What nobody who is near has room for remains."""
+        """Assigns partitions to nearby members with room; returns the rest."""
         remaining = []
         turn = 0
         for partition in left:

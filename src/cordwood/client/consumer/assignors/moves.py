@@ -1,4 +1,4 @@
-"""What went from whom to whom so far, so that no two partitions of a topic swap their members."""
+"""Tracks moves between members, so that no two partitions of a topic swap owners."""
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.java_order import first_partition

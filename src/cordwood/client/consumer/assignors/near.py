@@ -1,4 +1,4 @@
-"""Which members are near which partitions, where that matters (KIP-881)."""
+"""Rack proximity of members and partitions, if racks matter (KIP-881)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ class Near:
         self._partition_racks = partition_racks if self.matters else {}
 
     def is_far(self, member: str, partition: TopicPartition) -> bool:
-        """Who has no rack is far from nothing."""
+        """A member without a rack is far from nothing."""
         rack = self._member_racks.get(member)
         return rack is not None and rack not in self._partition_racks.get(partition, ())
 

@@ -1,4 +1,4 @@
-"""Whether racks matter to an assignment (KIP-881)."""
+"""Decides whether racks matter to an assignment (KIP-881)."""
 
 from collections.abc import Collection, Mapping
 

@@ -68,7 +68,7 @@ class _TopicShares:
         return max(0, self._share + (self._one_more > 0) - self._counts[reader])
 
     def is_near(self, reader: str, partition: TopicPartition) -> bool:
-        """Who has no rack is near to all."""
+        """A member without a rack is near to everything."""
         rack = self._racks.get(reader)
         return rack is None or rack in self._partition_racks.get(partition, ())
 

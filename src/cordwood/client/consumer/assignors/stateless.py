@@ -1,4 +1,4 @@
-"""What assignors that remember nothing have in common."""
+"""Base of assignors without state."""
 
 from cordwood.client.consumer.assignors.assignor import Assignment
 from cordwood.client.consumer.group_metadata import GroupMetadata

@@ -19,7 +19,7 @@ Given = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """What a member says it had, and in which generation; None if it does not say."""
+    """The partitions that a member claims to have owned, and the generation; None if it does not say."""
 
     partitions: Sequence[TopicPartition]
     generation_id: int | None
@@ -62,7 +62,8 @@ def _all_read_the_same(subscriptions: Mapping[str, Subscription]) -> bool:
 def _owned(
     topics: GroupTopics, subscriptions: Mapping[str, Subscription], data: Mapping[str, MemberData]
 ) -> tuple[Given, set[TopicPartition]]:
-    """What each member has of the topics that exist, and what two say they have in the same generation.
+    """The partitions of existing topics that each member owns, and those that two members claim for the same
+    generation.
 
     Of two in different generations the later one has it.
     """
@@ -94,7 +95,7 @@ def _owned(
 
 
 def _before(data: Mapping[str, MemberData]) -> dict[TopicPartition, str]:
-    """Who had what before the latest generation: the last of them."""
+    """The owner of each partition before the latest generation."""
     latest = max(
         (said.generation_id for said in data.values() if said.generation_id is not None), default=NO_GENERATION
     )

@@ -15,7 +15,6 @@ for `max_poll_interval_ms` leaves by itself, and joins again when it does.
 from dataclasses import replace
 from typing import Any
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import (
     Assignment,
@@ -57,6 +56,7 @@ from cordwood.client.consumer.membership.liveness import Liveness
 from cordwood.client.consumer.membership.possession import Possession, Step
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting, BrokerError, ClientError, IllegalState
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -73,7 +73,7 @@ class ClassicMember:
 
     def __init__(self, settings: ConsumerSettings, random: Random) -> None:
         if settings.group_id is None:
-            raise BadSetting("group_id is not set: a consumer without a group reads what it is assigned by hand")
+            raise BadSetting("group_id is not set: without a group, a consumer reads the partitions passed to assign()")
         if settings.heartbeat_interval_ms >= settings.session_timeout_ms:
             raise BadSetting("heartbeat_interval_ms must be smaller than session_timeout_ms")
         self._settings = settings
@@ -450,7 +450,7 @@ class ClassicMember:
         self._rejoin = reason
 
     def _begin_again(self, reason: str, *, keeps_id: bool = False) -> None:
-        """What the member had is lost."""
+        """The member has lost its assignment, and rejoins."""
         self._forget(keeps_id=keeps_id)
         self._join_again(reason)
         self._is_prepared = False

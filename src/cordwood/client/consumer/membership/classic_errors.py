@@ -1,4 +1,4 @@
-"""What a member does about each error of JoinGroup, SyncGroup and Heartbeat, as Kafka's client does."""
+"""A member's reaction to each error of JoinGroup, SyncGroup and Heartbeat, as in Kafka's client."""
 
 from collections.abc import Mapping
 from enum import Enum, auto

@@ -1,4 +1,4 @@
-"""What consumers of a classic group tell each other through the coordinator: two bytes of version, and a message."""
+"""The metadata that members of a classic group exchange through the coordinator: a two-byte version, and a message."""
 
 from collections.abc import Collection, Iterable
 from typing import TypeVar
@@ -88,4 +88,4 @@ def _read(kind: type[M], data: bytes) -> M:
         version = min(max(int.from_bytes(data[:_VERSION_BYTES], signed=True), 0), _LATEST)
         return decode(kind, version, data[_VERSION_BYTES:], strict=False)
     except DecodeError as error:
-        raise BadAnswer(f"a member of the group said what does not read: {error}") from error
+        raise BadAnswer(f"a member of the group sent unreadable metadata: {error}") from error

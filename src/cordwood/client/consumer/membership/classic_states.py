@@ -19,7 +19,7 @@ class State(Enum):
 
 
 class Move(Enum):
-    """What moves a member, in the words of a diagram."""
+    """State transitions, labelled for the diagram."""
 
     SUBSCRIBED = "the application subscribes"
     JOIN_SENT = "JoinGroup is sent"
@@ -27,8 +27,8 @@ class Move(Enum):
     JOINED = "the others lead, or the assignment stands"
     ASSIGNED = "the leader has assigned"
     SYNCED = "the assignment came"
-    FAILED = "refused, fenced or unanswered: it joins again"
-    ENDED = "left, or an error that will not pass"
+    FAILED = "rejected, fenced or timed out: rejoins"
+    ENDED = "left, or a fatal error"
 
 
 _IN_REBALANCE = (State.JOINING, State.ASSIGNING, State.SYNCING)

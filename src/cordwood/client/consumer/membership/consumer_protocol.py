@@ -7,7 +7,6 @@ their ids: those whose name it does not know wait.
 
 from typing import Any
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.consumer_heartbeats import Heartbeats, TopicIdPartition
@@ -35,6 +34,7 @@ from cordwood.client.consumer.membership.events import (
 )
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BrokerError, ClientError, UnsupportedByBroker
+from cordwood.net.backoff import Backoff
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (
@@ -214,7 +214,7 @@ class ConsumerProtocolMember:
             self._leave_epoch_behind()
 
     def _become(self, state: MemberState) -> None:
-        assert state in NEXT_STATES[self.state], f"{state.name} does not follow {self.state.name}"
+        assert state in NEXT_STATES[self.state], f"{state.name} is not a valid transition from {self.state.name}"
         self.state = state
 
     # ---- what the application has
@@ -272,7 +272,8 @@ class ConsumerProtocolMember:
 
     @property
     def _claimed(self) -> frozenset[TopicIdPartition]:
-        """What the coordinator must not give to others: also what the application is just being given."""
+        """Partitions that the coordinator must not give to others, including those just being assigned to the
+        application."""
         claimed = {**self._owned, **self._arriving}
         return frozenset((topic_id, partition.partition) for partition, topic_id in claimed.items())
 
@@ -389,11 +390,11 @@ class ConsumerProtocolMember:
 
 
 def explained(request: Request[Any], error: ClientError) -> ClientError:
-    """What a cluster that is too old for KIP-848, or for all of it, means for who wanted it."""
+    """Converts errors of a cluster that is too old for KIP-848 into one with advice."""
     if error.code != ErrorCode.UNSUPPORTED_VERSION or not isinstance(request, ConsumerGroupHeartbeatRequest):
         return error
     return UnsupportedByBroker(
-        f"the cluster does not serve what group_protocol='consumer' asks of it ({error}): set group_protocol='classic'"
+        f"the cluster does not support group_protocol='consumer' ({error}): set group_protocol='classic'"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a member of a KIP-848 group can be, and what may follow what: Kafka's MemberState."""
+"""The states of a KIP-848 member and their transitions: Kafka's MemberState."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -30,9 +30,9 @@ S = MemberState
 
 _OUT_OF_A_GROUP: Mapping[MemberState, str] = {
     S.FENCED: "the coordinator has removed it",
-    S.STALE: "no poll for max_poll_interval_ms",
+    S.STALE: "max_poll_interval_ms exceeded",
     S.PREPARE_LEAVING: "close or unsubscribe",
-    S.FATAL: "an error that will not pass",
+    S.FATAL: "a fatal error",
 }
 
 NEXT_STATES: Mapping[MemberState, Mapping[MemberState, str]] = {
@@ -43,8 +43,8 @@ NEXT_STATES: Mapping[MemberState, Mapping[MemberState, str]] = {
         S.STABLE: "and that has been told",
         **_OUT_OF_A_GROUP,
     },
-    S.ACKNOWLEDGING: {S.STABLE: "a heartbeat tells it", S.RECONCILING: "another assignment", **_OUT_OF_A_GROUP},
-    S.STABLE: {S.RECONCILING: "another assignment", **_OUT_OF_A_GROUP},
+    S.ACKNOWLEDGING: {S.STABLE: "a heartbeat tells it", S.RECONCILING: "new assignment", **_OUT_OF_A_GROUP},
+    S.STABLE: {S.RECONCILING: "new assignment", **_OUT_OF_A_GROUP},
     S.FENCED: {S.JOINING: "all is lost", S.UNSUBSCRIBED: "close or unsubscribe"},
     S.STALE: {S.JOINING: "all is lost, and it polls", S.UNSUBSCRIBED: "close or unsubscribe"},
     S.PREPARE_LEAVING: {S.LEAVING: "the application has let go", S.UNSUBSCRIBED: "and it had been removed"},

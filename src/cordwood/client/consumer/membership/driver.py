@@ -27,7 +27,7 @@ from typing import Any
 from cordwood.client.admin.coordinators import CoordinatorKind, find_coordinators
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.connection import BrokerConnection, Connections
+from cordwood.client.connection import BrokerConnection, BrokerConnections
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.membership.consumer_protocol import explained
 from cordwood.client.consumer.membership.events import (
@@ -81,8 +81,8 @@ class MembershipDriver:
         self._loop = asyncio.get_running_loop()
         # Answers come in the order of the requests. A join waits for all members, and a fetch for records: neither
         # may hold up heartbeats and commits, so those have a connection of their own, and joins another one.
-        self._connections = Connections(network, client.settings, random)
-        self._joining_connections = Connections(network, client.settings, random)
+        self._connections = BrokerConnections(network, client.settings, random)
+        self._joining_connections = BrokerConnections(network, client.settings, random)
         self._coordinator_id: int | None = None
         self._finding: asyncio.Task[int] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -121,7 +121,8 @@ class MembershipDriver:
 
     @property
     def has_left(self) -> bool:
-        """Whether `leave` is through: the application has let go of all, and the coordinator knows, or cannot."""
+        """True once `leave` is complete: the application has released everything, and the coordinator knows, or cannot
+        be told."""
         return self._is_leaving and not (self.assignment or self.waiting or self._leaving)
 
     # ---- what it tells
@@ -158,7 +159,7 @@ class MembershipDriver:
         self._hear(Settled())
 
     def declined(self) -> None:
-        """What was `waiting` to be given is the member's no more, and the application has not heard of it."""
+        """The pending assignment was revoked before the application received it."""
         assert isinstance(self.waiting, Assign), "nothing waited to be given"
         self.waiting = None
         self._hear(Declined())
@@ -193,7 +194,7 @@ class MembershipDriver:
         """It said that it is not the coordinator, or did not answer."""
         self._coordinator_id = None
 
-    async def _connect(self, connections: Connections) -> BrokerConnection:
+    async def _connect(self, connections: BrokerConnections) -> BrokerConnection:
         broker_id = await self._find_coordinator()
         broker = self._client.cluster.brokers.get(broker_id)
         if broker is None:

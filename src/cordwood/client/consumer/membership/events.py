@@ -1,4 +1,4 @@
-"""What a member of a group hears, and what it wants done: the language of both protocols' machines.
+"""Events and effects of a group member, shared by the machines of both protocols.
 
 A machine is `step(event, now_s) -> list[Effect]`. It knows no socket, no clock and no application. The driver performs
 effects in their order. Partitions are taken away and given only within the application's own calls of poll: `Revoke`,
@@ -21,7 +21,7 @@ from cordwood.wire.schema import Request
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """What the application wants from now on; the member joins, or tells its group. Nothing at all is `Leave`."""
+    """The application's new subscription; the member joins, or tells its group. An empty one is `Leave`."""
 
     topics: frozenset[str]
     """By name; those that match the pattern where the client matches it."""
@@ -31,7 +31,7 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """How many partitions the topics of the cluster have that anyone in the group may read."""
+    """Partition counts of the topics that anyone in the group may read."""
 
     partition_counts: Mapping[str, int]
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
@@ -163,7 +163,8 @@ Effect = Ask | ForgetCoordinator | Revoke | Lose | Assign | FindTopics | CountPa
 class Machine(Protocol):
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """What the application has: grows with `Settled` of an `Assign`, shrinks with that of a `Revoke` or `Lose`."""
+        """The application's partitions: grow with `Settled` of an `Assign`, shrink with that of a `Revoke` or
+        `Lose`."""
 
     @property
     def metadata(self) -> GroupMetadata: ...

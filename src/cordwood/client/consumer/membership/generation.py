@@ -1,4 +1,4 @@
-"""Who a member is in which generation of a classic group, and what it says as that."""
+"""A member's identity in a generation of a classic group, and the requests it sends with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class Generation:
 
     @property
     def is_void(self) -> bool:
-        """What the member had before may belong to others."""
+        """True if the member's previous partitions may belong to others."""
         return self.id == NO_GENERATION or not self.member_id
 
     @property

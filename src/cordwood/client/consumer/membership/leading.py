@@ -1,4 +1,4 @@
-"""What the leader of a classic group does for it: reads what all members said, and assigns."""
+"""The leader of a classic group: decodes all members' subscriptions, and assigns partitions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -82,7 +82,7 @@ class Leading:
 def _check_cooperative(
     name: str, subscriptions: Mapping[str, Subscription], assignments: Mapping[str, Assignment]
 ) -> None:
-    """What one member still has may not go to another before it has let go of it (KIP-429)."""
+    """A partition may not move to another member before its owner has revoked it (KIP-429)."""
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
     for member, assignment in assignments.items():
@@ -91,6 +91,6 @@ def _check_cooperative(
         revoked |= owned.difference(assignment.partitions)
     if too_soon := sorted(added & revoked):
         raise IllegalState(
-            f"the assignor {name} is cooperative, and gave what other members still have: "
+            f"the assignor {name} is cooperative, but assigned partitions that other members still own: "
             + ", ".join(str(partition) for partition in too_soon)
         )

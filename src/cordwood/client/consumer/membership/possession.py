@@ -1,4 +1,4 @@
-"""What the application has, and what it is to let go of or to take: one step after the other."""
+"""The application's partitions, and the pending revocations and assignments, one step at a time."""
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import Assign, Effect, Lose, Revoke

@@ -1,4 +1,4 @@
-"""What the error codes of answers mean to a transaction (KIP-1050 sorts them in this way)."""
+"""Classifies the error codes of responses for a transaction (as in KIP-1050)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -34,6 +34,8 @@ _OF_EVERY_REQUEST: Mapping[ErrorCode, Verdict] = {
     ErrorCode.NONE: Verdict.DONE,
     ErrorCode.NOT_COORDINATOR: Verdict.ELSEWHERE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: Verdict.ELSEWHERE,
+    # The coordinator that was found has left the cluster.
+    ErrorCode.BROKER_NOT_AVAILABLE: Verdict.ELSEWHERE,
     ErrorCode.TRANSACTION_ABORTABLE: Verdict.ABORT,
     ErrorCode.PRODUCER_FENCED: Verdict.FENCED,
     # What coordinators before Kafka 2.7 say for it.

@@ -36,7 +36,7 @@ class Calls:
             raise copy(error) from error.__cause__
         pending = self._operation
         if pending is not None and not pending.is_taken and not pending.has_failed:
-            raise misuse(call, state, f"the outcome of {pending.name}() is not known yet; call that again")
+            raise misuse(call, state, f"the outcome of {pending.name}() is not known yet; call it again")
         if state not in allowed:
             raise misuse(call, state, WHAT_NOW[state])
 

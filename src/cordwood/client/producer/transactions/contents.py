@@ -1,4 +1,4 @@
-"""What belongs to the transaction that is open, and what still has to be made part of it."""
+"""The partitions and offsets of the open transaction, and those still to be added."""
 
 from collections import deque
 from collections.abc import Iterable

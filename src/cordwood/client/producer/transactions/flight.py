@@ -3,8 +3,8 @@
 from dataclasses import replace
 from math import inf
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.producer.transactions.requests import Ask, To
+from cordwood.net.backoff import Backoff
 
 
 class Flight:
@@ -33,7 +33,7 @@ class Flight:
         return ask
 
     def landed(self, ask: Ask) -> None:
-        assert ask is self._ask, "an answer that nobody waits for"
+        assert ask is self._ask, "a response without a pending request"
         self._ask = None
 
     def succeeded(self) -> None:

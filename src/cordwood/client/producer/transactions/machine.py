@@ -6,7 +6,6 @@ What it asks for next follows from its state alone, so a retry is nothing but as
 from collections.abc import Mapping
 from typing import Any
 
-from cordwood.client.backoff import Backoff
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import (
@@ -37,6 +36,7 @@ from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
 from cordwood.client.producer.transactions.requests import Ask
 from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, State
+from cordwood.net.backoff import Backoff
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -86,7 +86,7 @@ class Transactions:
         if pending is not None:
             return pending
         if self.state is State.READY:
-            raise misuse("init_transactions", self.state, "it was called before, and once is enough")
+            raise misuse("init_transactions", self.state, "it was already called")
         self._check("init_transactions", State.UNINITIALIZED)
         if keep_prepared and not self._has_two_phases:
             raise BadSetting("init_transactions(keep_prepared=True) needs transaction_two_phase_commit_enable=True")
@@ -207,7 +207,7 @@ class Transactions:
 
     def close(self) -> None:
         """Whoever still waits is told that the producer was closed."""
-        closed = Closed("the producer was closed meanwhile")
+        closed = Closed("the producer was closed")
         self._contents.drop_unasked(closed)
         self._calls.fail(closed)
 
@@ -265,7 +265,7 @@ class Transactions:
     # ---- the driver's
 
     def learn_version(self, transaction_version: int, features_epoch: int) -> None:
-        """What a broker tells when it is connected to: the finalized feature `transaction.version`, 0 without one."""
+        """Records the finalized feature `transaction.version` of a broker; 0 if it has none."""
         if features_epoch >= self._cluster_version_epoch:
             self._cluster_version, self._cluster_version_epoch = transaction_version, features_epoch
 
@@ -428,15 +428,13 @@ class Transactions:
         """The producer cannot go on."""
         error: FatalTransactionError
         if verdict is Verdict.FENCED:
-            error = ProducerFenced(
-                None, f"a newer producer has {self.transactional_id}, or its transaction took too long"
-            )
+            error = ProducerFenced(None, f"a newer producer has {self.transactional_id}, or its transaction timed out")
         else:
             code = ErrorCode.UNKNOWN_SERVER_ERROR if cause.code is None else cause.code
             reason = str(cause).removesuffix(f" ({code.name})")
-            error = FatalTransactionError(code, f"the producer of {self.transactional_id} cannot go on: {reason}")
+            error = FatalTransactionError(code, f"the producer of {self.transactional_id} has failed: {reason}")
             if cause.what_to_do is not None:
-                error.advise(f"{cause.what_to_do}; then make a new producer")
+                error.advise(f"{cause.what_to_do}; then create a new producer")
         error.__cause__ = cause
         self._move(State.FATAL_ERROR)
         self._error = error
@@ -444,5 +442,5 @@ class Transactions:
         self._calls.fail(error)
 
     def _move(self, after: State) -> None:
-        assert after in TRANSITIONS[self.state], f"no way from {self.state} to {after}"
+        assert after in TRANSITIONS[self.state], f"invalid transition from {self.state} to {after}"
         self.state = after

@@ -1,5 +1,5 @@
-"""What an application gives `send_offsets_to_transaction`: held against what a request can carry before anything is
-begun, because later there is nobody to tell."""
+"""Validates the arguments of `send_offsets_to_transaction` before anything is sent, while the caller can still be
+told."""
 
 from collections.abc import Mapping
 from typing import TypeAlias, cast

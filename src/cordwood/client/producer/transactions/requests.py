@@ -1,4 +1,4 @@
-"""What the machine wants sent: a request, to whom it goes, and in which versions; how each is made.
+"""Requests that the machine wants sent: receiver, versions, and how to build them.
 
 A version of a request may mean a version of transactions (KIP-890): EndTxn and TxnOffsetCommit from 5 on, and Produce
 from 12 on, are of `transaction.version` 2, so a transaction of version 1 does not use them, nor one of 2 those before.

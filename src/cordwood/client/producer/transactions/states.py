@@ -18,8 +18,8 @@ class State(Enum):
     FATAL_ERROR = "FatalError"
 
 
-_BROKEN = "fenced, or an error that no abort mends"
-_SPOILED = "an error that an abort mends"
+_BROKEN = "fenced, or a fatal error"
+_SPOILED = "an abortable error"
 _ENDED = "EndTxn is answered, or nothing was written"
 _BUMPED = "as well, and a new epoch is needed"
 _ANOTHER = "take_transactional_id: another id from now on"
@@ -80,5 +80,5 @@ WHAT_NOW: Mapping[State, str] = {
     State.COMMITTING: "wait for commit_transaction()",
     State.ABORTING: "wait for abort_transaction()",
     State.ABORTABLE_ERROR: "call abort_transaction()",
-    State.FATAL_ERROR: "close this producer and make a new one",
+    State.FATAL_ERROR: "close this producer and create a new one",
 }

@@ -1,4 +1,4 @@
-"""Who is to get the next partition, and who is to give one up."""
+"""Chooses the member that gets the next partition, and the one that gives one up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MemberLoads:
         return self._loads[self._sorted[-1]] - self._loads[self._sorted[0]]
 
     def are_even(self) -> bool:
-        """Whether one more move would make nothing more even."""
+        """True if no further move would improve the balance."""
         return self._upper_level - self._lower_level <= 1
 
     def next_least_loaded(self) -> int:

@@ -1,4 +1,4 @@
-"""What an assignor is given, and what it returns."""
+"""Input and output of an assignor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GroupSpec:
 
 class TopicDescriber(Protocol):
     def partition_count(self, topic_id: Uuid) -> int:
-        """How many partitions a topic has; -1 if there is no such topic."""
+        """A topic's partition count; -1 if it does not exist."""
 
 
 Assignor = Callable[[GroupSpec, TopicDescriber], Assignment]

@@ -88,7 +88,7 @@ class _Balancing:
                     return
 
     def _even_out_topic(self, topic_id: Uuid) -> bool:
-        """Whether a partition of the topic moved."""
+        """Returns whether a partition of the topic moved."""
         members = MemberLoads(self._subscribers[topic_id], self._loads)
         if members.spread() <= 1:
             return False

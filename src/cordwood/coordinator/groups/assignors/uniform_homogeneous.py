@@ -67,7 +67,7 @@ def _unowned(spec: GroupSpec, counts: Mapping[Uuid, int]) -> list[Partition]:
 def _keep(
     assigned: MemberPartitions, counts: Mapping[Uuid, int], share: int
 ) -> tuple[MemberPartitions, list[Partition], int]:
-    """What a member keeps, what is taken from it for others, and how many it may still get."""
+    """The partitions that a member keeps, those taken from it for others, and how many it may still get."""
     size = sum(map(len, assigned.values()))
     if size <= share and assigned.keys() <= counts.keys():
         return assigned, [], share - size

@@ -9,7 +9,7 @@ from .states import ClassicState
 
 
 def describe(group: ClassicGroup) -> DescribedGroup:
-    """What members have agreed on is only told while it holds."""
+    """Reports the members' protocol only while it is valid."""
     is_stable = group.state is ClassicState.STABLE
     return DescribedGroup(
         group_id=group.group_id,

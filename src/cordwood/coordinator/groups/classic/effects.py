@@ -1,4 +1,4 @@
-"""What comes of a decision about a classic group, gathered while it is taken."""
+"""Effects of a decision about a classic group, collected while it is made."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def begin_session(state: GroupState, group: ClassicGroup, member: ClassicMember,
 
 
 def watch(group: ClassicGroup, member: ClassicMember) -> None:
-    """What happens when its session is over; the session is another matter."""
+    """Sets what happens when its session expires; does not touch the session itself."""
     member.session_alarm = partial(_session_over, group, member)
 
 

@@ -182,7 +182,7 @@ class ClassicGroup:
     # Protocols
 
     def supports(self, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
-        """Whether one who speaks these can join: all others have to know one of them."""
+        """Returns whether a member with these protocols can join: all others must support one of them."""
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type) and any(True for _ in protocols)
         count = len(self.members)
@@ -200,7 +200,7 @@ class ClassicGroup:
         return next(name for name in in_member_order(votes) if votes[name] == most)
 
     def topics(self) -> frozenset[str] | None:
-        """What the members of this generation subscribe to; None where that cannot be told."""
+        """The topics that the members of this generation subscribe to; None if unknown."""
         if self._topics_of != (self.generation, self.protocol_name):
             self._topics_of = (self.generation, self.protocol_name)
             self._topics = subscribed_topics(self.protocol_type, self.protocol_name, self.members.values())

@@ -73,8 +73,8 @@ class ClassicMember:
 
     @property
     def may_expire(self) -> bool:
-        """Whether its session may end. Who waits for the group cannot send heartbeats; but it may also be gone, so one
-        who has never been answered does not wait for ever."""
+        """Returns whether its session may expire. A member that waits for the group cannot send heartbeats; but it may
+        also be gone, so one that has never been answered does not wait forever."""
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -89,7 +89,7 @@ class ClassicMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), None)
 
     def vote(self, candidates: Container[str]) -> str:
-        """What it likes best of what all know."""
+        """Its preferred protocol among those that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def __str__(self) -> str:

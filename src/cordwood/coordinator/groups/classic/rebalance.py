@@ -149,7 +149,7 @@ def _begin_sync_phase(state: GroupState, group: ClassicGroup, effects: Effects) 
 
 
 def joined(group: ClassicGroup, member: ClassicMember, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """What a member is told of its generation; only the leader, who has to assign, hears of the others."""
+    """A member's response about its generation; only the leader, which assigns, gets the other members."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,

@@ -21,7 +21,7 @@ class ClassicState(Enum):
 
 
 class Event(Enum):
-    """What moves a group, in the words of the diagram."""
+    """Events that move a group between states, labelled for the diagram."""
 
     REBALANCE = "a member joins, leaves, changes or fails"
     ALL_JOINED = "all have joined, or the rebalance timeout is over"

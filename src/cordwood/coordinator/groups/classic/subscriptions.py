@@ -1,4 +1,4 @@
-"""What the members of a classic group subscribe to, where they are consumers.
+"""Subscriptions of a classic group's members, if they are consumers.
 
 Their metadata is between them and their leader; that of consumers begins with a version and their topics, and all
 versions begin as the first does.

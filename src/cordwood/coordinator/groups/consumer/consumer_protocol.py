@@ -1,4 +1,5 @@
-"""What consumers of the classic protocol tell each other through the coordinator: two bytes of version, and a message.
+"""The metadata that consumers of the classic protocol exchange through the coordinator: a two-byte version, and a
+message.
 
 In a consumer group the coordinator is the leader, and reads and writes them itself.
 """
@@ -48,7 +49,7 @@ def write_assignment(partitions: MemberPartitions, topics: Topics, subscription:
 
 
 def owned_partitions(subscription: ConsumerProtocolSubscription, topics: Topics) -> list[RequestTopicPartitions]:
-    """What the member says it owns, as a heartbeat says it."""
+    """The partitions that the member claims to own, in the form of a heartbeat."""
     return [
         RequestTopicPartitions(topic_id=topic_id, partitions=owned.partitions)
         for owned in subscription.owned_partitions

@@ -105,7 +105,7 @@ class ConsumerGroup:
         return _NO_EPOCH if epochs is None else epochs.get(partition, _NO_EPOCH)
 
     def waits_for_others(self, member: Member) -> bool:
-        """Whether what a member shall have and has not is still another's."""
+        """Returns whether a partition of a member's target still belongs to another member."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         return any(
@@ -115,7 +115,7 @@ class ConsumerGroup:
         )
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a classic member may join: all classic members there are have one of its protocols."""
+        """Returns whether a classic member may join: all existing classic members have one of its protocols."""
         if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
@@ -194,7 +194,7 @@ class ConsumerGroup:
         return self.tombstones_of(self.members)
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[CoordinatorRecord]:
-        """What takes the group out of the log, given the members that are in it."""
+        """The tombstones that remove the group from the log, given its members."""
         group_id = self.group_id
         members = list(member_ids)
         return [

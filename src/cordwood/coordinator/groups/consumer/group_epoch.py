@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription(NamedTuple):
-    """What follows for the group from what a member is subscribed to, and from the metadata."""
+    """Consequences for the group of a member's subscription and of the metadata."""
 
     # The group's, from now on.
     epoch: int

@@ -72,7 +72,7 @@ class Member:
         return self.epoch == epoch and self.state is MemberState.STABLE
 
     def moved_to(self, epoch: int, state: MemberState, assigned: PartitionEpochs, pending: PartitionEpochs) -> Member:
-        """What it is after a step of its reconciliation."""
+        """The member after a step of its reconciliation."""
         return replace(
             self,
             epoch=epoch,
@@ -109,14 +109,14 @@ class Member:
 
 
 def owns_any(owned: Iterable[OwnedTopic] | None, partitions: PartitionEpochs) -> bool:
-    """Whether a member owns some of them, by what it says; one that says nothing may."""
+    """Returns whether a member claims to own some of them; one that claims nothing may."""
     if owned is None:
         return True
     return any(not partitions.get(topic.topic_id, {}).keys().isdisjoint(topic.partitions) for topic in owned)
 
 
 def owns_only(owned: Iterable[OwnedTopic] | None, partitions: PartitionEpochs) -> bool:
-    """Whether a member owns nothing else, by what it says; one that says nothing may."""
+    """Returns whether a member claims to own nothing else; one that claims nothing may."""
     if owned is None:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Whom a heartbeat, or a classic member's JoinGroup, is from: a member that is there, or one that is to be."""
+"""Identifies the sender of a heartbeat, or of a classic member's JoinGroup: an existing member, or a new one."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def _told_to_join_again(group: ClassicGroup) -> list[Answer]:
 
 
 def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> bool:
-    """Whether the group is a classic one without them."""
+    """Returns whether the group would be a classic one without them."""
     left = len(group.members) - len(leaving)
     return (
         left > 0
@@ -222,7 +222,7 @@ def can_downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Mem
 
 
 def can_downgrade_by_replacing(state: GroupState, group: ConsumerGroup, replaced: Member) -> bool:
-    """Whether the group is a classic one when a classic member takes the place of this one."""
+    """Returns whether the group becomes classic if a classic member replaces this one."""
     return (
         replaced.classic is None
         and group.classic_count == len(group.members) - 1
@@ -232,7 +232,7 @@ def can_downgrade_by_replacing(state: GroupState, group: ConsumerGroup, replaced
 
 
 def downgrade(state: GroupState, group: ConsumerGroup, leaving: Sequence[Member]) -> list[CoordinatorRecord]:
-    """What makes it a classic group without them; it rebalances at once.
+    """The records that make it a classic group without them; it rebalances at once.
 
     A classic group that rebalances is ahead of its log. So that whoever has to load it meanwhile rebalances it too,
     those who leave are still in its record: nothing is heard of them, and what they had is not forgotten.
@@ -295,7 +295,8 @@ def _classic_member(member: Member, session_timeout_ms: int, protocols: Protocol
 
 
 def begin_when_replayed(state: GroupState, group_id: str, gone: Collection[str], rebalance_reason: str | None) -> None:
-    """What a classic group has besides its record: sessions; and a rebalance, if there is a reason for one."""
+    """Sets up the parts of a classic group that are not in its record: sessions, and a rebalance if there is a reason
+    for one."""
     state.timers.follow_ups.append((("downgraded", group_id), partial(_begin, group_id, gone, rebalance_reason)))
 
 

@@ -1,4 +1,4 @@
-"""How the records of consumer groups come into the state, while it is loaded and while it lives.
+"""Applies the records of consumer groups to the state, while it is loaded and while it lives.
 
 A compacted log may hold less than was written: a member's assignment without the member, a tombstone of what was never
 there. Such records make do with what there is.

@@ -1,4 +1,4 @@
-"""Whether there are consumer groups, and a group's times: what was set for it, over what the broker says for all."""
+"""Settings of consumer groups: whether they are enabled, and a group's timeouts, its own over the broker's."""
 
 from __future__ import annotations
 

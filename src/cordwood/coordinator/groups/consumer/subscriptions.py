@@ -1,4 +1,4 @@
-"""What the members of a group are subscribed to, counted."""
+"""Subscriptions of a group's members, counted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Subscriptions:
         return iter({**self.by_name, **self.by_regex} if self.by_regex else self.by_name)
 
     def is_homogeneous(self, member_count: int) -> bool:
-        """Whether all members are subscribed to the same: all to the same names, or all to one regular expression."""
+        """True if all members subscribe to the same names, or all to the same regular expression."""
         if not self.regexes:
             return not self.by_regex and all(count == member_count for count in self.by_name.values())
         if next(iter(self.regexes.values())) != member_count:

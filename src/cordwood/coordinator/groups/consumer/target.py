@@ -1,4 +1,4 @@
-"""What each member shall have: computed anew when the group's epoch has gone up, for all members at once."""
+"""Target assignments: recomputed for all members at once when the group's epoch has increased."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CLASSES = {
 
 
 class Target(NamedTuple):
-    """What one member shall have, and as of which epoch."""
+    """One member's target assignment, and its epoch."""
 
     epoch: int
     partitions: MemberPartitions

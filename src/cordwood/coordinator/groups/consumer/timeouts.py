@@ -1,4 +1,4 @@
-"""How long the coordinator waits for a member of a consumer group.
+"""Timeouts of a consumer group's members.
 
 A session: until the next heartbeat. A rebalance: until the member has given up what it is not to keep. Classic members
 have, in the place of the latter, a time to join again and one to sync.

@@ -1,4 +1,4 @@
-"""What a shard knows of topics for all its consumer groups: who is subscribed, and their hashes.
+"""A shard's view of topics for all its consumer groups: subscribers, and hashes.
 
 A group keeps a hash over the topics that it is subscribed to; when that differs from what the metadata say, the group
 has to assign anew.

@@ -1,0 +1,62 @@
+"""Finds the figures in the lines that benchmarks print.
+
+A figure is a number with a unit. Its name is the line without its figures and targets, so that it is the same in each
+run; an indented line belongs to the title above it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+_UNITS = (
+    "requests/s",
+    "M records/s",
+    "records/s",
+    "M/s",
+    "GB/s",
+    "MB/s",
+    "/s",
+    "ns",
+    "µs",
+    "ms",
+    "s",
+    "MiB",
+    "MB",
+    "KiB",
+    "%",
+    "x",
+)
+_FIGURE = re.compile(
+    r"(?<![\w.])(?P<number>\d[\d,]*(?:\.\d+)?)(?P<blank> ?)(?P<unit>"
+    + "|".join(re.escape(unit) for unit in _UNITS)
+    + r")(?![\w/])"
+)
+_TARGET = re.compile(r"\([^()]*(?:[≥≤]|wanted|target)[^()]*\)|[≥≤][^,;)]*")
+
+
+class Figure(NamedTuple):
+    name: str
+    value: float
+    unit: str
+
+
+def figures_in(lines: Iterable[str]) -> Iterator[Figure]:
+    title = ""
+    for line in lines:
+        text = _TARGET.sub("", line).rstrip()
+        found = list(_FIGURE.finditer(text))
+        if not found:
+            title = text.strip(" :") if text and not text[0].isspace() else title
+            continue
+        prefix = f"{title}: " if title and text[0].isspace() else ""
+        name = prefix + _name(_FIGURE.sub("…", text))
+        for index, match in enumerate(found):
+            label = name if len(found) == 1 else f"{name} [{index + 1}]"
+            yield Figure(label, float(match["number"].replace(",", "")), match["unit"])
+
+
+def _name(text: str) -> str:
+    """Drops the placeholder of a figure at the end, punctuation before it, and repeated blanks."""
+    return " ".join(text.split()).rstrip(" …:,;")

@@ -1,0 +1,47 @@
+"""The other brokers of the cluster, as this one asks them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cordwood.metadata.image import MetadataImage
+from cordwood.net.connection_settings import ConnectionSettings
+from cordwood.net.peer import Peer
+from cordwood.runtime.network import Address, Network
+from cordwood.runtime.randomness import Random
+
+
+class BrokerPeers:
+    """Peers by the ids of their brokers, at the addresses that the metadata has for a listener. A broker that is fenced
+    has none: requests to it fail at once, also those in flight."""
+
+    def __init__(self, network: Network, settings: ConnectionSettings, random: Random, listener: str) -> None:
+        self._network = network
+        self._settings = settings
+        self._random = random
+        self._listener = listener
+        self._image = MetadataImage()
+        self._peers: dict[int, Peer] = {}
+
+    def apply(self, image: MetadataImage) -> None:
+        """Follows the brokers to where they are reached now."""
+        if image.brokers is not self._image.brokers:
+            for broker_id, peer in self._peers.items():
+                peer.move(_address(image, broker_id, self._listener))
+        self._image = image
+
+    def to(self, broker_id: int) -> Peer:
+        peer = self._peers.get(broker_id)
+        if peer is None:
+            address = _address(self._image, broker_id, self._listener)
+            peer = self._peers[broker_id] = Peer(self._network, self._settings, self._random, address)
+        return peer
+
+    async def close(self) -> None:
+        await asyncio.gather(*(peer.close() for peer in self._peers.values()))
+
+
+def _address(image: MetadataImage, broker_id: int, listener: str) -> Address | None:
+    broker = image.brokers.get(broker_id)
+    endpoint = None if broker is None or broker.fenced else broker.endpoint(listener)
+    return None if endpoint is None else Address(endpoint.host, endpoint.port)

@@ -1,0 +1,132 @@
+"""A cluster's folder: below it, each node has a folder with its server.properties and its formatted log directory.
+
+    DATA/node-1/server.properties
+    DATA/node-1/data/meta.properties
+
+Any of them can be started alone, with `cordwood up --config DATA/node-1/server.properties` or by Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from cordwood.broker.formatting import Formatting, format_node
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.layers import Layer, file_layer
+from cordwood.config.properties import parse_properties
+from cordwood.config.quorum import InitialController
+from cordwood.metadata.controller.decision import new_uuid
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.network import Address
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.wire.primitives import uuid_text
+
+from .layout import Layout, Member, settings_of
+
+SERVER_PROPERTIES = "server.properties"
+_NODE = "node-"
+_DATA = "data"
+
+
+class BadFolder(Exception):
+    """The folder cannot be this cluster's; the text says why, for a person."""
+
+
+class ClusterFolder:
+    """`members` are its nodes, in the order of their ids, brokers first."""
+
+    def __init__(self, root: Path, members: Sequence[Member]) -> None:
+        self.root = root
+        self.members = tuple(members)
+
+    @classmethod
+    def open_or_create(cls, root: Path, layout: Layout, host: str, first_port: int) -> ClusterFolder:
+        """The cluster that is there, with its ports, or a new one; `first_port=0` takes free ones. Raises BadFolder."""
+        root = root.absolute()
+        existing = sorted(root.glob(f"{_NODE}*/{SERVER_PROPERTIES}"), key=_node_id)
+        if existing:
+            return cls(root, _members(root, existing, layout))
+        held = sorted(path.name for path in root.iterdir()) if root.exists() else []
+        if held:
+            raise BadFolder(
+                f"{root} is not empty and holds no cluster of cordwood up --brokers (it holds {', '.join(held[:5])}). "
+                "Nothing was written. Give --data a new or an empty directory"
+            )
+        members = layout.members(first_port) if first_port else layout.members_at(_free_ports(host, layout))
+        folder = cls(root, members)
+        folder._create(layout, host)
+        return folder
+
+    def file(self, member: Member) -> Path:
+        return self.root / f"{_NODE}{member.id}" / SERVER_PROPERTIES
+
+    def data(self, member: Member) -> Path:
+        return self.file(member).parent / _DATA
+
+    def layers(self, member: Member) -> list[Layer]:
+        """The settings of a node. The folder may have been moved since they were written."""
+        file = self.file(member)
+        return [
+            file_layer(file.read_text(encoding="utf-8"), str(file)),
+            Layer(str(file), {"log.dirs": str(self.data(member))}),
+        ]
+
+    def _create(self, layout: Layout, host: str) -> None:
+        random, now_ms = SeededRandom(), SystemClock().now_ms()
+        cluster_id = uuid_text(new_uuid(random))
+        controllers = [
+            InitialController(member.id, Address(host, member.controller_port), new_uuid(random))
+            for member in self.members
+            if member.is_controller
+        ]
+        for member in self.members:
+            settings = settings_of(member, self.members, layout, host, str(self.data(member)))
+            self.file(member).parent.mkdir(parents=True)
+            formatting = Formatting(cluster_id, initial_controllers=controllers if member.is_controller else ())
+            config = BrokerConfig.from_layers(Layer("the cluster", settings))
+            format_node(config, formatting, LocalDisk, random, now_ms, lambda _line: None)
+            # Last: a node whose file is there has been formatted.
+            lines = [f"{name}={value}\n" for name, value in settings.items()]
+            self.file(member).write_text("".join(lines), encoding="utf-8")
+
+
+def _members(root: Path, files: Sequence[Path], layout: Layout) -> list[Member]:
+    members = []
+    for file in files:
+        settings = parse_properties(file.read_text(encoding="utf-8"))
+        ports = {name: int(port) for name, port in re.findall(r"(\w+)://\S*?:(\d+)(?=,|$)", settings["listeners"])}
+        members.append(
+            Member(
+                int(settings["node.id"]),
+                settings["process.roles"],
+                ports.get("PLAINTEXT", 0),
+                ports.get("CONTROLLER", 0),
+            )
+        )
+    expected = [(member.id, member.roles) for member in layout.members(1)]
+    if [(member.id, member.roles) for member in members] != expected:
+        brokers = sum(member.is_broker for member in members)
+        controllers = sum(member.is_controller and not member.is_broker for member in members)
+        had = f"--brokers {brokers}" + (f" --controllers {controllers}" if controllers else "")
+        raise BadFolder(f"{root} holds a cluster that was made with {had}: give the same, or another --data")
+    return members
+
+
+def _node_id(file: Path) -> int:
+    number = file.parent.name.removeprefix(_NODE)
+    return int(number) if number.isdigit() else 0
+
+
+def _free_ports(host: str, layout: Layout) -> list[int]:
+    """Ports that nobody listens on now. All are held until all are known, so that none comes twice."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket(family)) for _ in range(layout.ports_needed)]
+        for probe in probes:
+            probe.bind((host, 0))
+        return [probe.getsockname()[1] for probe in probes]

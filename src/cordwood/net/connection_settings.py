@@ -1,0 +1,29 @@
+"""Settings of connections to other nodes; Kafka's names in Python's spelling, and the defaults of Kafka's clients."""
+
+from dataclasses import dataclass
+
+from cordwood.runtime.tls import ClientTls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    client_id: str = "cordwood"
+    """What brokers call this client in their logs, metrics and quotas."""
+    tls: ClientTls | None = None
+    """None is PLAINTEXT."""
+    request_timeout_ms: int = 30_000
+    """How long a request waits for its response. Then the broker is taken for lost, and the request is retried."""
+    socket_connection_setup_timeout_ms: int = 10_000
+    """How long a connection may take to be made; doubled with each failure in a row."""
+    socket_connection_setup_timeout_max_ms: int = 30_000
+    """How long that becomes at most."""
+    connections_max_idle_ms: int = 540_000
+    """A connection without requests for so long is closed; negative: never."""
+    send_buffer_bytes: int = -1
+    """Of sockets. -1 leaves it to the operating system, which sizes it by the connection's speed."""
+    receive_buffer_bytes: int = -1
+    """Of sockets. -1 leaves it to the operating system, which sizes it by the connection's speed."""
+    reconnect_backoff_ms: int = 50
+    """The pause before a broker is connected to again; doubled with each failure in a row."""
+    reconnect_backoff_max_ms: int = 1_000
+    """How long that becomes at most."""

@@ -1,0 +1,17 @@
+"""The user in whose name requests are made."""
+
+from typing import NamedTuple
+
+
+class Principal(NamedTuple):
+    """As Kafka's ACLs name it: `User:alice`."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+# Of connections that nobody has authenticated.
+ANONYMOUS = Principal("User", "ANONYMOUS")

@@ -1,0 +1,69 @@
+"""A node's configuration as its member of the metadata quorum wants it."""
+
+from __future__ import annotations
+
+from cordwood.config.broker import BrokerConfig
+from cordwood.metadata.endpoints import Addresses
+from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED
+from cordwood.metadata.log import DiskLog
+from cordwood.raft.config import QuorumConfig
+from cordwood.raft.control_state import ControlState
+from cordwood.raft.identity import NO_DIRECTORY, Endpoint, Node, ReplicaKey, VersionRange
+from cordwood.raft.replica import ReplicaConfig
+from cordwood.raft.voters import VoterNode, VoterSet
+from cordwood.wire.primitives import Uuid
+
+# Bootstrap servers have no ids that are known.
+_FIRST_BOOTSTRAP_ID = -2
+
+
+def configured_voters(config: BrokerConfig, log: DiskLog) -> VoterSet:
+    """The voters of `controller.quorum.voters`, which count as long as the log names none.
+
+    A standalone node can take over the directory of a Kafka that named its voters in server.properties only, which is
+    not at hand then: a log that has records and names no voters is this node's own."""
+    quorum = config.quorum
+    if not quorum.is_static and log.end_offset > 0 and config.stands_alone:
+        return VoterSet([VoterNode(ReplicaKey(config.node_id), {})])
+    addresses = {node_id: Endpoint(where.host, where.port) for node_id, where in quorum.static_voters.items()}
+    return VoterSet.static(quorum.listener, addresses)
+
+
+def replica_config(
+    config: BrokerConfig,
+    cluster_id: str,
+    directory_id: Uuid,
+    addresses: Addresses,
+    log: DiskLog,
+    voters: VoterSet,
+) -> ReplicaConfig:
+    """`addresses` are those of this node's listeners, `directory_id` that of its metadata directory."""
+    quorum, levels = config.quorum, SUPPORTED[KRAFT_VERSION]
+    endpoints = {
+        end.listener: Endpoint(addresses[end.listener].host, addresses[end.listener].port)
+        for end in config.listeners.advertised_controllers
+        if end.listener in addresses
+    }
+    own = endpoints.get(quorum.listener)
+    contacts = [Endpoint(contact.host, contact.port) for contact in quorum.contacts]
+    return ReplicaConfig(
+        cluster_id,
+        VoterNode(
+            _own_key(ReplicaKey(config.node_id, directory_id), log, voters),
+            endpoints,
+            VersionRange(levels.low, levels.high),
+        ),
+        quorum.listener,
+        # A node does not ask itself for the leader.
+        [Node(_FIRST_BOOTSTRAP_ID - number, *contact) for number, contact in enumerate(contacts) if contact != own],
+        QuorumConfig.of(config),
+        can_become_voter="controller" in config.items("process.roles"),
+    )
+
+
+def _own_key(key: ReplicaKey, log: DiskLog, voters: VoterSet) -> ReplicaKey:
+    """The log of a quorum of one is its voter's, also where meta.properties was lost and the directory has a new id."""
+    known = ControlState.load(log, voters).voters.keys
+    if len(known) == 1 and known[0].id == key.id and known[0].directory_id != NO_DIRECTORY:
+        return known[0]
+    return key

@@ -1,0 +1,12 @@
+"""A cluster that nothing befalls any more works again within a bounded time."""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History
+
+from .violation import Violation
+
+
+def the_cluster_heals(history: History) -> Iterator[Violation]:
+    for what in history.quorum.unhealed:
+        yield Violation("the cluster heals", what)

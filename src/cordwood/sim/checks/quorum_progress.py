@@ -1,0 +1,46 @@
+"""The epoch of a member never goes back, whatever becomes of its node; nor does what is committed."""
+
+from collections.abc import Iterator
+
+from cordwood.sim.history import History
+
+from .violation import Violation
+
+
+def epochs_never_go_back(history: History) -> Iterator[Violation]:
+    latest: dict[int, int] = {}
+    for seen in history.quorum.epochs:
+        before = latest.get(seen.node_id, -1)
+        if seen.epoch < before:
+            yield Violation(
+                "epochs never go back",
+                f"node {seen.node_id}, start {seen.incarnation}: epoch {seen.epoch} at {seen.at_s:.6f} after {before}",
+            )
+        latest[seen.node_id] = max(before, seen.epoch)
+
+
+def the_metadata_high_watermark_never_goes_back(history: History) -> Iterator[Violation]:
+    """Within a start of a node, and from one leader to the next: a leader that tells less than an earlier one told has
+    forgotten what was committed."""
+    members: dict[tuple[int, int], int] = {}
+    led = 0
+    leaders: set[tuple[int, int]] = set()
+    for commit in history.quorum.commits:
+        member = (commit.node_id, commit.incarnation)
+        if commit.high_watermark < members.get(member, 0):
+            yield Violation(
+                "the metadata high watermark never goes back",
+                f"node {commit.node_id}: {commit.high_watermark} at {commit.at_s:.6f} after {members[member]}",
+            )
+        members[member] = commit.high_watermark
+        if not commit.is_leader:
+            continue
+        leader = (commit.node_id, commit.epoch)
+        if leader not in leaders and commit.high_watermark < led:
+            yield Violation(
+                "the metadata high watermark never goes back",
+                f"node {commit.node_id} leads epoch {commit.epoch} and tells {commit.high_watermark} at "
+                f"{commit.at_s:.6f}, after {led} was told by a leader",
+            )
+        leaders.add(leader)
+        led = max(led, commit.high_watermark)

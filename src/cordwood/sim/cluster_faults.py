@@ -1,0 +1,183 @@
+"""Faults of a cluster's nodes and network during a workload."""
+
+import asyncio
+import errno
+from collections.abc import Awaitable
+from random import Random
+from typing import Any
+
+from .client import Run
+from .cluster import CONTROLLER_PORT
+from .connection import NetworkOdds
+from .history import Promise
+from .machine import PORT, Machine
+
+_MAX_DOWN_S = 2.0
+_MAX_CUT_S = 6.0
+_MAX_PAUSE_S = 6.0
+_MAX_STEPS = 150
+_LOOK_S = 0.5
+_MAX_STOP_S = 4.0
+_DISK_OPERATIONS = ("append to", "create", "sync", "rename", "write", "read", "truncate", "open", "list")
+_DISK_ERRORS = (errno.EIO, errno.ENOSPC)
+_MAX_CLOCK_JUMP_MS = 20_000
+
+
+class ClusterFaults:
+    """Keeps the nodes running, more or less, until the run is over; `heal` then leaves nothing in the way."""
+
+    def __init__(self, run: Run) -> None:
+        assert run.cluster is not None
+        self._run = run
+        self._machines = list(run.cluster.machines.values())
+        self._network = run.world.network
+        self._source: Random = run.world.random("faults")
+        # Some runs are quieter than others.
+        self._max_quiet_s = self._source.choice((3.0, 8.0, 20.0)) * len(self._machines) / 4
+        # What is replicated and not flushed goes with the power of all replicas.
+        self._power_may_go = run.history.promise is not Promise.REPLICATED and self._source.random() < 0.7
+        self._begun: list[asyncio.Future[Any]] = []
+
+    async def work(self) -> None:
+        await asyncio.gather(
+            *map(self._supervise, self._machines), *map(self._trouble, self._machines), self._trouble_network()
+        )
+
+    async def heal(self) -> None:
+        """Nothing befalls the cluster any more, and all of its nodes run, or are about to."""
+        self._run.world.trace.note("healed")
+        self._network.odds = NetworkOdds()
+        self._network.unblock()
+        for machine in self._machines:
+            self._network.heal(machine.name)
+            machine.resume()
+            machine.sync_s = 0.0
+            for disk in machine.disks.values():
+                disk.clear_faults()
+            if any(disk.failure is not None for disk in machine.disks.values()):
+                machine.kill()
+            if not machine.is_up:
+                self._begin(machine.start())
+
+    def start_again(self, machine: Machine) -> None:
+        """As a supervisor does."""
+        machine.repair()
+        self._begin(machine.start())
+
+    # A node
+
+    async def _supervise(self, machine: Machine) -> None:
+        while not self._run.is_over:
+            if not machine.is_up:
+                if self._source.random() < 0.2:
+                    self._crash_soon(machine)
+                self._begin(machine.start())
+            await self._pause(_MAX_DOWN_S)
+
+    async def _trouble(self, machine: Machine) -> None:
+        while not self._run.is_over:
+            await self._pause(self._max_quiet_s)
+            if machine.is_up and not self._run.is_over:
+                await self._befall(machine)
+
+    async def _befall(self, machine: Machine) -> None:
+        source, name = self._source, machine.name
+        match source.randrange(16):
+            case 0 | 1 | 2:
+                self._end(machine)
+            case 3 | 4:
+                self._crash_soon(machine)
+            case 5 | 6:
+                stop = self._begin(machine.stop())
+                await asyncio.wait([stop], timeout=source.random() * _MAX_STOP_S)
+                # Whoever has no patience.
+                machine.kill()
+            case 7:
+                self._network.lose_connections(name)
+            case 8 | 9:
+                self._network.cut(name)
+                await self._pause(_MAX_CUT_S)
+                self._network.heal(name)
+            case 10 | 11 | 12:
+                machine.pause()
+                await self._pause(_MAX_PAUSE_S)
+                machine.resume()
+            case 13:
+                jump_ms = source.randint(-_MAX_CLOCK_JUMP_MS, _MAX_CLOCK_JUMP_MS)
+                self._run.world.trace.note("clock", name, f"{jump_ms:+d} ms")
+                machine.clock.set_back(-jump_ms)
+            case 14:
+                machine.sync_s = source.choice((0.0, 0.3, 2.0))
+                self._run.world.trace.note("slow-disk", name, f"up to {machine.sync_s} s")
+            case _:
+                disk = source.choice(list(machine.disks.values()))
+                operation = source.choice(_DISK_OPERATIONS)
+                self._run.world.trace.note("disk-fault", name, operation)
+                disk.fail_next(operation, source.choice(_DISK_ERRORS), after=source.randrange(20))
+                # Whether it is noticed or not, somebody comes and starts the node again.
+                await self._pause(self._max_quiet_s)
+                self._end(machine)
+
+    def _end(self, machine: Machine) -> None:
+        if self._power_may_go and self._source.random() < 0.6:
+            machine.lose_power()
+        else:
+            machine.kill()
+
+    def _crash_soon(self, machine: Machine) -> None:
+        steps = self._source.randint(1, _MAX_STEPS)
+        self._run.world.trace.note("crash-soon", machine.name, f"in {steps} steps of its disk")
+        machine.crash_at_step(
+            self._source.choice(list(machine.disks)),
+            steps,
+            power_lost=self._power_may_go and self._source.random() < 0.6,
+        )
+
+    # All of them
+
+    async def _trouble_network(self) -> None:
+        while not self._run.is_over:
+            await self._pause(self._max_quiet_s)
+            match self._source.randrange(8):
+                case 0:
+                    for machine in self._machines:
+                        self._end(machine)
+                case 1 | 2:
+                    await self._partition(is_one_way=False)
+                case 3 | 4:
+                    await self._partition(is_one_way=True)
+                case 5 | 6:
+                    for _ in range(self._source.randint(2, 6)):
+                        await self._partition(is_one_way=self._source.random() < 0.3, at_most_s=1.0)
+                        await self._pause(1.0)
+                case _:
+                    await self._partition(is_one_way=False, port=self._source.choice((PORT, CONTROLLER_PORT)))
+
+    async def _partition(self, *, is_one_way: bool, at_most_s: float = _MAX_CUT_S, port: int | None = None) -> None:
+        names = [machine.name for machine in self._machines]
+        one_side = set(self._source.sample(names, self._source.randint(1, max(1, len(names) // 2))))
+        for name in sorted(one_side):
+            for other in names:
+                if other not in one_side:
+                    self._network.block(name, other, port)
+                    if not is_one_way:
+                        self._network.block(other, name, port)
+        await self._pause(at_most_s)
+        self._network.unblock()
+
+    # Helpers
+
+    def _begin(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        for one in [one for one in self._begun if one.done()]:
+            # What failed in a start that nobody waited for has to be known.
+            one.result()
+            self._begun.remove(one)
+        self._begun.append(task)
+        return task
+
+    async def _pause(self, seconds: float) -> None:
+        """Up to so long, and no longer than the run."""
+        until_s = self._run.now_s + self._source.random() * seconds
+        while self._run.now_s < until_s and not self._run.is_over:
+            await asyncio.sleep(min(_LOOK_S, until_s - self._run.now_s))

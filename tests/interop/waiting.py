@@ -1,0 +1,25 @@
+"""Waiting for what a cluster will come to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException
+
+_TIMEOUT_S = 60.0
+_PAUSE_S = 0.1
+
+
+def until(is_so: Callable[..., bool], *arguments: object, timeout_s: float = _TIMEOUT_S) -> None:
+    """Returns when `is_so(*arguments)` says so. A cluster that changes may refuse the question meanwhile."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            if is_so(*arguments):
+                return
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+        assert time.monotonic() < deadline, "it didn't come to that in time"
+        time.sleep(_PAUSE_S)

@@ -1,0 +1,69 @@
+"""What keeps a node of a cluster from starting, and what it says."""
+
+from pathlib import Path
+
+import pytest
+from local_nodes import CLUSTER_ID, PATIENCE_S, ThreeNodes, free_ports, up
+
+
+def refusal(*arguments: str) -> str:
+    with up(*arguments) as process:
+        assert process.process.wait(PATIENCE_S) == 2
+        process.end()
+        return "".join(process.errors)
+
+
+def test_an_unformatted_directory_is_not_formatted_and_says_how(tmp_path: Path) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=False)
+    told = refusal("--config", str(nodes.file(1)))
+    assert "data-1 is not formatted" in told
+    assert "cordwood format --config FILE --cluster-id ID" in told
+    assert "--initial-controllers" in told
+    assert not (tmp_path / "data-1" / "meta.properties").exists()
+
+
+def test_a_node_id_that_is_not_the_directorys(tmp_path: Path) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=False)
+    nodes.format(1)
+    text = nodes.file(1).read_text().replace("node.id=1", "node.id=2")
+    nodes.file(1).write_text(text)
+    assert "data-1 belongs to node 1, and this node's node.id is 2" in refusal("--config", str(nodes.file(1)))
+
+
+def test_directories_of_two_clusters(tmp_path: Path) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=True)
+    nodes.format(1)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "meta.properties").write_text("version=1\ncluster.id=another\nnode.id=1\n")
+    told = refusal("--config", str(nodes.file(1)), "--set", f"log.dirs={tmp_path / 'data-1'},{other}")
+    assert f"is of cluster {CLUSTER_ID}" in told
+    assert "is of cluster another" in told
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("process.roles=broker", "must not contain a value appearing in the 'listeners' configuration"),
+        ("process.roles=controller", "must only contain KRaft controller listeners"),
+        ("listener.security.protocol.map=PLAINTEXT:PLAINTEXT", "No security protocol defined for listener CONTROLLER"),
+        ("controller.quorum.voters=2@127.0.0.1:1", "the node id 1 must be included in the set of voters"),
+    ],
+)
+def test_roles_and_listeners_that_do_not_fit(tmp_path: Path, setting: str, told: str) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=False)
+    assert told in refusal("--config", str(nodes.file(1)), "--set", setting)
+
+
+def test_port_and_host_are_not_for_nodes_of_a_cluster(tmp_path: Path) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=False)
+    (port,) = free_ports(1)
+    assert "--port and listeners exclude each other" in refusal("--config", str(nodes.file(1)), "--port", str(port))
+
+
+def test_controllers_that_cannot_be_reached_are_named(tmp_path: Path) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=True)
+    nodes.format(1)
+    with up("--config", str(nodes.file(1))) as alone:
+        (line, *_) = alone.await_line("Controllers cannot be reached", in_errors=True)
+        assert "controller.quorum.voters" in line

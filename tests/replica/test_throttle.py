@@ -1,0 +1,94 @@
+"""Limits on replication (KIP-73)."""
+
+from __future__ import annotations
+
+import pytest
+from simulated_cluster import Cluster, with_cluster
+
+from cordwood.replica.throttle import ReplicationThrottle
+from cordwood.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from data_answers.batches import batch
+from data_answers.requests import produce
+
+_BROKER = 4
+_RECORD_BYTES = 10_000
+
+
+class SteppedClock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def now_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def test_a_debt_is_paid_off_at_the_rate() -> None:
+    clock = SteppedClock()
+    throttle = ReplicationThrottle(clock, 1_000)
+    exceeded = [throttle.is_exceeded]
+    throttle.record(3_000)
+    exceeded.append(throttle.is_exceeded)
+    assert throttle.resumes_in_ms == 2_001
+    for seconds in (1.9, 0.2):
+        clock.sleep(seconds)
+        exceeded.append(throttle.is_exceeded)
+    assert exceeded == [False, True, True, False]
+
+
+async def limit(cluster: Cluster, key: str, bytes_per_second: int) -> None:
+    """For all brokers."""
+    setting = AlterableConfig(name=key, config_operation=0, value=str(bytes_per_second))
+    resource = AlterConfigsResource(resource_type=_BROKER, resource_name="", configs=[setting])
+    response = await cluster.control(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert not response.responses[0].error_code, response
+
+
+async def write(cluster: Cluster) -> None:
+    response = await cluster.ask(1, produce("t", batch("x" * _RECORD_BYTES)), 9)
+    assert not response.responses[0].partition_responses[0].error_code
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_replica_that_catches_up_is_held_to_the_rate_and_one_in_sync_is_not(side: str) -> None:
+    async def test(cluster: Cluster) -> None:
+        await cluster.create(configs={f"{side}.replication.throttled.replicas": "*"})
+        cluster.machines[3].kill()
+        await cluster.until_isr(1, 2)
+        for _ in range(20):
+            await write(cluster)
+        await limit(cluster, f"{side}.replication.throttled.rate", 2 * _RECORD_BYTES)
+        began_s = cluster.world.loop.time()
+        assert await cluster.start_node(3)
+        await write(cluster)
+        assert cluster.world.loop.time() - began_s < 3, "node 2 is in sync, and takes records as before"
+        await cluster.until_isr(1, 2, 3)
+        # 200,000 bytes at 20,000 a second, of which a second's worth goes at once.
+        assert 7 < cluster.world.loop.time() - began_s < 20
+
+    with_cluster(test, replica_fetch_max_bytes=str(2 * _RECORD_BYTES))
+
+
+def test_replicas_that_are_not_named_are_not_throttled() -> None:
+    async def test(cluster: Cluster) -> None:
+        await cluster.create(configs={"leader.replication.throttled.replicas": "0:2,1:1"})
+        cluster.machines[3].kill()
+        await cluster.until_isr(1, 2)
+        for _ in range(20):
+            await write(cluster)
+        await limit(cluster, "leader.replication.throttled.rate", _RECORD_BYTES)
+        began_s = cluster.world.loop.time()
+        assert await cluster.start_node(3)
+        await cluster.until_isr(1, 2, 3)
+        assert cluster.world.loop.time() - began_s < 5
+
+    with_cluster(test)

@@ -1,0 +1,189 @@
+"""Several nodes in one world: they elect a controller, register, replicate, and take the same course every time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+import pytest
+from quorum_mutants import serve_a_snapshot_half_written
+
+from cordwood.client.producer.producer import Producer
+from cordwood.client.producer.settings import ProducerSettings
+from cordwood.net.channel import Channel
+from cordwood.runtime.network import Address
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.cluster import Cluster, Layout
+from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.loop import OutOfTime
+from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.world import World
+from cordwood.wire.batch_header import batch_headers
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from cordwood.wire.records import decode_batch
+
+LAYOUTS = [
+    Layout(controllers=1, brokers=1),
+    Layout(controllers=3, brokers=3),
+    Layout(controllers=3, brokers=3, is_static=True),
+    Layout(controllers=3, brokers=2),
+    Layout(controllers=1, brokers=3, is_combined=False),
+    Layout(controllers=3, brokers=3, is_combined=False, is_static=True),
+    Layout(controllers=5, brokers=3, is_combined=False),
+]
+RECORDS = 20
+# By partition.
+EXPECTED = [[f"{value}".encode() for value in range(index, RECORDS, 3)] for index in range(3)]
+
+
+def run(
+    seed: int,
+    layout: Layout,
+    main: Callable[[Cluster], Awaitable[None]],
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    world = World(seed, odds=NetworkOdds(), limit_s=120, pauses=True)
+
+    async def within() -> None:
+        await main(Cluster(world, layout, settings))
+
+    world.run(within())
+    return world.trace.digest
+
+
+async def create_topic(cluster: Cluster, machine: Machine, name: str, replication_factor: int) -> None:
+    channel = await Channel.open(cluster.world.network.host("client"), machine.name, PORT, client_id="client")
+    topic = CreatableTopic(
+        name=name, num_partitions=3, replication_factor=replication_factor, assignments=[], configs=[]
+    )
+    response = await channel.request(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+    assert response.topics[0].error_code == ErrorCode.NONE, response.topics[0].error_message
+    channel.close()
+
+
+async def produce(cluster: Cluster, topic: str) -> None:
+    producer = Producer(
+        ProducerSettings(acks=-1),
+        [Address(machine.name, PORT) for machine in cluster.brokers.values()],
+        network=cluster.world.network.host("client"),
+        clock=cluster.world.clock,
+        random=SeededRandom(1),
+    )
+    await producer.start()
+    for number in range(RECORDS):
+        await producer.send(topic, f"{number}".encode(), partition=number % 3)
+    await producer.flush()
+    await producer.close()
+
+
+def values(machine: Machine, topic: str) -> list[list[bytes | None]]:
+    """The records in the log of each partition, as this machine has them."""
+    found = []
+    assert machine.node is not None
+    for index in range(3):
+        partition = machine.node.broker.replicas.get(topic, index)
+        log = None if partition is None else partition.log
+        there = None if log is None else log.read(0, 1 << 20, log.end_offset)
+        data = b"" if there is None else there.read()
+        found.append([record.value for at, _ in batch_headers(data) for record in decode_batch(data, at)])
+    return found
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_nodes_form_a_cluster_and_replicate_what_is_produced(layout: Layout) -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        leaders = {machine.node.quorum.leader for machine in cluster.machines.values() if machine.node}
+        assert len(leaders) == 1
+        for number, machine in cluster.brokers.items():
+            await create_topic(cluster, machine, f"topic-{number}", layout.brokers)
+            await produce(cluster, f"topic-{number}")
+            while not all(values(one, f"topic-{number}") == EXPECTED for one in cluster.brokers.values()):
+                await asyncio.sleep(0.01)
+
+    run(1, layout, main)
+
+
+def test_the_same_seed_takes_the_same_course() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        await create_topic(cluster, cluster.machines[2], "topic", 3)
+        await produce(cluster, "topic")
+
+    layout = Layout(controllers=3, brokers=3)
+    assert run(7, layout, main) == run(7, layout, main)
+    assert run(7, layout, main) != run(8, layout, main)
+
+
+def test_a_broker_starts_again_although_it_lost_the_metadata_that_it_had_not_flushed() -> None:
+    """Observers do not flush; neither a checkpoint nor a snapshot may promise more than is on stable storage."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        broker = cluster.machines[2]
+        for number in range(4):
+            await create_topic(cluster, cluster.machines[1], f"topic-{number}", 2)
+            # Time for a checkpoint of what is committed, and for a snapshot.
+            await asyncio.sleep(2.5)
+            await create_topic(cluster, cluster.machines[1], f"late-topic-{number}", 2)
+            broker.lose_power()
+            assert await broker.start(), broker.refusal
+
+    for seed in range(3):
+        layout = Layout(controllers=1, brokers=2, is_combined=False)
+        run(seed, layout, main, {"metadata.log.max.record.bytes.between.snapshots": "500"})
+
+
+def test_a_node_starts_again_after_a_crash_before_anything_was_committed() -> None:
+    async def main(cluster: Cluster) -> None:
+        machine = cluster.machines[1]
+        machine.start()
+        await asyncio.sleep(0.3)
+        machine.kill()
+        await cluster.start()
+
+    run(1, Layout(controllers=3, brokers=1), main)
+
+
+def test_a_paused_node_wakes_up_to_a_cluster_that_has_gone_on() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        paused = cluster.machines[1]
+        paused.pause()
+        await asyncio.sleep(5)
+        await create_topic(cluster, cluster.machines[2], "topic", 2)
+        paused.resume()
+        await create_topic(cluster, paused, "another-topic", 3)
+
+    run(1, Layout(controllers=3, brokers=3), main, {"broker.session.timeout.ms": "2000"})
+
+
+async def _return_after_the_log_was_cleaned(cluster: Cluster) -> None:
+    """A node that was away comes back to a quorum whose log begins behind its end: it needs a snapshot."""
+    away = cluster.machines[3]
+    others = [cluster.machines[1], cluster.machines[2]]
+    await asyncio.gather(*(machine.start() for machine in others))
+    for number in range(8):
+        await create_topic(cluster, others[0], f"topic-{number}", 1)
+        await asyncio.sleep(1.5)
+    assert all(machine.member is not None and machine.member.log.start_offset > 0 for machine in others)
+    assert await away.start()
+    assert away.node is not None
+    assert len(away.node.broker.image.topics) == 8
+
+
+_SMALL_LOG = {
+    "metadata.log.max.record.bytes.between.snapshots": "500",
+    "metadata.max.retention.bytes": "600",
+    "controller.quorum.fetch.snapshot.max.bytes": "300",
+}
+
+
+def test_a_node_that_was_away_is_given_a_snapshot() -> None:
+    run(1, Layout(controllers=3, brokers=3), _return_after_the_log_was_cleaned, _SMALL_LOG)
+
+
+def test_a_snapshot_that_is_served_half_written_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve_a_snapshot_half_written(monkeypatch)
+    with pytest.raises((AssertionError, OutOfTime)):
+        run(1, Layout(controllers=3, brokers=3), _return_after_the_log_was_cleaned, _SMALL_LOG)
