@@ -45,6 +45,10 @@ class RunningPipeline:
     def interrupt(self) -> int:
         """Ctrl-C, which a terminal tells all processes of the group; the exit code."""
         os.killpg(self._process.pid, signal.SIGINT)
+        return self.exit_code()
+
+    def exit_code(self) -> int:
+        """Waits for the process to end."""
         code = self._process.wait(PATIENCE_S)
         self._reader.join()
         return code

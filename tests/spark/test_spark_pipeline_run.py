@@ -152,8 +152,26 @@ def test_ctrl_c_before_there_is_a_query_prints_nothing(tmp_path: Path) -> None:
     with running(tmp_path, _COUNTING, "127.0.0.1:1") as pipeline:
         pipeline.until_said("counting")
         assert pipeline.interrupt() == 128 + signal.SIGINT
-    # What Py4J logs of a call to Java that was interrupted.
-    assert pipeline.said.endswith("counting\n")
+    # Py4J would log a traceback for the interrupted call.
+    assert pipeline.said.endswith("counting\n"), pipeline.said
+
+
+_INTERRUPTED_AFTER_JAVA = """
+import sys
+
+def pipeline(spark):
+    print("counting", file=sys.stderr, flush=True)
+    java = spark.sparkContext._gateway.proc
+    java.kill()
+    java.wait()
+    raise KeyboardInterrupt
+"""
+
+
+def test_ctrl_c_prints_nothing_when_java_ends_before_python(tmp_path: Path) -> None:
+    with running(tmp_path, _INTERRUPTED_AFTER_JAVA, "127.0.0.1:1") as pipeline:
+        assert pipeline.exit_code() == 128 + signal.SIGINT
+    assert pipeline.said.endswith("counting\n"), pipeline.said
 
 
 def test_the_first_pipeline_runs_as_it_is_without_java_until_ctrl_c(node: NodeProcess, tmp_path: Path) -> None:

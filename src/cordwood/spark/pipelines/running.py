@@ -5,8 +5,10 @@ import logging
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
 from typing import Any
@@ -48,7 +50,8 @@ def run_in_session(
     """`run_pipeline` in a session that is opened for it, with its progress in sight. What it has left open in topics is
     ended on the way out. Raises `NoJava`, too."""
     watched = Watched()
-    with listening(watched.take), _quiet_interrupts():
+    _drop_py4j_logs()
+    with listening(watched.take):
         try:
             spark = session(name, master=master, settings=settings, ui=ui, log_level=log_level)
         except (PySparkException, Py4JError) as error:
@@ -59,9 +62,17 @@ def run_in_session(
             with display() as shown:
                 run_pipeline(pipeline, spark, arguments, shown, watched)
         finally:
-            spark.stop()
+            _stop_session(spark)
             for line in watched.leftovers.end():
                 print(line, file=sys.stderr, flush=True)
+
+
+def _stop_session(spark: SparkSession) -> None:
+    """Stops Spark. Ctrl-C reaches Java as well as this process: if Java ends first, there is nothing left to stop."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
+        with suppress(Py4JError, ConnectionError):
+            spark.stop()
 
 
 class Watched:
@@ -154,25 +165,18 @@ def _raise_failure(queries: Sequence[StreamingQuery]) -> None:
             raise PipelineFailed(f"{query.name}: {sentence(error)}" if query.name else sentence(error))
 
 
-@contextmanager
-def _quiet_interrupts() -> Iterator[None]:
-    """Py4J logs a traceback where Ctrl-C comes in the middle of a call to Java, and then raises it, too. So it does for
-    what fails while it handles that: Java may be gone already."""
+def _drop_py4j_logs() -> None:
+    """Keeps Py4J's tracebacks off the error stream, until the process ends.
 
-    def is_news(record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        while error is not None and not isinstance(error, KeyboardInterrupt):
-            error = error.__context__
-        return error is None
+    Py4J logs each call to Java that fails and raises as well, so nothing is lost. Ctrl-C ends Java together with this
+    process: Py4J then logs the interrupted call, and from a thread of its own each Java object that it cannot release.
+    """
+    for name in (None, "py4j.java_gateway", "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_is_not_from_py4j)
 
-    loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
-    for logger in loggers:
-        logger.addFilter(is_news)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(is_news)
+
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager
