@@ -111,6 +111,17 @@ def test_a_new_controller_waits_for_word_from_everybody_before_it_lets_a_broker_
     assert not found.have_caught_up([2], 1)
 
 
+def test_a_broker_that_was_connected_and_refuses_connections_has_no_grace() -> None:
+    found = heard_at(1_000)
+    found.refused(1, EPOCH, 1_500)
+    assert found.next_end_ms == 1_000 + TIMEOUT_MS, "its heartbeat connection stands"
+    found.disconnected(1, 5, 2_000)
+    found.refused(1, EPOCH, 2_010)
+    assert found.expired(2_010) == [Expired(1, EPOCH, Expiry.REFUSED)]
+    found.heard(1, EPOCH, 20, 6, 2_020)
+    assert found.next_end_ms == 2_020 + TIMEOUT_MS
+
+
 def test_a_broker_that_a_new_controller_finds_nobody_at_has_the_grace() -> None:
     found = sessions()
     found.begin(1, EPOCH, 0)

@@ -74,6 +74,7 @@ class Controller:
         # The connections over which brokers send heartbeats: which broker, by the connection's id.
         self._heartbeat_connections: dict[int, int] = {}
         self._on_activation: list[Callable[[], None]] = []
+        self._on_disconnect: list[Callable[[int], None]] = []
         log.on_commit(self._committed)
         log.on_leader_change(self._leader_changed)
 
@@ -158,6 +159,8 @@ class Controller:
         if self._active is not None:
             members = self._active.members
             self._active.shard.decide(lambda _state: members.disconnected(broker_id, connection_id))
+            for listener in self._on_disconnect:
+                listener(broker_id)
 
     def awaits(self, broker_id: int, broker_epoch: int) -> bool:
         """Returns whether this controller is active and still waits to hear from the broker."""
@@ -175,6 +178,11 @@ class Controller:
     def on_activation(self, listener: Callable[[], None]) -> None:
         """Calls the listener whenever this controller becomes active."""
         self._on_activation.append(listener)
+
+    def on_disconnect(self, listener: Callable[[int], None]) -> None:
+        """Calls the listener with the id of a broker whose heartbeat connection closed while this controller is
+        active."""
+        self._on_disconnect.append(listener)
 
     def _leader_changed(self, leader: LeaderAndEpoch) -> None:
         if self._active is not None:

@@ -174,6 +174,8 @@ class Membership:
         return brokers.fence_broker(image, self._defaults(), broker.id)
 
     def _reason(self, why: Expiry) -> str:
+        if why is Expiry.REFUSED:
+            return "the connection of its heartbeats closed, and its listener refuses connections"
         if why is Expiry.DISCONNECTED:
             grace_ms = self._settings.reconnect_grace_ms
             return (

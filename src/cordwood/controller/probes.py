@@ -1,9 +1,10 @@
-"""Probes of brokers that a new active controller has not heard of.
+"""Probes of brokers that have no heartbeat connection to the active controller: it tries to connect to their listeners.
+A refused connection shows that no process is there. Silence proves nothing.
 
-The controller learns that a broker died from the end of its heartbeat connection. It does not have that connection yet
-when it has just become active, and the broker may have died together with its predecessor, in one process even. So it
-connects to the brokers that have not connected to it: a connection that is refused shows, as well as one that breaks,
-that no process is there. The broker has the grace then (`cordwood.broker.reconnect.grace.ms`). Silence proves nothing.
+- A broker whose heartbeat connection closes is probed at once. If its listener refuses, too, it is fenced without
+  waiting for `cordwood.broker.reconnect.grace.ms`. A live broker listens, so it still has the grace to reconnect.
+- A controller that has just become active has no heartbeat connections yet, and a broker may have died together with
+  its predecessor, in one process even. A broker that refuses connections then has the grace to come forward.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ _TIMEOUT_S = 2.0
 
 
 class Probes:
-    """Begin whenever the controller becomes active."""
+    """Begin when the controller becomes active, and when a heartbeat connection closes."""
 
     def __init__(self, controller: Controller, network: Network) -> None:
         self._controller = controller
         self._network = network
         self._tasks: set[asyncio.Task[None]] = set()
         controller.on_activation(self._activated)
+        controller.on_disconnect(self._disconnected)
 
     def stop(self) -> None:
         for task in self._tasks:
@@ -35,9 +37,17 @@ class Probes:
     def _activated(self) -> None:
         for broker in self._controller.image.brokers.values():
             if not broker.fenced and broker.id != self._controller.id:
-                task = asyncio.get_running_loop().create_task(self._probe(broker))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._begin(broker)
+
+    def _disconnected(self, broker_id: int) -> None:
+        broker = self._controller.image.brokers.get(broker_id)
+        if broker is not None and not broker.fenced:
+            self._begin(broker)
+
+    def _begin(self, broker: Broker) -> None:
+        task = asyncio.get_running_loop().create_task(self._probe(broker))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _probe(self, broker: Broker) -> None:
         epoch = self._controller.log.leader.epoch

@@ -1,9 +1,10 @@
 """The sessions of brokers with the active controller: who was heard of when, how far each has applied the metadata, and
 whether the connection of its heartbeats stands. No I/O: times are handed in, in milliseconds of a monotonic clock.
 
-A session ends in one of three ways: the broker is silent for `timeout_ms`; the connection of its heartbeats closes and
-no heartbeat comes over another one within `grace_ms`; or the broker said that it stops. A session is not in the
-metadata log. A controller that becomes active gives every unfenced broker a new one.
+A session ends in one of four ways: the broker is silent for `timeout_ms`; the connection of its heartbeats closes and
+no heartbeat comes over another one within `grace_ms`; that connection closes and the broker's listener refuses
+connections, so its process is gone; or the broker said that it stops. A session is not in the metadata log.
+A controller that becomes active gives every unfenced broker a new one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Expiry(Enum):
 
     SILENT = auto()
     DISCONNECTED = auto()
+    REFUSED = auto()
 
 
 class Expired(NamedTuple):
@@ -40,10 +42,14 @@ class _Session:
     is_local: bool = False
     # When that connection was lost; None: it stands.
     lost_at_ms: float | None = None
+    # When the broker's listener refused a connection after that; None: it did not.
+    refused_at_ms: float | None = None
     # In a controlled shutdown: the record from which on it leads nothing.
     shutdown_offset: int | None = None
 
     def ends_at_ms(self, timeout_ms: int, grace_ms: int) -> tuple[float, Expiry]:
+        if self.refused_at_ms is not None:
+            return self.refused_at_ms, Expiry.REFUSED
         silent_at_ms = self.heard_at_ms + timeout_ms
         if self.lost_at_ms is not None and self.lost_at_ms + grace_ms < silent_at_ms:
             return self.lost_at_ms + grace_ms, Expiry.DISCONNECTED
@@ -74,7 +80,7 @@ class BrokerSessions:
         if connection_id is None or connection_id != session.connection_id:
             session.connection_id = connection_id
             session.is_local = connection_id is None
-            session.lost_at_ms = None
+            session.lost_at_ms = session.refused_at_ms = None
 
     def disconnected(self, broker_id: int, connection_id: int, now_ms: float) -> None:
         """The connection was closed. It matters only if the broker's last heartbeat came over it."""
@@ -83,10 +89,18 @@ class BrokerSessions:
             session.lost_at_ms = now_ms
 
     def refused(self, broker_id: int, broker_epoch: int, now_ms: float) -> None:
-        """No process listens where the broker is reached. It matters only if the broker has no connection."""
-        if self.contact(broker_id, broker_epoch) is Contact.OUT_OF_TOUCH:
-            session = self._sessions[broker_id]
-            session.lost_at_ms = now_ms if session.lost_at_ms is None else session.lost_at_ms
+        """No process listens where the broker is reached. It matters only if the broker has no connection.
+
+        A broker that had one before is gone: its session ends. A broker that has never connected to this controller has
+        the grace, since it may be reached by others only.
+        """
+        if self.contact(broker_id, broker_epoch) is not Contact.OUT_OF_TOUCH:
+            return
+        session = self._sessions[broker_id]
+        if session.lost_at_ms is None:
+            session.lost_at_ms = now_ms
+        elif session.connection_id is not None and session.refused_at_ms is None:
+            session.refused_at_ms = now_ms
 
     def shutting_down(self, broker_id: int, offset: int) -> None:
         """The broker leads nothing any more once `offset` is applied."""
