@@ -21,10 +21,11 @@ def serve_a_snapshot_half_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def count_what_an_fsync_has_not_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The member says that it has flushed when it begins to."""
+    """The member takes for flushed what it would have to flush."""
 
     async def flush(self: Member, _previous: object) -> None:
         job = self._disk_log.begin_flush(self._clock.now_ms())
+        self._disk_log.end_flush(job)
         self._end_flush()
         self._step(Flushed(job.end_offset))
 

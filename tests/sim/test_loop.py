@@ -147,6 +147,17 @@ def test_a_run_that_goes_on_past_its_limit_is_ended() -> None:
         World(0, limit_s=3600).run(main())
 
 
+def test_a_run_that_only_yields_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cordwood.sim.loop._TURNS_AWAKE", 1000)
+
+    async def main() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(OutOfTime, match="always left to do for 1000 turns"):
+        World(0).run(main())
+
+
 def test_an_exception_that_nobody_handles_fails_the_run() -> None:
     async def main() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)

@@ -25,6 +25,8 @@ Ts = TypeVarTuple("Ts")
 
 # What one turn of the loop takes, so that code that only yields, in a circle, lets timers come.
 _TURN_S = 1e-6
+# So many turns in which nothing had to be waited for are such a circle, whose timers do not help it out.
+_TURNS_AWAKE = 1_000_000
 # How long a thread's job waits for its thread, and its result for the loop.
 _THREAD_S = 0.005
 # Rarely something is slow: a disk that syncs, a machine that is short of processors.
@@ -67,6 +69,7 @@ class SimLoop(LoopWithoutSystem):
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._sequence = 0
+        self._turns_awake = 0
         self._running = False
         self._stopping = False
         self._closed = False
@@ -105,6 +108,10 @@ class SimLoop(LoopWithoutSystem):
         ready, timers = self._ready, self._timers
         if not ready:
             self._jump()
+            self._turns_awake = 0
+        self._turns_awake += 1
+        if self._turns_awake > _TURNS_AWAKE:
+            raise OutOfTime(f"something was always left to do for {_TURNS_AWAKE} turns; these wait:\n{self._waiting()}")
         self._now += _TURN_S
         while timers and timers[0][0] <= self._now:
             ready.append(heapq.heappop(timers)[2])
