@@ -11,6 +11,7 @@ from simulated import SimulatedNode, simulate
 
 from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED, FetchRead
 from cordwood.broker.fetch_sessions import Answers, Conclusion, WantedPartition
+from cordwood.broker.session_watch import SessionWatch
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.primitives import ZERO_UUID
@@ -34,6 +35,14 @@ class Wanted(NamedTuple):
 class Fetched(NamedTuple):
     partitions: list[WantedPartition]
     only_news: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.partitions
+
+    @property
+    def watch(self) -> SessionWatch | None:
+        return None
 
     @property
     def is_superseded(self) -> bool:

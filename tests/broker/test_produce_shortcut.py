@@ -272,6 +272,9 @@ class FailedReader:
         partition.unwatch(self)
         partition.go_offline()
 
+    def high_watermark_moved(self, partition: Partition) -> None:
+        raise AssertionError("it is no follower")
+
     def expire(self) -> None:
         raise AssertionError("it is woken first")
 

@@ -37,6 +37,9 @@ class Reader:
     def woken(self, partition: Partition) -> None:
         self.wakes += 1
 
+    def high_watermark_moved(self, partition: Partition) -> None:
+        raise AssertionError("it is no follower")
+
     def expire(self) -> None:
         self.expired += 1
 

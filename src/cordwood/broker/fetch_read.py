@@ -40,6 +40,7 @@ class FetchRead:
 
     __slots__ = (
         "_broker",
+        "_fetching",
         "_is_committed",
         "_leader_only",
         "_only_news",
@@ -47,7 +48,6 @@ class FetchRead:
         "_replica_id",
         "_selector",
         "max_bytes",
-        "partitions",
     )
 
     def __init__(
@@ -62,7 +62,7 @@ class FetchRead:
         selector: ReadReplicaSelector | None = None,
     ) -> None:
         """`leader_only`: a follower must not answer, since the fetcher does not know of KIP-392."""
-        self.partitions = fetching.partitions
+        self._fetching = fetching
         self._leader_only = leader_only
         self._selector = selector
         self.max_bytes = max_bytes
@@ -83,7 +83,9 @@ class FetchRead:
         answer then tells it the high watermark that comes of it."""
         broker, now_ms = self._broker, self._broker.clock.now_ms()
         registered_epoch = broker.registered_epoch(self._replica_id)
-        for wanted in self.partitions:
+        if self._fetching.watch is not None:
+            self._fetching.watch.fetched((broker_epoch, registered_epoch), now_ms)
+        for wanted in self._fetching.partitions:
             try:
                 partition, log = self._led(wanted)
                 if not log.start_offset <= wanted.fetch_offset <= log.end_offset or (
@@ -103,7 +105,7 @@ class FetchRead:
         """Whom to wait for, if none of them has anything to say now: what most fetches of a consumer at the end find,
         at a quarter of the cost of `all`."""
         waiting = {}
-        for wanted in self.partitions:
+        for wanted in self._fetching.partitions:
             at_end = self._at_end(wanted)
             if at_end is None:
                 return None
@@ -111,6 +113,7 @@ class FetchRead:
             if self._replica_id >= 0 and wanted.told_start_offset != log.start_offset:
                 return None
             waiting[partition] = wanted
+            self._watch(partition, log, wanted)
         return waiting
 
     def all(self) -> tuple[Answers, int, bool]:
@@ -125,7 +128,7 @@ class FetchRead:
         total_bytes = 0
         remaining_bytes = self.max_bytes
         is_urgent = False
-        for wanted in self.partitions:
+        for wanted in self._fetching.partitions:
             if self._only_news and self._has_no_news(wanted):
                 continue
             limit = min(wanted.max_bytes, remaining_bytes)
@@ -154,8 +157,26 @@ class FetchRead:
         at_end = self._at_end(wanted)
         if at_end is None:
             return False
-        _, log = at_end
-        return wanted.told_high_watermark == log.high_watermark and wanted.told_start_offset == log.start_offset
+        partition, log = at_end
+        if wanted.told_high_watermark != log.high_watermark or wanted.told_start_offset != log.start_offset:
+            return False
+        self._watch(partition, log, wanted)
+        return True
+
+    def _watch(self, partition: Partition, log: Log, wanted: WantedPartition) -> None:
+        """Lets a partition of a follower's session rest that has no news, until it wakes the session."""
+        watch = self._fetching.watch
+        if watch is None:
+            return
+        watch.watch(partition, wanted)
+        leader = partition.leader
+        if (
+            wanted.told_high_watermark == log.high_watermark
+            and wanted.told_start_offset == log.start_offset
+            and leader is not None
+            and self._replica_id in leader.isr
+        ):
+            watch.rest(wanted, self._replica_id)
 
     def _at_end(self, wanted: WantedPartition) -> tuple[Partition, Log] | None:
         """The partition and its log, if the fetcher has everything that it may read there; None also if there is
@@ -194,7 +215,11 @@ class FetchRead:
 
     def watched(self) -> dict[Partition, WantedPartition]:
         """Whom to wait for. None of them has anything wrong with it."""
-        return {self._partition(wanted): wanted for wanted in self.partitions}
+        watched = {self._partition(wanted): wanted for wanted in self._fetching.partitions}
+        if self._fetching.watch is not None:
+            for partition, wanted in watched.items():
+                self._fetching.watch.watch(partition, wanted)
+        return watched
 
     def _partition(self, wanted: WantedPartition) -> Partition:
         broker = self._broker

@@ -14,10 +14,13 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
+from cordwood.replica.partition import Partition
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import PartitionData
 from cordwood.wire.primitives import ZERO_UUID, Uuid
+
+from .session_watch import SessionWatch
 
 NO_SESSION = 0
 FINAL_EPOCH = -1
@@ -25,6 +28,8 @@ INITIAL_EPOCH = 0
 _MAX_INT = 2**31 - 1
 # A session that was made or used since is not taken for another's sake.
 EVICTION_MS = 120_000
+# A follower fetches at least every `replica.fetch.wait.max.ms`.
+UNUSED_WATCH_MS = 60_000
 
 # A topic's name, or its id from version 13 on, and the partition's number.
 PartitionKey = tuple[str | Uuid, int]
@@ -44,6 +49,7 @@ class WantedPartition:
         "told_start_offset",
         "topic",
         "topic_id",
+        "watched",
     )
 
     def __init__(
@@ -69,6 +75,8 @@ class WantedPartition:
         self.log_start_offset = log_start_offset
         self.told_high_watermark = -1
         self.told_start_offset = -1
+        # The partition that wakes the session of a follower, if one does.
+        self.watched: Partition | None = None
 
     @property
     def key(self) -> PartitionKey:
@@ -124,6 +132,14 @@ class Fetching(Protocol):
     def partitions(self) -> list[WantedPartition]: ...
 
     @property
+    def is_empty(self) -> bool:
+        """True if the fetcher wants no partition at all."""
+
+    @property
+    def watch(self) -> SessionWatch | None:
+        """In a follower's session: which partitions there are to look at. `partitions` are only these."""
+
+    @property
     def only_news(self) -> bool:
         """True if partitions without news need no answer."""
 
@@ -147,6 +163,8 @@ class FetchSessions:
         # Keys of sessions that a session of an ordinary fetcher, and of a follower, may take the place of; least first.
         self._evictable_by_all: list[_EvictableKey] = []
         self._evictable_by_privileged: list[_EvictableKey] = []
+        # Of followers' sessions, the one that was unused for longest first.
+        self._watches: dict[int, SessionWatch] = {}
         self.evicted = 0
 
     def __len__(self) -> int:
@@ -199,6 +217,8 @@ class FetchSessions:
         for wanted, answer in answers:
             wanted.told(answer)
             session.partitions[wanted.key] = wanted
+            if session.watch is not None:
+                session.watch.want(wanted)
         self._touch(session, now_ms)
         return session.id
 
@@ -228,6 +248,10 @@ class FetchSessions:
         self._sessions.pop(session.id, None)
         self._sessions[session.id] = session
         session.used_ms = now_ms
+        if session.watch is not None:
+            self._watches.pop(session.id, None)
+            self._watches[session.id] = session.watch
+            self._close_unused(now_ms)
         is_old = now_ms - session.created_ms > EVICTION_MS
         if session.noted_size == len(session.partitions) and session.is_noted_old == is_old:
             return
@@ -238,10 +262,22 @@ class FetchSessions:
         if is_old:
             insort(self._evictable_by_all, session.evictable_key)
 
+    def _close_unused(self, now_ms: int) -> None:
+        """A follower that is gone leaves its session behind. Partitions should not go on waking it."""
+        while True:
+            session_id, watch = next(iter(self._watches.items()))
+            if now_ms - self._sessions[session_id].used_ms <= UNUSED_WATCH_MS:
+                return
+            watch.close()
+            del self._watches[session_id]
+
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._forget_evictable(session)
+            watch = self._watches.pop(session_id, None)
+            if watch is not None:
+                watch.close()
 
     def _forget_evictable(self, session: _Session) -> None:
         for keys in (self._evictable_by_all, self._evictable_by_privileged):
@@ -266,6 +302,7 @@ class _Session:
         "privileged",
         "used_ms",
         "uses_topic_ids",
+        "watch",
     )
 
     def __init__(self, session_id: int, uses_topic_ids: bool, privileged: bool, now_ms: int) -> None:
@@ -281,6 +318,7 @@ class _Session:
         self.is_noted_old = False
         # Called with the next request: the fetch that waits now is to be answered.
         self.on_superseded: Callable[[], None] | None = None
+        self.watch = SessionWatch(now_ms) if privileged else None
 
     @property
     def evictable_key(self) -> _EvictableKey:
@@ -290,11 +328,15 @@ class _Session:
         for key, partition in wanted.items():
             known = self.partitions.get(key)
             if known is None:
-                self.partitions[key] = partition
+                known = self.partitions[key] = partition
             else:
                 known.want(partition)
+            if self.watch is not None:
+                self.watch.want(known)
         for key in forgotten:
-            self.partitions.pop(key, None)
+            partition_forgotten = self.partitions.pop(key, None)
+            if partition_forgotten is not None and self.watch is not None:
+                self.watch.forget(partition_forgotten)
 
 
 def _next_epoch(epoch: int) -> int:
@@ -309,28 +351,31 @@ class _OutsideOfSession:
 
     only_news = False
     is_superseded = False
+    watch = None
 
     def when_superseded(self, then: Callable[[], None]) -> None:
         pass
 
 
 class _SessionlessFetch(_OutsideOfSession):
-    __slots__ = ("partitions",)
+    __slots__ = ("is_empty", "partitions")
 
     def __init__(self, partitions: list[WantedPartition]) -> None:
         self.partitions = partitions
+        self.is_empty = not partitions
 
     def conclude(self, answers: Answers, now_ms: int) -> Conclusion:
         return Conclusion(ErrorCode.NONE, NO_SESSION, answers)
 
 
 class _OpeningFetch(_OutsideOfSession):
-    __slots__ = ("_privileged", "_sessions", "_uses_topic_ids", "partitions")
+    __slots__ = ("_privileged", "_sessions", "_uses_topic_ids", "is_empty", "partitions")
 
     def __init__(
         self, sessions: FetchSessions, partitions: list[WantedPartition], uses_topic_ids: bool, privileged: bool
     ) -> None:
         self.partitions = partitions
+        self.is_empty = not partitions
         self._sessions = sessions
         self._uses_topic_ids = uses_topic_ids
         self._privileged = privileged
@@ -341,14 +386,19 @@ class _OpeningFetch(_OutsideOfSession):
 
 
 class _IncrementalFetch:
-    __slots__ = ("_epoch", "_session", "partitions")
+    __slots__ = ("_epoch", "_session", "watch")
 
     only_news = True
+    is_empty = False
 
     def __init__(self, session: _Session) -> None:
-        self.partitions = list(session.partitions.values())
+        self.watch = session.watch
         self._session = session
         self._epoch = session.epoch
+
+    @property
+    def partitions(self) -> list[WantedPartition]:
+        return list((self._session.partitions if self.watch is None else self.watch.due).values())
 
     @property
     def is_superseded(self) -> bool:
@@ -367,6 +417,9 @@ class _IncrementalFetch:
                 told.append((wanted, answer))
                 if answer.records is not None and len(answer.records) > 0:
                     # The others come first next time: none starves while the limits are small.
+                    if self.watch is not None:
+                        self.watch.read_last(wanted)
+                        continue
                     key = wanted.key
                     session.partitions[key] = session.partitions.pop(key)
         return Conclusion(ErrorCode.NONE, session.id, told)

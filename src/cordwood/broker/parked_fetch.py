@@ -12,6 +12,7 @@ from cordwood.shard.refusal import Refusal
 
 from .fetch_read import FetchRead
 from .fetch_sessions import WantedPartition
+from .session_watch import SessionWatch
 
 # A fetch may wait for weeks, and its client be gone: so often that is looked at.
 _LOOK_S = 30.0
@@ -31,6 +32,7 @@ class ParkedFetch:
         "_timer",
         "_total",
         "_waiting",
+        "_watch",
         "_woken",
         "reply",
     )
@@ -42,12 +44,15 @@ class ParkedFetch:
         min_bytes: int,
         max_wait_ms: int,
         answer: Callable[[], list[Part]],
+        watch: SessionWatch | None = None,
     ) -> None:
+        """`watch` wakes it, if the fetch is of a session that has one."""
         self.reply = Reply()
         self._read = read
         self._min_bytes = min_bytes
         self._answer = answer
         self._waiting = waiting
+        self._watch = watch
         self._available: dict[Partition, int] = {}
         self._total = 0
         # Several partitions, or one several times, may wake it in one turn of the loop: it looks once.
@@ -56,22 +61,29 @@ class ParkedFetch:
         loop = get_running_loop()
         self._deadline = loop.time() + max_wait_ms / 1000
         self._timer: TimerHandle = loop.call_later(min(_LOOK_S, max_wait_ms / 1000), self._time_is_up)
-        for partition in self._waiting:
-            partition.watch(self)
+        if watch is None:
+            for partition in waiting:
+                partition.watch(self)
+        else:
+            watch.parked = self
+            self._waiting = watch.watched
 
     @property
     def is_follower(self) -> bool:
         return self._read.is_follower
 
-    def is_satisfied(self) -> bool:
+    def is_satisfied(self, partitions: list[Partition]) -> bool:
         """Counts everything: a read within one segment may have found less than there is."""
-        return self._has_enough(list(self._waiting))
+        return self._has_enough(partitions)
 
     def stop(self) -> None:
         """Lets go of the partitions; whoever stops it answers."""
         self._timer.cancel()
-        for partition in self._waiting:
-            partition.unwatch(self)
+        if self._watch is None:
+            for partition in self._waiting:
+                partition.unwatch(self)
+        elif self._watch.parked is self:
+            self._watch.parked = None
         self._waiting = {}
 
     def expire(self) -> None:
@@ -83,6 +95,9 @@ class ParkedFetch:
         if not self._is_due:
             self._is_due = True
             get_running_loop().call_soon(self._look)
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        """A follower's: the answer tells it the high watermark, whenever it comes."""
 
     def _look(self) -> None:
         self._is_due = False
@@ -102,7 +117,11 @@ class ParkedFetch:
     def _has_enough(self, partitions: list[Partition]) -> bool:
         for partition in partitions:
             try:
-                available = self._read.available(self._waiting[partition], self._min_bytes)
+                wanted = self._waiting.get(partition)
+                if wanted is None:
+                    # The session has forgotten it since.
+                    continue
+                available = self._read.available(wanted, self._min_bytes)
             except Refusal:
                 return True
             self._total += available - self._available.get(partition, 0)

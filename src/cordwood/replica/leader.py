@@ -72,6 +72,14 @@ class FollowerFetched(NamedTuple):
     log_start_offset: int = UNKNOWN_OFFSET
 
 
+class FollowerSeen(NamedTuple):
+    """The follower's last fetch before something was appended, which found that it had everything. A broker that looks
+    at few partitions of a fetch session tells so in place of the `FollowerFetched` of each fetch."""
+
+    replica: int
+    seen_ms: int
+
+
 class RegistrationChanged(NamedTuple):
     """A broker was registered, unfenced, fenced or is shutting down; `registered_epoch` as in `FollowerFetched`."""
 
@@ -103,7 +111,16 @@ class SettingsChanged(NamedTuple):
     settings: ReplicationSettings
 
 
-Event = Written | FollowerFetched | RegistrationChanged | LagChecked | IsrAnswered | MetadataChanged | SettingsChanged
+Event = (
+    Written
+    | FollowerFetched
+    | FollowerSeen
+    | RegistrationChanged
+    | LagChecked
+    | IsrAnswered
+    | MetadataChanged
+    | SettingsChanged
+)
 
 
 # The proposal was refused as such: the committed ISR stands.
@@ -264,6 +281,11 @@ class Leader:
                 return self._moved(self.written(end_offset, now_ms))
             case FollowerFetched():
                 return self._fetched(event, now_ms)
+            case FollowerSeen(replica, seen_ms):
+                follower = self.followers.get(replica)
+                if follower is not None:
+                    follower.caught_up_ms = max(follower.caught_up_ms, seen_ms)
+                return []
             case RegistrationChanged(replica, registered_epoch):
                 if replica in self.followers:
                     self.followers[replica].registered(registered_epoch)

@@ -27,6 +27,7 @@ from .follower import AskOffsets, Follower, LeaderChanged
 from .leader import (
     Effect,
     FollowerFetched,
+    FollowerSeen,
     IsrAnswered,
     LagChecked,
     Leader,
@@ -53,6 +54,9 @@ class Watcher(Protocol):
     def woken(self, partition: "Partition") -> None:
         """The high watermark or the leader has changed, or there is more for followers. It must not append to the
         partition."""
+
+    def high_watermark_moved(self, partition: "Partition") -> None:
+        """Only followers hear of it, which are not woken for that."""
 
     def expire(self) -> None:
         """The node stops: it is to be answered with what there is."""
@@ -333,6 +337,8 @@ class Partition:
         )
         if self._watchers:
             self._wake()
+        for follower in tuple(self._followers):
+            follower.high_watermark_moved(self)
 
     # Its followers
 
@@ -345,6 +351,10 @@ class Partition:
         self._perform(leader.step(event, now_ms))
         if self._start_listeners:
             self._tell_of_starts()
+
+    def follower_seen(self, event: FollowerSeen) -> None:
+        if self.leader is not None:
+            self.leader.step(event, event.seen_ms)
 
     def advance_start(self, offset: int) -> None:
         """As the leader: DeleteRecords. Followers are told at once. Raises Refusal."""

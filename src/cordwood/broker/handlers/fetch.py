@@ -74,13 +74,14 @@ def fetch(broker: Broker, request: FetchRequest, call: Call) -> Result:
 
     if max_wait_ms > 0 and min_bytes > 0:
         idle = read.idle()
-        if idle:
-            return _park(fetching, ParkedFetch(read, idle, min_bytes, max_wait_ms, answer))
+        if idle or (idle is not None and fetching.watch is not None):
+            return _park(fetching, ParkedFetch(read, idle, min_bytes, max_wait_ms, answer, fetching.watch))
     answers, found_bytes, is_urgent = read.all()
-    if found_bytes >= min_bytes or is_urgent or max_wait_ms <= 0 or not fetching.partitions:
+    if found_bytes >= min_bytes or is_urgent or max_wait_ms <= 0 or fetching.is_empty:
         return _response(broker, fetching, answers, call, is_follower)
-    parked = ParkedFetch(read, read.watched(), min_bytes, max_wait_ms, answer)
-    if parked.is_satisfied():
+    watched = read.watched()
+    parked = ParkedFetch(read, watched, min_bytes, max_wait_ms, answer, fetching.watch)
+    if parked.is_satisfied(list(watched)):
         parked.stop()
         return _response(broker, fetching, answers, call, is_follower)
     return _park(fetching, parked)
