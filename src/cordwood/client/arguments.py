@@ -16,7 +16,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 ConfigValue = str | int | float | bool
-"""What may stand for a value of a configuration, which is a text to brokers."""
+"""A value of a configuration; brokers take it as text."""
 CommittedOffset = OffsetAndMetadata | int | tuple[int, str]
 Time = int | datetime
 """Milliseconds since 1970 (UTC), or a datetime with a time zone."""

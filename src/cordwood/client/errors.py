@@ -50,7 +50,7 @@ class ClientError(Exception):
     code: ErrorCode | None = None
     """Kafka's, where there is one."""
     retriable: bool = False
-    """Whether the same call may succeed later."""
+    """True if the same call may succeed later."""
     what_to_do: str | None = None
     """For people, one sentence, where we know one. A traceback shows it below the text."""
 

@@ -98,7 +98,7 @@ class Channel:
 
     @property
     def has_room(self) -> bool:
-        """Whether not too much is unsent."""
+        """True while the unsent bytes are within the limit."""
         return self._connection.unsent_bytes <= _MAX_UNSENT_BYTES
 
     async def room(self) -> None:
@@ -151,7 +151,7 @@ class Channel:
         await self._lost.wait()
 
     def close(self) -> None:
-        """What is unsent goes out first; what is unanswered fails with `ConnectionLost`."""
+        """Sends what is still unsent; requests without a response fail with `ConnectionLost`."""
         self._connection.close()
 
     def abort(self) -> None:

@@ -24,7 +24,7 @@ class BackgroundLoop:
 
     def __init__(self, name: str) -> None:
         self.forked = False
-        """Whether this is such a process: the thread has stayed in the other one."""
+        """True in a forked process: the thread has stayed in the other one."""
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: Exception | None = None

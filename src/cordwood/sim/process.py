@@ -26,7 +26,7 @@ _CLOSE_ATTEMPTS = 100
 
 
 def process_of(context: contextvars.Context | None = None) -> "Process | None":
-    """Whose code runs now, or would run in `context`; None for that of the simulation itself."""
+    """The process whose code runs now, or would run in `context`; None for the simulation itself."""
     return _current.get() if context is None else context.get(_current)
 
 

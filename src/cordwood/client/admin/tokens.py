@@ -25,10 +25,10 @@ class DelegationToken:
 
     id: str
     hmac: bytes
-    """What its holder proves who they are with, and what the token is renewed by."""
+    """The secret with which its holder authenticates, and by which the token is renewed."""
     owner: str
     requester: str
-    """Who asked for it; the owner before Kafka 3.3."""
+    """The requester; the owner before Kafka 3.3."""
     issued_ms: int
     expires_ms: int
     max_ms: int

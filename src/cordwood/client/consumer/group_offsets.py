@@ -17,7 +17,7 @@ from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.wire.errors import ErrorCode
 
 Results = dict[TopicPartition, ClientError | None]
-"""What became of each; None is success."""
+"""The outcome for each partition; None is success."""
 
 
 class Group(Protocol):
@@ -41,7 +41,7 @@ class GroupOffsets:
     def __init__(self, client: Client, settings: ConsumerSettings, group: Group) -> None:
         assert settings.group_id is not None
         self.is_member = False
-        """Whether the group hands out what this consumer reads. If not, it commits in the group's name only."""
+        """True if the group assigns what this consumer reads. If not, it only commits in the group's name."""
         self._client = client
         self._has_epochs = settings.group_protocol == "consumer"
         self._group = group

@@ -60,7 +60,7 @@ class PartitionState:
         self.epoch = UNKNOWN
         """Of the leader who wrote the record before it, where that is known."""
         self.fetch_offset = UNKNOWN
-        """What to ask for next: ahead of `offset` by what is buffered."""
+        """The next offset to fetch: ahead of `offset` by what is buffered."""
         self.leader_epoch = UNKNOWN
         """Of the leader against whose log the position was last held."""
         self.paused = False

@@ -19,7 +19,7 @@ class ReadingTurns:
     def __init__(self, subscription: Subscription) -> None:
         self.is_taken = False
         self.is_woken = False
-        """Who waits is to hear of it, or else the next one."""
+        """Wakes the waiting task, or else the next one."""
         self.is_over = False
         """The consumer is being closed."""
         self._subscription = subscription

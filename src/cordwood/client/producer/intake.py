@@ -64,7 +64,7 @@ class _Asking:
     task: "asyncio.Task[Topic] | None" = None
     waiting: int = 0
     refusal: BrokerError | None = None
-    """What brokers said last."""
+    """The last error from the brokers."""
 
 
 class Intake:

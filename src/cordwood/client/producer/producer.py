@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TURN_BYTES = 64 * 1024
-"""What who sends in a loop fills batches with before the sending task has its turn: a turn of the event loop for each
+"""Bytes that a loop of sends puts into batches before the sending task has its turn: a turn of the event loop for each
 batch of 16 KiB costs as much as a third of its records."""
 
 

@@ -73,7 +73,7 @@ class ValueFormat:
     """As text, for who does not call `.schema(...)`."""
     metadata_columns: tuple[str, ...] | None = None
     mode: str = "PERMISSIVE"
-    """What becomes of a value that does not parse: PERMISSIVE, DROPMALFORMED, FAILFAST."""
+    """Handling of a value that does not parse: PERMISSIVE, DROPMALFORMED, FAILFAST."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class EvenShares:
         contested: Collection[TopicPartition],
     ) -> None:
         self.moving: dict[TopicPartition, str] = {}
-        """What goes from one member to another, and to which."""
+        """Partitions that move from one member to another, with their new owner."""
         self._topics = topics
         self._near = near
         self._owned = owned

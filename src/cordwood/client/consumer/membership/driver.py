@@ -69,11 +69,11 @@ class MembershipDriver:
         self.changed = asyncio.Event()
         """Set when there may be news: a step that waits, an error, the end of leaving. Who waits for it clears it."""
         self.waiting: Revoke | Lose | Assign | None = None
-        """What the application is to do next; `settled` when it has."""
+        """The next action for the application, which calls `settled` afterwards."""
         self.error: ClientError | None = None
         """The member takes no part any more, until it subscribes again."""
         self.group_topics: frozenset[str] = frozenset()
-        """What others read in the group that this member leads: the client's metadata is to be kept fresh for it."""
+        """Topics that other members read in the group that this member leads: the client keeps their metadata fresh."""
         self._client = client
         self._machine = machine
         self._last_metadata = machine.metadata
