@@ -1,4 +1,4 @@
-"""`cordwood acl`: who may do what."""
+"""`cordwood acl`: access control lists."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple

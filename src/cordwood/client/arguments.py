@@ -1,6 +1,6 @@
 """Validates and converts the arguments of calls. `BadSetting` names the value and what was expected.
 
-A text is a collection of its letters to Python: who gives one where several belong would be taken at the letters.
+A str is a collection of its letters to Python: one given where several values belong would be read letter by letter.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

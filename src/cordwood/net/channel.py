@@ -106,7 +106,8 @@ class Channel:
         await self._wait_for_room()
 
     def start(self, request: Request[Any], version: int) -> "asyncio.Future[bytearray]":
-        """Sends at once, for who looks at `has_room` first: the future is of the response's frame, without a time."""
+        """Sends at once, for callers that check `has_room` first: the future is of the response's frame, without a
+        timeout."""
         correlation_id = self._take_id()
         parts = encode_request_parts(request, version, correlation_id, self._client_id)
         response: asyncio.Future[bytearray] = self._loop.create_future()
@@ -214,5 +215,5 @@ class Channel:
 
 
 def _again(error: NetworkError) -> NetworkError:
-    """An exception of one's own for each who waits: a shared one would gather all their tracebacks."""
+    """A new exception for each waiting caller: a shared one would gather all their tracebacks."""
     return type(error)(*error.args)

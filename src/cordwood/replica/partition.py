@@ -44,7 +44,7 @@ ACKS_ALL = -1
 
 
 class Watcher(Protocol):
-    """Someone who waits for more to read: a parked Fetch."""
+    """A reader that waits for more: a parked Fetch."""
 
     @property
     def is_follower(self) -> bool:

@@ -66,7 +66,7 @@ class BackgroundLoop:
     def _run(self) -> None:
         try:
             loop = loop_factory()()
-        except Exception as failure:  # noqa: BLE001  whatever it is, who started us is to hear of it
+        except Exception as failure:  # noqa: BLE001  any failure is reported to the parent
             self._failure = failure
             self._started.set()
             return

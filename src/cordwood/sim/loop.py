@@ -180,7 +180,7 @@ class SimLoop(LoopWithoutSystem):
 
     @property
     def exact_s(self) -> float:
-        """For who watches: looking takes no time."""
+        """For observers: looking takes no time."""
         return self._now if self._job_slept is None else self._now + self._job_slept
 
     def call_soon(
@@ -275,7 +275,7 @@ class SimLoop(LoopWithoutSystem):
         error: Exception | None = None
         try:
             result = func(*args)
-        except Exception as caught:  # noqa: BLE001  # handed to who waits for the job
+        except Exception as caught:  # noqa: BLE001  # handed to the task that waits for the job
             error = caught
         finally:
             slept, self._job_slept = self._job_slept, None

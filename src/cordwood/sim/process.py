@@ -109,7 +109,7 @@ def _close(coroutine: Any, context: contextvars.Context) -> None:
 
 
 def _innermost(coroutine: Any) -> Any:
-    """From within outwards: one that awaits others as it is closed would else be left hanging by who awaits it."""
+    """From within outwards: one that awaits others as it is closed would otherwise hang."""
     while inspect.iscoroutine(inner := coroutine.cr_await) and inner.cr_frame is not None:
         coroutine = inner
     return coroutine

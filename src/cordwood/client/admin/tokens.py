@@ -39,7 +39,7 @@ class DelegationToken:
 async def create_delegation_token(
     client: Client, *, owner: str | None, renewers: Sequence[str], max_lifetime_ms: int
 ) -> DelegationToken:
-    """For `owner`, who is the caller if none is named."""
+    """For `owner`, by default the caller."""
     owner_type, owner_name = (None, None) if owner is None else _split(owner)
     request = CreateDelegationTokenRequest(
         owner_principal_type=owner_type,

@@ -1,6 +1,6 @@
 """A group's offsets at its coordinator, as its member sees them: one try to commit some, one to find what is committed.
 
-Commits say who commits, so that one that the group has gone on without cannot overwrite what others have done since.
+Commits name their member, so that one that the group has removed cannot overwrite later commits of others.
 """
 
 from collections.abc import Collection
@@ -127,7 +127,7 @@ class GroupOffsets:
         if error.code in _NOT_COORDINATOR:
             self._group.forget_coordinator()
 
-    # ---- who commits
+    # ---- the committing member
 
     def _check_membership(self, sender: GroupMetadata) -> None:
         if not self.is_member or sender.generation_id > 0:

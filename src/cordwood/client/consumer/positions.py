@@ -58,7 +58,7 @@ class PartitionState:
         self.offset = UNKNOWN
         """Of the next record for the application."""
         self.epoch = UNKNOWN
-        """Of the leader who wrote the record before it, where that is known."""
+        """Of the leader that wrote the record before it, where that is known."""
         self.fetch_offset = UNKNOWN
         """The next offset to fetch: ahead of `offset` by what is buffered."""
         self.leader_epoch = UNKNOWN

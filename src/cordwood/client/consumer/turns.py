@@ -1,4 +1,4 @@
-"""A consumer's turns: who waits for records, until there are some."""
+"""A consumer's turns: tasks that wait for records."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class ReadingTurns:
         loop = running.loop
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         with self._taken(running):
-            # Who always finds something must not keep the loop from what brings more.
+            # A caller that always finds records must not starve the tasks that fetch more.
             await asyncio.sleep(0)
             while True:
                 running.reader.news.clear()

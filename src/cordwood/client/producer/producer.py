@@ -344,7 +344,7 @@ class Producer:
                 self._should_yield = True
 
     async def _give_turn(self) -> None:
-        """To the sending task, by who sends in a loop."""
+        """Yields to the sending task, for callers that send in a loop."""
         self._running()
         self._should_yield = False
         self._batches_in_turn = 0

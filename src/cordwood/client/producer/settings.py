@@ -19,8 +19,8 @@ class ProducerSettings(Settings):
     acks: int = -1
     """0: nobody answers; 1: the leader has it; -1 (or "all"): all in-sync replicas have it."""
     enable_idempotence: bool = True
-    """Each record is written once and in order, whatever is retried. Needs acks=all; who sets other acks without asking
-    for this goes without it."""
+    """Each record is written once and in order, whatever is retried. Needs acks=all; a producer that sets other acks
+    without asking for this goes without it."""
     compression_type: str = "none"
     """none, gzip, snappy, lz4 or zstd."""
     compression_level: int | None = None

@@ -67,7 +67,7 @@ class MembershipDriver:
 
     def __init__(self, client: Client, machine: Machine, group_id: str, *, network: Network, random: Random) -> None:
         self.changed = asyncio.Event()
-        """Set when there may be news: a step that waits, an error, the end of leaving. Who waits for it clears it."""
+        """Set when there may be news: a step that waits, an error, the end of leaving. The waiting task clears it."""
         self.waiting: Revoke | Lose | Assign | None = None
         """The next action for the application, which calls `settled` afterwards."""
         self.error: ClientError | None = None
@@ -101,7 +101,7 @@ class MembershipDriver:
 
     @property
     def metadata(self) -> GroupMetadata:
-        """As who it is a member now; nobody if it is none."""
+        """Its present membership; none if it is no member."""
         return self._machine.metadata
 
     @property
@@ -250,7 +250,7 @@ class MembershipDriver:
         match effect:
             case Ask():
                 task = self._start(self._ask(effect))
-                # What waits for others is nothing that one who leaves waits for.
+                # A leaving member does not wait for other members.
                 if self._is_leaving and effect.timeout_ms is None:
                     self._leaving.add(task)
             case ForgetCoordinator():
