@@ -334,7 +334,7 @@ class Node:
         if controller_role is not None:
             controller_role.probes.stop()
         await self._channels.close()
-        # While its listener is open: the others tell it who leads next.
+        # While its listener is open: the others tell it the next leader.
         await self.quorum.finish()
         if controller_role is not None:
             await controller_role.listening.server.stop(STOP_GRACE_S)

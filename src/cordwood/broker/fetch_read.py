@@ -102,8 +102,8 @@ class FetchRead:
                 self._refused[wanted] = refusal
 
     def idle(self) -> dict[Partition, WantedPartition] | None:
-        """Whom to wait for, if none of them has anything to say now: what most fetches of a consumer at the end find,
-        at a quarter of the cost of `all`."""
+        """The partitions to wait for, if none of them has anything to say now: what most fetches of a consumer at the
+        end find, at a quarter of the cost of `all`."""
         waiting = {}
         for wanted in self._fetching.partitions:
             at_end = self._at_end(wanted)
@@ -194,8 +194,8 @@ class FetchRead:
         return partition, log
 
     def available(self, wanted: WantedPartition, enough_bytes: int) -> int:
-        """How many bytes there are to read, of which no more than `enough_bytes` need be counted; Refusal where it is
-        time to say why there are none."""
+        """Returns how many bytes there are to read, of which no more than `enough_bytes` need be counted; Refusal where
+        it is time to say why there are none."""
         partition, log = self._led(wanted)
         if self._replica_id >= 0 and wanted.told_start_offset not in (_NOT_TOLD, log.start_offset):
             # A follower deletes what its leader has deleted, and somebody may wait for that (DeleteRecords).

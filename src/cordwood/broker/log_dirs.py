@@ -48,7 +48,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogDirs:
-    """The node's directories, and who they say the node is."""
+    """The node's directories, and the node id and cluster id in them."""
 
     cluster_id: str
     # In the order of `log.dirs`. One that cannot be used is there too, and without an id.

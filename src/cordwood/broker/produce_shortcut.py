@@ -273,7 +273,7 @@ class _Waiting:
 def _general(
     frame: bytearray, connection: ConnectionInfo, throttle_time_ms: int, measures: Measures | None, began_s: float
 ) -> tuple[ProduceRequest, Call]:
-    """What the general way would have made of the frame."""
+    """Decodes the frame as the general way does."""
     header, request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
     call = Call(header, connection, len(frame))

@@ -1,4 +1,4 @@
-"""`cordwood acl`: who may do what."""
+"""`cordwood acl`: access control lists."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
@@ -25,7 +25,7 @@ from cordwood.client.errors import BrokerError
 app = typer.Typer(help="List, add and delete access control lists.", no_args_is_help=True, add_completion=False)
 
 _CLUSTER_NAME = "kafka-cluster"
-"""What Kafka calls the one cluster that there is."""
+"""Kafka's name for the cluster as a resource."""
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="A topic.", autocompletion=complete_topic)]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="A group.", autocompletion=complete_group)]

@@ -35,7 +35,7 @@ from cordwood.wire.record_text import RecordText
 
 T = TypeVar("T")
 
-# Who wants fewer records than this has them fetched in small pieces.
+# For fewer records than this, fetches are small.
 _FEW = 1000
 _FEW_BYTES = 64 * 1024
 _TO_ITS_END = ("latest", "end")
@@ -112,7 +112,7 @@ async def _consume(access: Access, options: ConsumeOptions, text: RecordText) ->
 
 def _consume_in_group(access: Access, options: ConsumeOptions, group: str, text: RecordText) -> None:
     start = options.start[0] if options.start else "earliest"
-    # A whole consumer, which costs who does without it a third more time to start.
+    # Imported when needed: a whole consumer makes the start a third slower.
     from cordwood.cli.group_reading import print_as_member
 
     async def work() -> None:

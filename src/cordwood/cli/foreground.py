@@ -262,7 +262,7 @@ def announce(told: str) -> None:
     try:
         print(f"Cordwood {__version__} is ready: {told}", flush=True)
     except OutputClosed:
-        # A node that was started without a standard output has nobody who waits for this line.
+        # A node that was started without a standard output has no reader for this line.
         discard_output()
 
 

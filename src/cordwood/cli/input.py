@@ -81,7 +81,7 @@ async def _read(descriptor: int) -> bytes:
             chunk = read_available(descriptor)
         except OSError as error:
             failure = error
-        # A loop that is closed has nobody who waits.
+        # Nothing waits on a closed loop.
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, chunk, failure)
 

@@ -24,9 +24,11 @@ class LineSending(ABC):
         self.delivered = 0
         """Records that were acknowledged (with acks=0: sent)."""
         self.is_settled = False
-        """Whether `delivered` is exact: nothing is on its way, and nothing failed. It may be more otherwise."""
+        """True if `delivered` is exact: nothing is in flight, and nothing failed. Otherwise more may have been
+        delivered."""
         self.is_settled = False
-        """Whether `delivered` is exact: nothing is on its way, and nothing failed. It may be more otherwise."""
+        """True if `delivered` is exact: nothing is in flight, and nothing failed. Otherwise more may have been
+        delivered."""
         self._producer = producer
         self._topic = topic
         self._delimiter = delimiter

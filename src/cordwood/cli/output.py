@@ -45,7 +45,7 @@ def print_facts(facts: Sequence[tuple[str, Any]]) -> None:
 
 
 def print_bytes(contents: bytes | bytearray) -> None:
-    """As they are, and at once: who reads them may wait for each."""
+    """Unformatted and unbuffered: a reader may wait for each."""
     sys.stdout.buffer.write(contents)
     sys.stdout.buffer.flush()
 

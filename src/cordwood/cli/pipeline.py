@@ -165,7 +165,7 @@ def _need_spark() -> None:
 
 
 def _traceback_from(file: Path, error: Exception) -> str:
-    """As Python has it, from the pipeline's own file on: who wrote that has no use for what lies before."""
+    """Python's traceback from the pipeline's own file on: the frames before it say nothing to its author."""
     frames = traceback.extract_tb(error.__traceback__)
     path = file.resolve()
     own = next((index for index, frame in enumerate(frames) if Path(frame.filename).resolve() == path), 0)

@@ -95,7 +95,7 @@ def complete_profile(incomplete: str) -> list[str]:
 
 
 def _replace(path: str, text: str) -> None:
-    """At once: who reads it meanwhile sees the old or the new."""
+    """Atomically: a concurrent reader sees the old or the new content."""
     written = f"{path}.{os.getpid()}"
     with open(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

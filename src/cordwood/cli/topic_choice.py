@@ -28,7 +28,7 @@ async def choose_topics(
     everything = await admin.list_topics(internal=True)
     missing = [name for name in names if name not in everything]
     if missing and not missing_ok:
-        # A broker may be behind; who was asked by name looks twice.
+        # A broker may be behind: topics named by the user are looked up twice.
         await admin.client.topics(missing)
         everything = dict(admin.client.cluster.topics)
     chosen = choose_visible(everything, patterns, internal)

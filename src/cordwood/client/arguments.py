@@ -1,6 +1,6 @@
 """Validates and converts the arguments of calls. `BadSetting` names the value and what was expected.
 
-A text is a collection of its letters to Python: who gives one where several belong would be taken at the letters.
+A str is a collection of its letters to Python: one given where several values belong would be read letter by letter.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,7 +16,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 ConfigValue = str | int | float | bool
-"""What may stand for a value of a configuration, which is a text to brokers."""
+"""A value of a configuration; brokers take it as text."""
 CommittedOffset = OffsetAndMetadata | int | tuple[int, str]
 Time = int | datetime
 """Milliseconds since 1970 (UTC), or a datetime with a time zone."""

@@ -71,7 +71,7 @@ class Client:
             try:
                 await client._fetch_metadata(())
             except CannotReachCluster as error:
-                # Who mistyped an address should hear of it at once; a broker that is lost later is tried again.
+                # A mistyped address fails at once; a broker that is lost later is retried.
                 error.retriable = False
                 raise
 
@@ -113,7 +113,7 @@ class Client:
     # ---- one try
 
     async def broker(self, broker_id: int) -> BrokerConnection:
-        """The connection to a broker of the cluster, for who sends to it directly. One try."""
+        """The connection to a broker of the cluster, for requests sent to it directly. One try."""
         broker = self.cluster.brokers.get(broker_id)
         if broker is None:
             raise BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster")
@@ -207,7 +207,7 @@ class Client:
         raise AssertionError("unreachable")
 
     async def pause_after(self, failures: int) -> None:
-        """The pause between two tries, for who retries by itself."""
+        """The pause between two tries, for callers that retry themselves."""
         await asyncio.sleep(self._backoff.pause_s(failures))
 
     # ---- metadata
@@ -215,7 +215,7 @@ class Client:
     async def refresh(self) -> bool:
         """Asks for the topics we know again; False if nobody can be reached now, which the next try will meet, too.
 
-        Many may want it when a broker is lost: who comes while it is under way waits for the same answer.
+        Many callers may want it when a broker is lost: those that come while it is in flight share its response.
         """
         if self._refreshing is None:
             self._refreshing = self._loop.create_task(self._refresh())
@@ -281,7 +281,8 @@ class Client:
         return await self.retrying(attempt, timeout_s)
 
     async def ask_for_topics(self, names: Collection[str] | None, *, create: bool = False) -> dict[str, BrokerError]:
-        """One try, for who asks again by itself; None asks for all. What is wrong with single topics is returned."""
+        """One try, for callers that retry themselves; None asks for all. What is wrong with single topics is
+        returned."""
         response = await self._fetch_metadata(names, create=create)
         return {
             told.name: BrokerError(told.error_code, subject=f"topic {told.name}")

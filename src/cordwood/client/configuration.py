@@ -27,7 +27,7 @@ S = TypeVar("S", bound=Settings)
 _ALIASES = {"interceptor_classes": "interceptors", "partitioner_class": "partitioner"}
 _COMPRESSION_LEVELS = {f"compression_{codec}_level": codec for codec in ("gzip", "lz4", "zstd")}
 
-# From a warning to who called the constructor that reads its settings.
+# Stack levels from a warning to the caller of the constructor that reads its settings.
 _STACK_LEVEL = 4
 
 

@@ -50,7 +50,7 @@ class ClientError(Exception):
     code: ErrorCode | None = None
     """Kafka's, where there is one."""
     retriable: bool = False
-    """Whether the same call may succeed later."""
+    """True if the same call may succeed later."""
     what_to_do: str | None = None
     """For people, one sentence, where we know one. A traceback shows it below the text."""
 
@@ -210,7 +210,7 @@ class LogTruncation(OffsetOutOfRange):
 
 
 class CommitFailed(ClientError):
-    """The group has gone on without this member: it gave the partitions to others, who may read the records again."""
+    """The group has gone on without this member: it gave the partitions to others, which may read the records again."""
 
     what_to_do = "poll more often than max_poll_interval_ms: raise that, or lower max_poll_records"
 
@@ -270,13 +270,13 @@ class BrokerError(ClientError):
 
 
 class AuthenticationFailed(BrokerError):
-    """The broker does not believe who we say we are."""
+    """Authentication failed: the broker rejected the credentials."""
 
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 class AuthorizationFailed(BrokerError):
-    """The broker knows who we are, and does not let us do this."""
+    """Authorization failed: the principal may not do this."""
 
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     what_to_do = "add an ACL for this principal"

@@ -24,7 +24,7 @@ _CLASSIC_ONLY = ("partition_assignment_strategy", "heartbeat_interval_ms", "sess
 def completed(settings: S, given: Collection[str]) -> S:
     """With what follows from what was given. Raises `BadSetting`."""
     if "reconnect_backoff_ms" in given and "reconnect_backoff_max_ms" not in given:
-        # As in Kafka: who asks for a pause means that one.
+        # As in Kafka: a pause that is set explicitly counts.
         settings = replace(settings, reconnect_backoff_max_ms=settings.reconnect_backoff_ms)
     if isinstance(settings, ProducerSettings):
         return cast(S, _producer(settings, given))

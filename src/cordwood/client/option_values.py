@@ -71,7 +71,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
-# Kafka's own serializers, for who brings a configuration along. None takes and gives bytes; to serialize, str as well.
+# Kafka's own serializers, for configurations written for Java clients. None takes and gives bytes; to serialize, str
+# as well.
 _JAVA_SERIALIZERS: Mapping[str, Callable[[Any], Any] | None] = {
     "org.apache.kafka.common.serialization.StringSerializer": None,
     "org.apache.kafka.common.serialization.ByteArraySerializer": None,

@@ -12,13 +12,14 @@ class Settings(ConnectionSettings):
     """Brokers to begin with: "host:port", several separated by commas, or a list of them. One that answers is enough;
     it names all the others."""
     default_api_timeout_ms: int = 60_000
-    """How long a call goes on retrying."""
+    """Time for which a call is retried."""
     retry_backoff_ms: int = 100
     """The pause before a request is retried; doubled with each failure in a row."""
     retry_backoff_max_ms: int = 1_000
-    """How long that becomes at most."""
+    """Upper limit of that back-off."""
     metadata_max_age_ms: int = 300_000
-    """How often a client looks for new brokers and partitions. Leaders that move are noticed by their errors."""
+    """Interval at which a client looks for new brokers and partitions. Leaders that move are noticed by their
+    errors."""
     metadata_recovery_strategy: str = "rebootstrap"
     """rebootstrap: when no known broker answers, begin again with bootstrap_servers; none: go on with those known."""
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000

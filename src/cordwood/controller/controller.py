@@ -128,7 +128,7 @@ class Controller:
         return await self.decide_on_members(lambda _members, image: decision(image))
 
     async def decide_on_members(self, decision: Callable[[Membership, MetadataImage], Decision[R]]) -> R:
-        """As `decide`, for a decision that depends on who was heard of when."""
+        """As `decide`, for a decision that depends on the brokers' sessions."""
         if self._active is None:
             leader = self.log.leader
             raise Refusal(ErrorCode.NOT_CONTROLLER, f"node {self.id} is not the controller of epoch {leader.epoch}")

@@ -53,6 +53,6 @@ class Schedule:
         return elect_unclean_leaders(image, self._defaults(), MAX_ELECTIONS)
 
     def _no_op(self, image: MetadataImage) -> list[MetadataRecord]:
-        """A node that is alone has nobody who could lag, and need not write to its disk while nothing happens."""
+        """A lone node has no followers that could lag, and need not write to its disk while nothing happens."""
         others = (image.brokers.keys() | image.controllers.keys()) - {self._node_id}
         return [NoOpRecord()] if others else []

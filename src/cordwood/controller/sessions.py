@@ -1,4 +1,4 @@
-"""The sessions of brokers with the active controller: who was heard of when, how far each has applied the metadata, and
+"""The sessions of brokers with the active controller: their last heartbeats, how far each has applied the metadata, and
 whether the connection of its heartbeats stands. No I/O: times are handed in, in milliseconds of a monotonic clock.
 
 A session ends in one of four ways: the broker is silent for `timeout_ms`; the connection of its heartbeats closes and

@@ -64,7 +64,7 @@ async def _serve(
 
     def orphaned() -> None:
         loop.remove_reader(supervisor)
-        # Nobody is left who would kill it if it did not stop.
+        # No supervisor is left to kill it if it did not stop.
         signal.alarm(int(STOP_TIMEOUT_S))
         stopped.set()
 

@@ -34,8 +34,8 @@ Report = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a child does. `run` gets a function with which it reports that it is ready (or {"error": ...}), and a
-    descriptor that becomes readable when the supervisor is gone; it returns the exit status."""
+    """The work of a child process. `run` gets a function with which it reports that it is ready (or {"error": ...}),
+    and a descriptor that becomes readable when the supervisor is gone; it returns the exit status."""
 
     name: str
     run: Callable[[Report, int], int]
@@ -97,7 +97,7 @@ class Supervisor:
             os.close(descriptor)
 
     def start(self) -> dict[str, dict[str, Any]]:
-        """What each child reported, by its name; fewer if a stop was asked for meanwhile. Raises ChildFailed."""
+        """Returns the reports of the children, by name; fewer if a stop was requested meanwhile. Raises ChildFailed."""
         # What is here stays: children share these pages as long as nobody writes to them.
         gc.collect()
         gc.freeze()

@@ -98,7 +98,7 @@ class Channel:
 
     @property
     def has_room(self) -> bool:
-        """Whether not too much is unsent."""
+        """True while the unsent bytes are within the limit."""
         return self._connection.unsent_bytes <= _MAX_UNSENT_BYTES
 
     async def room(self) -> None:
@@ -106,7 +106,8 @@ class Channel:
         await self._wait_for_room()
 
     def start(self, request: Request[Any], version: int) -> "asyncio.Future[bytearray]":
-        """Sends at once, for who looks at `has_room` first: the future is of the response's frame, without a time."""
+        """Sends at once, for callers that check `has_room` first: the future is of the response's frame, without a
+        timeout."""
         correlation_id = self._take_id()
         parts = encode_request_parts(request, version, correlation_id, self._client_id)
         response: asyncio.Future[bytearray] = self._loop.create_future()
@@ -151,7 +152,7 @@ class Channel:
         await self._lost.wait()
 
     def close(self) -> None:
-        """What is unsent goes out first; what is unanswered fails with `ConnectionLost`."""
+        """Sends what is still unsent; requests without a response fail with `ConnectionLost`."""
         self._connection.close()
 
     def abort(self) -> None:
@@ -214,5 +215,5 @@ class Channel:
 
 
 def _again(error: NetworkError) -> NetworkError:
-    """An exception of one's own for each who waits: a shared one would gather all their tracebacks."""
+    """A new exception for each waiting caller: a shared one would gather all their tracebacks."""
     return type(error)(*error.args)

@@ -8,15 +8,16 @@ from cordwood.runtime.tls import ClientTls
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
     client_id: str = "cordwood"
-    """What brokers call this client in their logs, metrics and quotas."""
+    """Name of this client in the brokers' logs, metrics and quotas."""
     tls: ClientTls | None = None
     """None is PLAINTEXT."""
     request_timeout_ms: int = 30_000
-    """How long a request waits for its response. Then the broker is taken for lost, and the request is retried."""
+    """Time for which a request waits for its response. Then the broker is taken for lost, and the request is
+    retried."""
     socket_connection_setup_timeout_ms: int = 10_000
-    """How long a connection may take to be made; doubled with each failure in a row."""
+    """Timeout of a connection attempt; doubled with each failure in a row."""
     socket_connection_setup_timeout_max_ms: int = 30_000
-    """How long that becomes at most."""
+    """Upper limit of that time."""
     connections_max_idle_ms: int = 540_000
     """A connection without requests for so long is closed; negative: never."""
     send_buffer_bytes: int = -1
@@ -26,4 +27,4 @@ class ConnectionSettings:
     reconnect_backoff_ms: int = 50
     """The pause before a broker is connected to again; doubled with each failure in a row."""
     reconnect_backoff_max_ms: int = 1_000
-    """How long that becomes at most."""
+    """Upper limit of that time."""

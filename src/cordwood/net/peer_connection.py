@@ -43,7 +43,7 @@ class PeerConnection:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self.has_unanswered = False
-        """Whether something was sent that is not answered, and may not have been read yet."""
+        """True if a request was sent that has no response, and may not have been read yet."""
         self._muted_until = 0.0
         self._used_at = self._loop.time()
         self._closed = False
@@ -127,7 +127,7 @@ class PeerConnection:
 
     @property
     def is_fit(self) -> bool:
-        """Whether something may be sent at once: not lost, not asked to hold back, and not with too much unsent."""
+        """True if a request may be sent at once: not lost, not asked to hold back, and not with too much unsent."""
         return not self.is_lost and self._muted_until <= self._loop.time() and self._channel.has_room
 
     async def until_fit(self) -> None:
@@ -209,7 +209,7 @@ class PeerConnection:
         self._channel.close()
 
     def abort(self) -> None:
-        """What is in flight fails."""
+        """Requests in flight fail."""
         self._closed = True
         self._channel.abort()
 
@@ -231,7 +231,7 @@ class PeerConnection:
 
 
 def _hint(error: NetworkError, first_bytes: bytes, *, has_tls: bool) -> str:
-    """What the peer may be."""
+    """A guess at the kind of peer, for error messages."""
     is_tls = first_bytes[:2] in _TLS_RECORDS
     if not has_tls and (is_tls or (not first_bytes and isinstance(error, ConnectionLost))):
         return " (is it a TLS listener?)"

@@ -41,7 +41,7 @@ _CALM_S = 0.5
 
 
 class BadRequest(Exception):
-    """What a client sent cannot be read or may not be sent here; its connection is closed with this line."""
+    """A request that cannot be read or is not allowed here; its connection is closed with this message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Counts:
-    """What happened at a server since it was made."""
+    """Counters of a server since it was made."""
 
     accepted: int = 0
     refused: int = 0
@@ -78,7 +78,7 @@ class Counts:
 
 
 class ConnectionInfo:
-    """What a handler may know about where a request comes from; it may hang its own state of the connection on it.
+    """The origin of a request, for handlers. A handler may hang its own state of the connection on it.
 
     `origin` is one value for all that an authorizer may go by: principal, peer host and listener.
 
@@ -268,7 +268,7 @@ class ServedConnection:
         return self.held_bytes + self._reader.buffered_bytes + sum(map(len, self._backlog))
 
     def is_idle(self) -> bool:
-        """Whether only its peer can make it do anything: a parked Fetch is no idleness."""
+        """True if only its peer can make it do anything: a parked Fetch is not idle."""
         return not self._replies
 
     def start(self) -> None:
@@ -319,8 +319,8 @@ class ServedConnection:
     # ---- requests
 
     def _serve_alone(self, frame: bytearray) -> None:
-        """What `_advance` would do, for one request on a connection where nothing else is under way, as nearly all are
-        of clients that wait for their answers: 1.4 µs beside the handler and the socket, against 2.4."""
+        """Does what `_advance` would do, for one request on a connection where nothing else is under way, as nearly all
+        are of clients that wait for their answers: 1.4 µs beside the handler and the socket, against 2.4."""
         if len(frame) >= LARGE_BYTES:
             self._backlog.append(frame)
             self._advance()
@@ -464,7 +464,7 @@ class ServedConnection:
     # ---- back-pressure
 
     def _is_full(self) -> bool:
-        """Whether it has enough to do. Once it had too many bytes, half of them must go first."""
+        """True if it has enough to do. Once it had too many bytes, half of them must go first."""
         limits = self._limits
         max_bytes = limits.max_held_bytes // 2 if self._full else limits.max_held_bytes
         replies = self._replies
@@ -494,7 +494,7 @@ class ServedConnection:
         self._connection.abort()
 
     def _unsendable(self, error: Exception) -> None:
-        """What a handler answered with cannot be sent."""
+        """Fails a request whose response cannot be sent."""
         self._counts.handler_failures += 1
         _log.error("%s: connection closed: a response is not made of parts", self.info, exc_info=error)
         self._connection.abort()

@@ -292,7 +292,7 @@ class Member:
     # Serving
 
     def answer(self, request: Request[Any], version: int, listener: str) -> Awaitable[Response]:
-        """The response to a request of another member, or of someone who asks about the quorum. A fetch may be held
+        """The response to a request of another member, or of a client that asks about the quorum. A fetch may be held
         until there is something to return."""
         self._last_request_id += 1
         request_id = self._last_request_id

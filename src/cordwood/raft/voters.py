@@ -1,4 +1,4 @@
-"""The voters: who they are, where they listen, and how the set may change one voter at a time (KIP-853)."""
+"""The voters: their ids, where they listen, and how the set may change one voter at a time (KIP-853)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What keeps a registry from starting."""
+"""Errors that keep a registry from starting."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MAX_BODY_BYTES = 8 << 20
 
 
 class RegistryServer:
-    """Listens once it has read all schemas: who connects gets answers.
+    """Listens once it has read all schemas, so that every connection gets responses.
 
     server = await RegistryServer.start(RegistrySettings(reaching("localhost:9092")), network, clock, "127.0.0.1", 8081)
     """

@@ -1,1 +1,1 @@
-"""Partitions on this broker: what leads, how far it is acknowledged, and who waits for that."""
+"""Partitions on this broker: leaders and followers, high watermarks, and the requests that wait for them."""

@@ -47,7 +47,7 @@ class Fetchers:
         self._throttle = throttle
         # By leader, and by number among those that follow it.
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
-        # Who follows a partition, and the partition as it was then: a topic may be deleted and made again.
+        # The fetcher of a partition, and the partition as it was then: a topic may be deleted and made again.
         self._followed: dict[TopicPartition, tuple[Fetcher, Partition]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         self._is_running = False

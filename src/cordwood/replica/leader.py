@@ -242,7 +242,7 @@ class Leader:
 
     @property
     def maximal_isr(self) -> set[int]:
-        """The committed ISR and those who are about to join it."""
+        """The committed ISR and the replicas that are about to join it."""
         joining = () if self._proposal is None else self._proposal.isr
         return {*self.isr, *(member.broker_id for member in joining)}
 

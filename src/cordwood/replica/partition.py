@@ -45,7 +45,7 @@ ACKS_ALL = -1
 
 
 class Watcher(Protocol):
-    """Someone who waits for more to read: a parked Fetch."""
+    """A reader that waits for more: a parked Fetch."""
 
     @property
     def is_follower(self) -> bool:
@@ -210,12 +210,12 @@ class Partition:
 
     @property
     def is_leader_throttled(self) -> bool:
-        """What is sent to its followers counts for `leader.replication.throttled.rate`."""
+        """True if bytes sent to its followers count for `leader.replication.throttled.rate`."""
         return self._is_named(self.config.leader_replication_throttled_replicas)
 
     @property
     def is_follower_throttled(self) -> bool:
-        """What this follower fetches counts for `follower.replication.throttled.rate`."""
+        """True if bytes fetched by this follower count for `follower.replication.throttled.rate`."""
         return self._is_named(self.config.follower_replication_throttled_replicas)
 
     def _is_named(self, replicas: tuple[str, ...]) -> bool:

@@ -21,7 +21,7 @@ class Stopped(Exception):
 class Slices:
     def __init__(self) -> None:
         self.is_stopping = False
-        # For those who count: called after each slice with its steps.
+        # Called after each slice with its steps, for metrics.
         self.on_slice: Callable[[int], None] = lambda _steps: None
 
     async def do(self, steps: Steps[T], *, to_its_end: bool = False) -> T:

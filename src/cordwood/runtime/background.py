@@ -24,7 +24,7 @@ class BackgroundLoop:
 
     def __init__(self, name: str) -> None:
         self.forked = False
-        """Whether this is such a process: the thread has stayed in the other one."""
+        """True in a forked process: the thread has stayed in the other one."""
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: Exception | None = None
@@ -66,7 +66,7 @@ class BackgroundLoop:
     def _run(self) -> None:
         try:
             loop = loop_factory()()
-        except Exception as failure:  # noqa: BLE001  whatever it is, who started us is to hear of it
+        except Exception as failure:  # noqa: BLE001  any failure is reported to the parent
             self._failure = failure
             self._started.set()
             return

@@ -186,7 +186,7 @@ class Shard(Generic[S]):
         return promise
 
     def _expire(self, promise: Promise[T], timeout_ms: int) -> None:
-        """What is not committed in time is answered so; it may still be committed."""
+        """Answers decisions that are not committed in time with a timeout; they may still be committed."""
         refusal = Refusal(ErrorCode.REQUEST_TIMED_OUT, "what was decided is not committed in time")
         timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, promise.resolve, refusal)
         promise.then(lambda _outcome: timer.cancel())

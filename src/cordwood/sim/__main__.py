@@ -23,7 +23,7 @@ _NODE = Name("node")
 
 
 class Outcome(NamedTuple):
-    """What of a result goes from process to process."""
+    """The part of a result that goes from process to process."""
 
     workload: str
     seed: int

@@ -22,7 +22,7 @@ from .trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class NetworkOdds:
-    """How a network treats what is sent. Times are in seconds, and the longest there are: they are drawn up to them."""
+    """The odds of a network's faults. Times are in seconds, and upper limits of what is drawn."""
 
     delay_s: float = 0.002
     slow: float = 0.02
@@ -30,7 +30,7 @@ class NetworkOdds:
     slow_s: float = 0.3
     """instead."""
     split: float = 0.2
-    """What was sent at once arrives in several pieces."""
+    """Splits what was sent at once into several pieces."""
     loss: float = 0.0
     """The connection is lost with this piece: what was on its way arrives or does not, each side hears of it"""
     notice_s: float = 0.05
@@ -39,18 +39,18 @@ class NetworkOdds:
     late_notice_s: float = 5.0
     """much later."""
     window_bytes: int = 1 << 16
-    """How much may be on its way, or arrived and not read, unless the socket options say."""
+    """Bytes that may be on their way, or arrived and not read, unless the socket options say otherwise."""
 
 
 class Ending(Enum):
-    """What arrives after the last byte."""
+    """The event that arrives after the last byte."""
 
     CLOSED = "closed"
     RESET = "reset"
 
 
 class Wire(Protocol):
-    """What both ends of all connections of a network share."""
+    """The state that both ends of all connections of a network share."""
 
     loop: SimLoop
     source: random.Random
@@ -58,7 +58,7 @@ class Wire(Protocol):
     odds: NetworkOdds
 
     def blocks(self, source: Address, target: Address) -> bool:
-        """Whether nothing gets from one to the other for now."""
+        """Returns whether nothing gets from one to the other for now."""
 
 
 class SimConnection:

@@ -181,7 +181,7 @@ def _next_offset(data: PartitionData, offset: int) -> int:
 
 
 def _decoded(run: Run, partition: Partition, data: PartitionData) -> Iterator[Seen]:
-    """What the whole batches hold; the last one may be cut short."""
+    """Decodes the whole batches; the last one may be cut short."""
     records = data.records
     if not isinstance(records, bytes | bytearray | memoryview):
         return

@@ -34,7 +34,7 @@ class SimulatedCrash(BaseException):
 
 
 class DiskWatcher(Protocol):
-    """Who wants to know what happens on a disk, when it happens."""
+    """An observer of a disk, called as things happen."""
 
     def disk_stepped(self, root: str, operation: str, path: str) -> None: ...
 
@@ -62,7 +62,7 @@ class SimDisk:
 
     @property
     def steps(self) -> int:
-        """How many steps (single changes or syncs) were begun; the first one is step 1."""
+        """The number of steps (single changes or syncs) begun; the first one is step 1."""
         return self._machine.steps
 
     def crash_at(self, step: int) -> None:
@@ -91,7 +91,7 @@ class SimDisk:
         self._machine.failures[operation] = (after, error)
 
     def clear_faults(self) -> None:
-        """What was to befall it does not; what has stays as it is."""
+        """Cancels the faults that are still to come."""
         self._machine.failures.clear()
         self._machine.crash_step = 0
 
@@ -313,7 +313,7 @@ class SimDisk:
 
 
 class _Machine:
-    """What the disk and `another()` of the same directory share."""
+    """The state that the disk and `another()` of the same directory share."""
 
     def __init__(
         self, files: FileSystem, source: random.Random, odds: CrashOdds, watcher: "DiskWatcher | None"

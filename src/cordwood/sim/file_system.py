@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CrashOdds:
-    """How likely a power loss does what to that which was not synced: to each file's data, and to the journal."""
+    """The odds of what a power loss does to unsynced changes: to each file's data, and to the journal."""
 
     nothing: float = 0.25
     """Nothing of it survives."""
@@ -28,7 +28,7 @@ class CrashOdds:
     """or with the rest there as other bytes (a block's former content)."""
 
     def cut(self, source: random.Random, count: int) -> tuple[int, bool]:
-        """How many of `count` changes survive whole, and whether the next one leaves a part of itself."""
+        """Draws how many of `count` changes survive whole, and whether the next one leaves a part of itself."""
         luck = source.random()
         if luck < self.nothing:
             return 0, False
@@ -37,7 +37,7 @@ class CrashOdds:
         return source.randrange(count + 1), source.random() < self.torn
 
     def remains(self, source: random.Random, data: bytes) -> bytes:
-        """What a torn append leaves of its data."""
+        """Draws what a torn append leaves of its data."""
         kept = source.randrange(len(data) + 1)
         luck = source.random()
         if luck < self.zeros:

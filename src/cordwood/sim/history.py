@@ -17,7 +17,7 @@ from .transaction_history import TransactionHistory
 
 
 class Promise(Enum):
-    """What an acknowledgement means in this run."""
+    """The meaning of an acknowledgement in this run."""
 
     DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
     KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
@@ -81,7 +81,7 @@ class Send:
 
 
 class Marker(Enum):
-    """How a transaction of a producer has ended in a partition."""
+    """The end of a producer's transaction in a partition."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -129,11 +129,11 @@ class Read:
 
     @property
     def limit(self) -> int:
-        """What it may show lies before."""
+        """The offset up to which it may read."""
         return self.last_stable_offset if self.is_committed else self.high_watermark
 
     def visible(self) -> Iterator[Seen]:
-        """What a client hands on: of a read_committed one's, nothing that was aborted."""
+        """The records that a client hands on: for read_committed, nothing that was aborted."""
         to_come = sorted(self.aborted, key=lambda one: one[1], reverse=True) if self.is_committed else []
         aborting: set[int] = set()
         for seen in self.records:
@@ -246,7 +246,8 @@ class History:
         self.replicas = ReplicaHistory()
 
     def deleted_to(self, partition: Partition) -> int:
-        """How far records may have been deleted. An unanswered deletion may have happened, and a crash undone it."""
+        """The offset up to which records may have been deleted. An unanswered deletion may have happened, and a crash
+        undone it."""
         return max((deletion.offset for deletion in self.deletions if deletion.partition == partition), default=0)
 
     def era(self, incarnation: int) -> int:

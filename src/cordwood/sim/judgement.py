@@ -67,7 +67,7 @@ async def _produce_last(judge: Client, partition: Partition) -> None:
 
 
 async def _read_all(judge: Admin, partition: Partition) -> bool:
-    """Whether all of it could be read."""
+    """Returns whether all of it could be read."""
     start = await list_offset(judge, partition, EARLIEST)
     assert start is not None, "it is led, so it has offsets"
     log = FinalLog(start.offset, start.offset, judge.incarnation)

@@ -14,8 +14,8 @@ _ESCAPES = ("cordwood.net.serving", "cordwood.broker.background", "cordwood.coor
 
 @contextmanager
 def log_lines(trace: Trace, warnings: list[str]) -> Iterator[list[str]]:
-    """What handlers and background work raised that they should not have; nothing is printed meanwhile. All that the
-    node warns of goes into `warnings`."""
+    """Collects exceptions that escape from handlers and background work; nothing is printed meanwhile. The node's
+    warnings go into `warnings`."""
     failures: list[str] = []
     logger = logging.getLogger("cordwood")
     handler = _ToTrace(trace, failures, warnings)

@@ -173,14 +173,14 @@ class SimLoop(LoopWithoutSystem):
         return now if self._pauses is None else int(now * _TICKS_PER_S) / _TICKS_PER_S
 
     def monotonic(self) -> float:
-        """What other clocks than the loop's own tell."""
+        """The time of other clocks than the loop's own."""
         if self._pauses is not None and self._pauses.random() < _PAUSED_READINGS:
             self._now += self._pauses.random() * _PAUSE_S
         return self.exact_s
 
     @property
     def exact_s(self) -> float:
-        """For who watches: looking takes no time."""
+        """For observers: looking takes no time."""
         return self._now if self._job_slept is None else self._now + self._job_slept
 
     def call_soon(
@@ -209,7 +209,7 @@ class SimLoop(LoopWithoutSystem):
     def happen_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        """What others than the program do, exactly then."""
+        """Runs something outside of the program at exactly that time."""
         return self._enqueue(when, asyncio.TimerHandle(when, callback, args, self, context))
 
     def _enqueue(self, when: float, handle: asyncio.TimerHandle) -> asyncio.TimerHandle:
@@ -275,7 +275,7 @@ class SimLoop(LoopWithoutSystem):
         error: Exception | None = None
         try:
             result = func(*args)
-        except Exception as caught:  # noqa: BLE001  # handed to who waits for the job
+        except Exception as caught:  # noqa: BLE001  # handed to the task that waits for the job
             error = caught
         finally:
             slept, self._job_slept = self._job_slept, None
@@ -319,7 +319,7 @@ class SimLoop(LoopWithoutSystem):
         return False
 
     def set_debug(self, enabled: bool) -> None:
-        """What it would find, real time, is not there."""
+        """Ignored: debug mode measures real time."""
 
 
 class _SimFuture(asyncio.Future[T]):

@@ -38,14 +38,14 @@ _ODDS = CrashOdds(nothing=0.15, everything=0.2, torn=0.8, zeros=0.25, garbage=0.
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an incarnation of the node ended."""
+    """The end of an incarnation of the node."""
 
     incarnation: int
     power_lost: bool
 
 
 class QuorumWatcher(Protocol):
-    """Who wants to know what a node's member of the metadata quorum does, when it does it."""
+    """An observer of a node's member of the metadata quorum."""
 
     def member_starts(self, machine: "Machine", member: Member) -> None: ...
 
@@ -101,7 +101,7 @@ class Machine:
 
     @property
     def is_up(self) -> bool:
-        """Whether a node serves, or is about to."""
+        """True if a node serves, or is about to."""
         return self._process is not None and self._process.alive
 
     def start(self) -> "asyncio.Future[bool]":

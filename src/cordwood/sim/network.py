@@ -80,7 +80,7 @@ class SimNetwork:
                 connection.lose()
 
     def blocks(self, source: Address, target: Address) -> bool:
-        """Whether nothing gets from one to the other for now."""
+        """Returns whether nothing gets from one to the other for now."""
         if source.host == target.host:
             return False
         if self._hosts[source.host].is_cut or self._hosts[target.host].is_cut:

@@ -26,7 +26,7 @@ _CLOSE_ATTEMPTS = 100
 
 
 def process_of(context: contextvars.Context | None = None) -> "Process | None":
-    """Whose code runs now, or would run in `context`; None for that of the simulation itself."""
+    """The process whose code runs now, or would run in `context`; None for the simulation itself."""
     return _current.get() if context is None else context.get(_current)
 
 
@@ -109,7 +109,7 @@ def _close(coroutine: Any, context: contextvars.Context) -> None:
 
 
 def _innermost(coroutine: Any) -> Any:
-    """From within outwards: one that awaits others as it is closed would else be left hanging by who awaits it."""
+    """From within outwards: one that awaits others as it is closed would otherwise hang."""
     while inspect.iscoroutine(inner := coroutine.cr_await) and inner.cr_frame is not None:
         coroutine = inner
     return coroutine

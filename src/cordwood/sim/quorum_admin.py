@@ -69,7 +69,7 @@ class QuorumAdmin(Client):
         await self.create(f"{self.name}-{self.run.next_number()}")
 
     async def create(self, name: str) -> bool:
-        """Whether it was answered that the topic is there."""
+        """Returns whether the response said that the topic exists."""
         wish = self._wish(name, None, "")
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
         response = await self.ask(

@@ -93,7 +93,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class FinalMetadata:
-    """What a broker tells when all is over: the topics and their ids, and their settings."""
+    """A broker's metadata when all is over: topics, ids and settings."""
 
     node_id: int
     topics: dict[str, str]

@@ -1,4 +1,5 @@
-"""Watches the members of a cluster's metadata quorum from outside: who leads which epoch, and what each one commits."""
+"""Watches the members of a cluster's metadata quorum from outside: the leader of each epoch, and what each one
+commits."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the replicas of a cluster's partitions were seen to be: what the checks judge."""
+"""Observed states of the replicas of a cluster's partitions, for the checks."""
 
 from dataclasses import dataclass, field
 

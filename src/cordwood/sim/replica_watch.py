@@ -1,4 +1,4 @@
-"""Looks at the replicas of a cluster's partitions from outside, again and again: who leads, and what they hold."""
+"""Looks at the replicas of a cluster's partitions from outside, again and again: leaders, and contents."""
 
 import asyncio
 from collections.abc import Iterator

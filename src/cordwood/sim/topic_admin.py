@@ -29,7 +29,7 @@ _NONE = "not there"
 
 
 class TopicAdmin(Client):
-    """What it sets of a topic: how many partitions it has, or that it is not there; and one configuration."""
+    """The desired state of a topic: its partitions, or its absence, and one configuration."""
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(run, name)
@@ -103,7 +103,7 @@ class TopicAdmin(Client):
         return error == ErrorCode.NONE
 
     async def look(self) -> None:
-        """What is there in the end."""
+        """Looks at what is there in the end."""
         found = self.run.history.found_settings
         metadata = await self.ask_until_answered(MetadataRequest(topics=None), MetadataRequest.stable_versions.high)
         partitions = {topic.name: len(topic.partitions) for topic in metadata.topics}

@@ -5,7 +5,7 @@ from enum import Enum
 
 
 class Fate(Enum):
-    """What a producer knows of its transaction."""
+    """A producer's knowledge of the outcome of its transaction."""
 
     # Nobody has asked for it to be committed, so it must not be.
     NOT_COMMITTED = "not committed"

@@ -30,7 +30,7 @@ class DataLoss(CannotRead):
 def told_plainly() -> Iterator[None]:
     """Around what Spark calls in a Python worker: our own errors go to the user as their sentence alone.
 
-    Spark shows the worker's traceback, which says nothing to who mistyped an address. The variable is the one by which
+    Spark shows the worker's traceback, which does not help with a mistyped address. The variable is the one by which
     Spark hides it; it is set for no longer than the error takes, because a worker ends with its error.
     """
     silence_closed_pipes()

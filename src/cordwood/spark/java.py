@@ -91,7 +91,7 @@ def _version(home: Path) -> int | None:
 
 
 def _wrapped(home: Path, environment: Mapping[str, str]) -> Path:
-    """A home whose `java` leaves the optional module out. Who wants it gives its name as an argument of its own."""
+    """A home whose `java` leaves the optional module out. It can be asked for by name in an argument of its own."""
     script = f"""#!/bin/sh
 # Spark asks for an incubator module, of which Java warns, and runs without it.
 for argument; do

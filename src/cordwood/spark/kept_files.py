@@ -1,4 +1,5 @@
-"""Small files that Java is started with. They are kept in the user's cache, since Spark may outlive who made them."""
+"""Small files that Java is started with. They are kept in the user's cache, since Spark may outlive the process that
+made them."""
 
 import os
 import tempfile

@@ -67,7 +67,8 @@ def start_nursery() -> None:
     folder = tempfile.mkdtemp(prefix="cordwood-nursery-")
     path = str(Path(folder) / "socket")
     with socket.socket(socket.AF_UNIX) as listening:
-        # From here on: who comes while modules are imported waits for less than by importing them itself.
+        # From here on: a request that comes while modules are imported waits for less than importing them itself would
+        # take.
         listening.bind(path)
         listening.listen()
         process = subprocess.Popen(
@@ -99,7 +100,7 @@ def main(listening_fd: int) -> None:
         folder = Path(listening.getsockname()).parent
     if child is not None:
         _become(child)
-    # Here, since who started it may have been killed.
+    # Here, since the parent may have been killed.
     shutil.rmtree(folder, ignore_errors=True)
 
 

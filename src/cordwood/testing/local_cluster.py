@@ -67,7 +67,7 @@ class LocalCluster:
 
     @property
     def log(self) -> str:
-        """What all nodes have logged."""
+        """The log output of all nodes."""
         if self._folder is None:
             return self._log
         file = self._folder / "log"

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What a response says went wrong; NONE when nothing did."""
+    """The error code of a response; NONE for success."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -149,7 +149,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later."""
+        """True if the same request may succeed later."""
         return self in _RETRIABLE
 
     @classmethod

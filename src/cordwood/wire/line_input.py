@@ -46,7 +46,7 @@ class LineColumns:
         if len(text) > MAX_TEXT_BYTES:
             raise ValueError(f"{len(text)} bytes of text; cut it into pieces of at most {MAX_TEXT_BYTES}")
         self.count = 0
-        """How many lines were found."""
+        """Number of lines found."""
         self.end = 0
         """Where the text goes on behind them."""
         self.lacks_separator = False

@@ -231,7 +231,7 @@ def _refused_unknown(broker: Broker, topic: str, index: int) -> PartitionProduce
 def _refuse_batch(
     request: ProduceRequest, topic: str, data: PartitionProduceData, call: Call
 ) -> PartitionProduceResponse | None:
-    """What is not the log's business; it looks at no more than one byte of the batch."""
+    """Refuses what the log does not check; it looks at no more than one byte of the batch."""
     records = data.records
     if not isinstance(records, bytes | bytearray | memoryview) or len(records) < BATCH_HEADER_SIZE:
         return _refused(data.index, ErrorCode.INVALID_RECORD, "there is no record batch for the partition")

@@ -1,4 +1,4 @@
-"""Access control lists: who may do what."""
+"""Access control lists."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ class GroupListing:
     state: str | None
     """As the broker names it: Stable, Empty, PreparingRebalance …; None before Kafka 2.6."""
     protocol_type: str
-    """What a group is for: "consumer", "connect"; empty for one that only has offsets."""
+    """The purpose of a group: "consumer", "connect"; empty for one that only has offsets."""
     coordinator: int
 
 

@@ -36,7 +36,7 @@ _BATCHED = 8
 
 GroupOffsets = dict[TopicPartition, OffsetAndMetadata]
 Results = dict[TopicPartition, BrokerError | None]
-"""What became of each; None is success."""
+"""The outcome for each partition; None is success."""
 
 
 async def list_group_offsets(

@@ -23,7 +23,7 @@ class QuotaName(Enum):
     """Special values in place of a name."""
 
     DEFAULT = "default"
-    """All who have no quota of their own."""
+    """All that have no quota of their own."""
     ANY = "any"
     """In a filter: every name, and the default."""
 

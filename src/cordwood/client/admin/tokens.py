@@ -25,10 +25,10 @@ class DelegationToken:
 
     id: str
     hmac: bytes
-    """What its holder proves who they are with, and what the token is renewed by."""
+    """The secret with which its holder authenticates, and by which the token is renewed."""
     owner: str
     requester: str
-    """Who asked for it; the owner before Kafka 3.3."""
+    """The requester; the owner before Kafka 3.3."""
     issued_ms: int
     expires_ms: int
     max_ms: int
@@ -39,7 +39,7 @@ class DelegationToken:
 async def create_delegation_token(
     client: Client, *, owner: str | None, renewers: Sequence[str], max_lifetime_ms: int
 ) -> DelegationToken:
-    """For `owner`, who is the caller if none is named."""
+    """For `owner`, by default the caller."""
     owner_type, owner_name = (None, None) if owner is None else _split(owner)
     request = CreateDelegationTokenRequest(
         owner_principal_type=owner_type,

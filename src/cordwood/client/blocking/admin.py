@@ -69,7 +69,7 @@ class Admin(ConnectedAdmin):
         return self._run(self._core.describe_topics(names, partitions_per_page=partitions_per_page))
 
     def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
-        """As `describe_topics`, for who knows their ids."""
+        """As `describe_topics`, by topic ids."""
         return self._run(self._core.describe_topics_by_id(ids))
 
     def create_partitions(self, topics: Mapping[str, int | NewPartitions], *, validate_only: bool = False) -> None:

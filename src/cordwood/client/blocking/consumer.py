@@ -127,7 +127,7 @@ class Consumer(Facade):
 
     def wakeup(self) -> None:
         """From any thread: ends the wait of the one that reads, with a `WakeupError`; where none reads, the next call
-        that does gets it. Once: who reads again after it goes on where it was.
+        that does gets it. Once: the next read goes on where it was.
 
         >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
         """

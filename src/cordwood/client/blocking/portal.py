@@ -64,12 +64,12 @@ class Portal:
             call.forget()
 
     def check_thread(self) -> None:
-        """Raises `IllegalState` on the loop's own thread; for who is to wait for what that does."""
+        """Raises `IllegalState` on the loop's own thread: a caller there would wait for itself."""
         if self.background.is_current_thread:
             raise IllegalState(f"a callback on {self._name}'s own thread cannot block on it: that would deadlock")
 
     def check_fork(self) -> None:
-        """Raises `IllegalState` in a process that was forked; for who is to do something without the loop's thread."""
+        """Raises `IllegalState` in a forked process, which lacks the loop's thread."""
         if self.background.forked:
             raise IllegalState(
                 f"{self._name} was created before this process was forked, and its thread does not exist here; "
@@ -104,7 +104,8 @@ class Portal:
         self.background.stop()
 
     def abandon(self, last_work: Coroutine[Any, Any, None]) -> None:
-        """For who is forgotten rather than closed: does the last work, then ends the thread; waits for neither."""
+        """For a client that is garbage-collected without `close`: does the last work, then ends the thread; waits for
+        neither."""
 
         def begin() -> None:
             task = asyncio.get_running_loop().create_task(last_work)

@@ -19,7 +19,7 @@ from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.record import ConsumerRecord
 
 Handed = tuple[PartitionState, Iterator[ConsumerRecord]]
-"""Records of one partition. Who goes through them tells the state of each; they end early when what is left is not to
+"""Records of one partition. The iteration reports each as processed; it ends early when what is left is not to
 be had any more."""
 
 # To ask the other thread takes as long as to go through hundreds of records, and more on a busy machine.
@@ -52,7 +52,7 @@ class ThreadedCore(Consumer):
         self._give_back(records)
 
     async def hand(self) -> Handed:
-        """Some records of one partition, for who tells the state of each."""
+        """Some records of one partition, whose processing is reported one by one."""
         running = self._ready()
         handed = await self._next(lambda: running.reader.buffers.hand((), _HANDED_RECORDS), None)
         assert handed is not None

@@ -39,7 +39,7 @@ class Buffers:
         self._subscription = subscription
         self._drained = drained
         self._taken = taken
-        # Who has got its turn goes to the end.
+        # A partition that had its turn goes to the end.
         self._partitions: dict[TopicPartition, PartitionBuffer] = {}
 
     def add(self, fetched: FetchedRecords) -> None:
@@ -203,7 +203,7 @@ class PartitionBuffer:
         self.fetched: deque[FetchedRecords] = deque()
         self.size = 0
         self.handing: Iterator[ConsumerRecord] | None = None
-        """Of the first of `fetched`: decoded, and on their way to who iterates."""
+        """Of the first of `fetched`: decoded, and being iterated."""
 
     def stop_handing(self) -> None:
         """Keeps the rest for the next reader; the iterator handed out earlier ends."""

@@ -74,7 +74,7 @@ class Commits:
         self._worker: asyncio.Task[None] | None = None
         self._completed: list[Completed] = []
         self.changed = asyncio.Event()
-        """Set when a commit is through. Who waits for it clears it."""
+        """Set when a commit is done. The waiting task clears it."""
         self._auto_commit_at_s = self._loop.time() + settings.auto_commit_interval_ms / 1000
         self._auto_commit: _Commit | None = None
 
@@ -215,7 +215,7 @@ class Commits:
     async def _commit_until_done(self, commit: "_Commit") -> None:
         unknown_until_s = self._loop.time() + _UNKNOWN_TOPIC_PATIENCE_S
         for failures in count(1):
-            # Who waited for it may have given up.
+            # The caller may have given up.
             if commit.done.done():
                 return
             try:
@@ -279,7 +279,7 @@ class Commits:
             commit.done.set_result(error)
 
     async def _finish(self, commit: "_Commit", timeout_s: float | None) -> None:
-        """Waits for it, and raises its error. Who gives up waiting takes it back if it has not been sent."""
+        """Waits for it, and raises its error. A cancelled wait takes it back if it has not been sent."""
         timeout_s = self._settings.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
         try:
             async with asyncio.timeout(timeout_s):

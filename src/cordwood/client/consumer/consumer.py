@@ -123,7 +123,7 @@ class Consumer:
         if running is None:
             self._is_closed = True
             return
-        # Who waits for records is told.
+        # Wakes a waiting poll.
         running.reader.news.set()
         try:
             await running.close(_CLOSE_TIMEOUT_S if timeout_ms is None else timeout_ms / 1000)

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _BY_NAME_AT_MOST = 12
 """The last version of Fetch that names topics."""
 _HURRIED_WAIT_MS = 10
-"""How long a broker may wait for records at first, when a partition of it that has some is full now."""
+"""The broker's first wait for records while the buffer of a partition that has some is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FetchOrder:
     request: FetchRequest
     at_most_version: int | None
     offsets: Mapping[TopicPartition, int]
-    """What was asked for of each partition in the session, whether or not the request names it again."""
+    """The position asked for in each partition of the session, whether or not the request names it again."""
     reserved_bytes: int
 
 
@@ -61,7 +61,8 @@ class Fetching:
         self, settings: ConsumerSettings, subscription: Subscription, buffers: Buffers, backoff: Backoff
     ) -> None:
         self.hungry_for: frozenset[TopicPartition] = frozenset()
-        """What the application waits for, where it does not take what comes: others may fill the buffers meanwhile."""
+        """The partition that the application waits for, if it waits for a particular one: others may fill the buffers
+        meanwhile."""
         self._settings = settings
         self._subscription = subscription
         self._buffers = buffers

@@ -62,7 +62,7 @@ class Group:
     async def settle(self) -> None:
         """Performs pending steps for the application. Raises what its listener raises, or what prevents membership.
 
-        Who is cancelled meanwhile finds the same step again.
+        After a cancellation the same step comes again.
         """
         while (step := self.driver.waiting) is not None:
             failure = await self._take(step)
@@ -74,7 +74,7 @@ class Group:
     async def leave(self, reason: str, timeout_s: float) -> None:
         """After the application has let go of its partitions. What its listener raises is raised when that is done."""
         if self._taken is not None:
-            # It is the listener who wants to leave: it has heard enough of this one.
+            # The listener itself wants to leave: it is not called for this one again.
             self._conclude(self._taken)
         self.driver.leave(reason)
         failures: list[Exception] = []

@@ -1,6 +1,6 @@
 """A group's offsets at its coordinator, as its member sees them: one try to commit some, one to find what is committed.
 
-Commits say who commits, so that one that the group has gone on without cannot overwrite what others have done since.
+Commits name their member, so that one that the group has removed cannot overwrite later commits of others.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.wire.errors import ErrorCode
 
 Results = dict[TopicPartition, ClientError | None]
-"""What became of each; None is success."""
+"""The outcome for each partition; None is success."""
 
 
 class Group(Protocol):
@@ -41,7 +41,7 @@ class GroupOffsets:
     def __init__(self, client: Client, settings: ConsumerSettings, group: Group) -> None:
         assert settings.group_id is not None
         self.is_member = False
-        """Whether the group hands out what this consumer reads. If not, it commits in the group's name only."""
+        """True if the group assigns what this consumer reads. If not, it only commits in the group's name."""
         self._client = client
         self._has_epochs = settings.group_protocol == "consumer"
         self._group = group
@@ -127,7 +127,7 @@ class GroupOffsets:
         if error.code in _NOT_COORDINATOR:
             self._group.forget_coordinator()
 
-    # ---- who commits
+    # ---- the committing member
 
     def _check_membership(self, sender: GroupMetadata) -> None:
         if not self.is_member or sender.generation_id > 0:

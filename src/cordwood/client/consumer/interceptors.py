@@ -1,7 +1,7 @@
 """Interceptors of a consumer: they see, and may change, what the application is about to get, and hear of commits.
 
 An interceptor is an object with `on_consume(records) -> records`, `on_commit(offsets)` or both. What it raises is
-logged, and the records go on as they were: it never reaches who reads.
+logged, and the records go on as they were: it never reaches the application.
 """
 
 import logging

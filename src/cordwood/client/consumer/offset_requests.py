@@ -101,7 +101,7 @@ class CommittedRequest:
         *,
         as_member: bool,
     ) -> "CommittedRequest":
-        """`as_member` says who asks (KIP-848), so that one who is no member any more is told so.
+        """`as_member` names the member (KIP-848), so that a removed one gets an error.
 
         Offsets of transactions that are still open are always waited for, where the broker can (KIP-447): the one that
         reads on from an older offset would do that work twice.

@@ -275,7 +275,7 @@ class PositionFinder:
         if not self._is_current(state, phase):
             return
         if isinstance(error, GaveUp):
-            # Who polls waits as long as it takes, as with Kafka's consumers.
+            # A poll waits as long as it takes, as with Kafka's consumers.
             error = error.last
         is_fenced = isinstance(error, BrokerError) and error.code in _FENCED
         if not error.retriable and not is_fenced:

@@ -58,9 +58,9 @@ class PartitionState:
         self.offset = UNKNOWN
         """Of the next record for the application."""
         self.epoch = UNKNOWN
-        """Of the leader who wrote the record before it, where that is known."""
+        """Of the leader that wrote the record before it, where that is known."""
         self.fetch_offset = UNKNOWN
-        """What to ask for next: ahead of `offset` by what is buffered."""
+        """The next offset to fetch: ahead of `offset` by what is buffered."""
         self.leader_epoch = UNKNOWN
         """Of the leader against whose log the position was last held."""
         self.paused = False

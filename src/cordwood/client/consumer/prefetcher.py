@@ -64,7 +64,8 @@ class Prefetcher:
         self._soon = None
         if self._is_closed:
             return
-        # One reading for all: who comes due between two would be neither asked for nor waited for.
+        # One reading of the clock for all: a partition that comes due between two readings would be neither fetched
+        # nor waited for.
         now_s = self._loop.time()
         orders, needs_metadata = self._fetching.plan(self._client.cluster, now_s)
         for order in orders:
@@ -108,7 +109,7 @@ class Prefetcher:
     async def _connect(self, broker_id: int) -> BrokerConnection:
         broker = self._client.cluster.brokers.get(broker_id)
         if broker is None:
-            # A leader that has just gone: newer metadata tells who follows it. (BROKER_NOT_AVAILABLE counts as final.)
+            # A leader that has just gone: newer metadata names the next one. (BROKER_NOT_AVAILABLE counts as final.)
             raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=f"broker {broker_id}")
         return await self._connections.to(broker.address)
 

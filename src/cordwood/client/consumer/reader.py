@@ -43,7 +43,7 @@ class Reader:
     ) -> None:
         """`also_wanted` names topics that others read, `refreshed` is called after each answer about topics."""
         self.news = asyncio.Event()
-        """Set when there may be something for the application. Who waits for it clears it."""
+        """Set when there may be something for the application. The waiting task clears it."""
         self._settings = settings
         self._subscription = subscription
         self._also_wanted = also_wanted
@@ -93,7 +93,7 @@ class Reader:
             self.changed()
 
     async def close(self) -> None:
-        # Who goes through records one by one is at the end of them.
+        # The iteration over records is at the end of them.
         for partition in list(self._subscription.states):
             self.buffers.discard(partition)
         await self._prefetcher.close()

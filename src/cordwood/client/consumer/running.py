@@ -61,7 +61,7 @@ class Running:
             committed=self._committed if settings.group_id is not None else None,
         )
         self.is_due = False
-        """Whether who goes through records one by one has to come back before the next: the group may have waited."""
+        """True if an iteration over records has to return to `poll` before the next one: the group may have waited."""
         self._due_timer: asyncio.TimerHandle | None = None
         self._group: Group | None = None
         if settings.group_id is not None:

@@ -29,7 +29,7 @@ class ConsumerSettings(Settings):
     session_timeout_ms: int = 45_000
     """Without a heartbeat for so long, the group goes on without this member."""
     heartbeat_interval_ms: int = 3_000
-    """How often the coordinator hears from this member, also while the application works."""
+    """Interval of heartbeats to the coordinator, also while the application works."""
     max_poll_interval_ms: int = 300_000
     """Without a poll for so long, the member leaves its group: the application is stuck."""
     max_poll_records: int = 500
@@ -37,7 +37,7 @@ class ConsumerSettings(Settings):
     fetch_min_bytes: int = 1
     """A broker waits until there is so much to read, up to fetch_max_wait_ms."""
     fetch_max_wait_ms: int = 500
-    """How long a broker waits for fetch_min_bytes."""
+    """Time for which a broker waits for fetch_min_bytes."""
     fetch_max_bytes: int = 52_428_800
     """Bytes of a response, unless its first batch is larger."""
     max_partition_fetch_bytes: int = 1_048_576
@@ -45,9 +45,9 @@ class ConsumerSettings(Settings):
     check_crcs: bool = True
     """Batches are checked against their checksums."""
     enable_auto_commit: bool = True
-    """What polls have returned is committed by itself; False without a group_id."""
+    """Commits automatically what polls have returned; False without a group_id."""
     auto_commit_interval_ms: int = 5_000
-    """How often that is."""
+    """Interval of automatic commits."""
     auto_offset_reset: str = "latest"
     """earliest, latest, none, or by_duration:PT1H (KIP-1106): where to begin without a committed offset."""
     isolation_level: str = "read_uncommitted"
@@ -55,7 +55,7 @@ class ConsumerSettings(Settings):
     client_rack: str = ""
     """Where this client is, so that it may read from a replica nearby."""
     allow_auto_create_topics: bool = True
-    """Whether brokers may create a topic that is subscribed to."""
+    """Lets brokers create a topic that is subscribed to."""
     exclude_internal_topics: bool = True
     """A pattern does not match topics such as __consumer_offsets."""
     interceptors: Sequence[Any] = ()

@@ -138,7 +138,7 @@ class Subscription:
         return [self.state(partition) for partition in partitions] if partitions else list(self.states.values())
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Brokers fill their answers from the first partition on: who has got something is last next time."""
+        """Brokers fill responses from the first partition on: one that returned records is last next time."""
         state = self.states.pop(partition, None)
         if state is not None:
             self.states[partition] = state

@@ -47,7 +47,7 @@ class TopicWatch:
         self._is_closed = False
 
     def ask_soon(self) -> None:
-        """For fresh metadata; who asks while it is on its way is content with that."""
+        """Requests fresh metadata; callers while it is in flight share it."""
         if self._asking is None and not self._is_closed:
             if self._later is not None:
                 self._later.cancel()

@@ -1,4 +1,4 @@
-"""A consumer's turns: who waits for records, until there are some."""
+"""A consumer's turns: tasks that wait for records."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ class ReadingTurns:
     def __init__(self, subscription: Subscription) -> None:
         self.is_taken = False
         self.is_woken = False
-        """Who waits is to hear of it, or else the next one."""
+        """Wakes the waiting task, or else the next one."""
         self.is_over = False
         """The consumer is being closed."""
         self._subscription = subscription
@@ -31,7 +31,7 @@ class ReadingTurns:
         loop = running.loop
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         with self._taken(running):
-            # Who always finds something must not keep the loop from what brings more.
+            # A caller that always finds records must not starve the tasks that fetch more.
             await asyncio.sleep(0)
             while True:
                 running.reader.news.clear()

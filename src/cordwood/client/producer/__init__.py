@@ -10,7 +10,7 @@ A record's way, from the application's call to its metadata:
     interceptors.py, serialization.py, partitioners.py
     accumulator.py     what waits: a deque of batches for each partition, within `buffer_memory`
     batch.py           **ProducerBatch**: grows, is encoded, sent, completed or failed, once
-    buffer_pool.py     who waits for memory gets it in turn
+    buffer_pool.py     callers that wait for memory get it in turn
     sending_loop.py    the one task that sends: connections, metadata, time
     lanes.py           whether a broker can take a request now
     sender.py          **Sender**: which batches go into a request, what its answer means for each. No I/O

@@ -40,7 +40,7 @@ class Packing:
         self.codec = codec
         self.level = level
         self.new_event = new_event
-        """How a thread waits for a delivery; None where nobody may block."""
+        """Lets a thread wait for a delivery; None where blocking is not allowed."""
 
 
 class ProducerBatch:
@@ -86,7 +86,7 @@ class ProducerBatch:
         self.identity: ProducerIdentity | None = None
         self.base_sequence = -1
         self.attempts = 0
-        """How often it came back to be sent again."""
+        """Number of retries."""
         self.place = place
         """Among all batches of the producer, in the order in which they were begun; parts stay in their whole's."""
         self.held_bytes = held_bytes

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from cordwood.wire.column_input import RecordInput, RowOrder
 
 BATCH_BYTES = 256 * 1024
-"""What columns are cut into, where `batch_size` is less: who has them all at hand need not send small batches."""
+"""Size of the batches that columns are cut into, where `batch_size` is less: all records are at hand, so that small
+batches gain nothing."""
 _NO_KEY = 0
 # After a topic: value, key, partition, timestamp_ms, headers.
 _REST = (None, None, None, None, ())

@@ -68,7 +68,7 @@ class Delivery:
         """Blocks until the record is delivered, or for so many seconds; in `cordwood.aio` it is awaited instead."""
         error = self.exception(timeout)
         if error is not None:
-            # One for each who asks: a shared one would gather all their tracebacks.
+            # One for each caller: a shared one would gather all their tracebacks.
             raise copy(error) from error.__cause__
         outcome, index = self.outcome.of(self.index)
         return RecordMetadata(
@@ -230,7 +230,7 @@ class Outcome:
             self._tell()
 
     def _tell(self) -> None:
-        """Calls those who wait, or hands them over to the part that they wait for."""
+        """Calls the waiting callbacks, or hands them over to the part that they wait for."""
         later = []
         while self._waiting:
             try:

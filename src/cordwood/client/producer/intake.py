@@ -64,7 +64,7 @@ class _Asking:
     task: "asyncio.Task[Topic] | None" = None
     waiting: int = 0
     refusal: BrokerError | None = None
-    """What brokers said last."""
+    """The last error from the brokers."""
 
 
 class Intake:
@@ -135,7 +135,7 @@ class Intake:
             raise
 
     def refused(self, error: ClientError) -> None:
-        """A record was not taken. As in Kafka that spoils its transaction, for who goes on would commit it without the
+        """A record was not taken. As in Kafka that spoils its transaction: the application might commit it without the
         record; unless the call itself was wrong: what cannot be serialized, or is no record, never belonged to it."""
         if self._transactions is not None and isinstance(error, BrokerError | TimedOut):
             with self._lock:
@@ -322,7 +322,7 @@ class Intake:
             return outcome
 
     def _asking_for(self, name: str) -> _Asking:
-        """Without end: each who waits has a time of its own, and the last to leave ends it."""
+        """Without a timeout: each caller has one of its own, and the last to leave ends it."""
         asking = self._asking.get(name)
         if asking is None:
             asking = self._asking[name] = _Asking(name)

@@ -1,7 +1,7 @@
 """Interceptors of a producer: they see, and may change, each record before it is sent, and hear what became of it.
 
 An interceptor is an object with `on_send(record) -> record`, `on_acknowledgement(metadata, error)` or both. What it
-raises is logged, and the record goes on as it was: it never reaches who called `send`.
+raises is logged, and the record goes on as it was: it never reaches the caller of `send`.
 """
 
 import logging

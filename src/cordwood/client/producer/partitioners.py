@@ -23,8 +23,8 @@ _LOAD_IS_FRESH_S = 0.01
 
 class Partitioner(Protocol):
     follows_load: bool
-    """Whether it looks at what waits: then it is asked under the producer's lock, right before the record is appended,
-    and again if it has to wait. Else it is asked once for each record, by any thread."""
+    """True if it looks at the batches that wait: then it is asked under the producer's lock, right before the record is
+    appended, and again if it has to wait. Else it is asked once for each record, by any thread."""
 
     def partition(self, topic: Topic, key: bytes | None, value: bytes | None, now_s: float) -> int:
         """The record is appended there."""

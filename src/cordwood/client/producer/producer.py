@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TURN_BYTES = 64 * 1024
-"""What who sends in a loop fills batches with before the sending task has its turn: a turn of the event loop for each
+"""Bytes that a loop of sends puts into batches before the sending task has its turn: a turn of the event loop for each
 batch of 16 KiB costs as much as a third of its records."""
 
 
@@ -344,7 +344,7 @@ class Producer:
                 self._should_yield = True
 
     async def _give_turn(self) -> None:
-        """To the sending task, by who sends in a loop."""
+        """Yields to the sending task, for callers that send in a loop."""
         self._running()
         self._should_yield = False
         self._batches_in_turn = 0

@@ -1,7 +1,7 @@
 """Produce on the wire: how batches are asked to be written, and what the answer says of each.
 
 From version 13 on topics are named by their ids (KIP-516), before by their names. From version 10 on a broker that
-does not lead a partition says who does (KIP-951).
+does not lead a partition names the leader (KIP-951).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -372,7 +372,7 @@ def leaders_of(cluster: Cluster) -> Callable[[TopicPartition], int | None]:
 
 
 def _moved(cluster: Cluster, news: Leadership | None) -> Collection[TopicPartition]:
-    """Partitions that we know a newer leader of than the one that was asked: who is sent to at once."""
+    """Partitions that we know a newer leader of than the one that was asked, and send to at once."""
     if news is None:
         return ()
     return [

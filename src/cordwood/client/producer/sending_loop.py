@@ -193,7 +193,7 @@ class SendingLoop:
     # ---- what is needed beside
 
     def _want_identity(self) -> None:
-        """Nothing can be sent without. Where it was refused, it is asked for again for who still wants to send."""
+        """Nothing can be sent without. Where it was refused, it is requested again for callers that still send."""
         if self._sender.wants_identity and self._identifying is None:
             with self._lock:
                 is_wanted = not self._identity_refused or bool(self._accumulator.waiting())

@@ -19,8 +19,8 @@ class ProducerSettings(Settings):
     acks: int = -1
     """0: nobody answers; 1: the leader has it; -1 (or "all"): all in-sync replicas have it."""
     enable_idempotence: bool = True
-    """Each record is written once and in order, whatever is retried. Needs acks=all; who sets other acks without asking
-    for this goes without it."""
+    """Each record is written once and in order, whatever is retried. Needs acks=all; a producer that sets other acks
+    without asking for this goes without it."""
     compression_type: str = "none"
     """none, gzip, snappy, lz4 or zstd."""
     compression_level: int | None = None
@@ -28,17 +28,17 @@ class ProducerSettings(Settings):
     batch_size: int = 16_384
     """Bytes of records of one partition that are gathered before they are sent."""
     linger_ms: int = 5
-    """How long a batch that is not full waits for more."""
+    """Time for which a batch that is not full waits for more records."""
     buffer_memory: int = 33_554_432
     """Bytes of records that may wait to be sent. When it is full, send waits."""
     max_block_ms: int = 60_000
-    """How long send waits for room and for a topic's metadata."""
+    """Time for which send waits for room and for a topic's metadata."""
     max_request_size: int = 1_048_576
     """Bytes of a request, and so of a record, at most."""
     max_in_flight_requests_per_connection: int = 5
     """Requests to one broker that are sent before the first is answered."""
     retries: int = 2_147_483_647
-    """How often a batch is sent again, within delivery_timeout_ms."""
+    """Number of retries of a batch, within delivery_timeout_ms."""
     delivery_timeout_ms: int = 120_000
     """After so long a record that is not acknowledged has failed."""
     partitioner: Any = None

@@ -265,7 +265,7 @@ BROKER_DESCRIPTIONS = {
     "ssl.truststore.password": "The password of the trust store file.",
     "ssl.truststore.type": "The format of the trust store.",
     # SASL, ACLs, delegation tokens
-    "authorizer.class.name": "What decides who may do what; empty is everybody may do everything.",
+    "authorizer.class.name": "The class of the authorizer; empty allows everything to everyone.",
     "delegation.token.expiry.check.interval.ms": "How often expired delegation tokens are removed.",
     "delegation.token.expiry.time.ms": "How long a delegation token is valid before it has to be renewed.",
     "delegation.token.max.lifetime.ms": "How long a delegation token can be renewed.",

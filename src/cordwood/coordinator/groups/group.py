@@ -43,8 +43,9 @@ class Group(Protocol):
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
     ) -> PartitionCheck | None:
-        """Whether this member of this generation (or member epoch) may commit. `version` is the request's. Where that
-        depends on the partition (an earlier epoch in which the member had it already), a check for each of them."""
+        """Checks that this member of this generation (or member epoch) may commit. `version` is the request's. Where
+        that depends on the partition (an earlier epoch in which the member had it already), a check for each of
+        them."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 

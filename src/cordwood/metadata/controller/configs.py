@@ -111,7 +111,7 @@ def config_records(
     if is_elr_enabled(image) and any(
         isinstance(record, ConfigRecord) and record.name == MIN_INSYNC_REPLICAS for record in records
     ):
-        # Who is eligible was by the old minimum.
+        # The eligible replicas were by the old minimum.
         records.append(ClearElrRecord(topic_name=resource.name if resource.type == ResourceType.TOPIC else ""))
     return records
 

@@ -1,6 +1,6 @@
 """AssignReplicasToDirs: a broker tells in which of its log directories its replicas lie (KIP-858).
 
-Who leads a partition depends on it: a replica in a directory that has failed can not.
+Leadership depends on it: a replica in a failed directory cannot lead.
 """
 
 from cordwood.metadata.image import MetadataImage, Partition

@@ -1,4 +1,4 @@
-"""Changes of one partition: who leads it, who is in sync, who else may lead it, and who has replicas of it.
+"""Changes of one partition: its leader, in-sync and eligible replicas, and assignment.
 
 The rules are Kafka's: a leader comes from the ISR, or from the eligible leader replicas when the ISR is empty
 (KIP-966); else from the last known leader; else, only if that is allowed, from any replica that is there.

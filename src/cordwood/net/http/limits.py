@@ -24,5 +24,5 @@ class HttpLimits:
     max_buffered_bytes: int = 65_536
     """Of a connection, in each direction: beyond it the peer is not read from, and the app waits in `send`."""
     linger_timeout_s: float = 1.0
-    """How long bytes are still read and dropped after an early answer. Closing with bytes unread would reset the
+    """Time for which bytes are still read and dropped after an early answer. Closing with bytes unread would reset the
     connection, and a reset can destroy an answer that the peer has not read."""

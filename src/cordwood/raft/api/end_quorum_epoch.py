@@ -1,4 +1,4 @@
-"""EndQuorumEpoch: a leader that resigns tells the voters who should follow it (KIP-595).
+"""EndQuorumEpoch: a leader that resigns names its preferred successors to the voters (KIP-595).
 
 The first of the preferred candidates starts an election at once, the others later and later, so that the one with
 the longest log usually wins. Errors as those of Vote, without the voter's key. Version 1 has directory ids.

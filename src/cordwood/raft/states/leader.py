@@ -164,7 +164,7 @@ class Leader:
         return len(self.voters) != 1 and now >= self.check_quorum_deadline_ms
 
     def silent_voters(self, now: int) -> list[ReplicaKey]:
-        """The other voters that may not know yet who leads."""
+        """The other voters that may not know the leader yet."""
         timeout_ms = self.config.begin_quorum_epoch_timeout_ms
         others = (voter for voter in self.voters.values() if voter.key.id != self.local.key.id)
         return [voter.key for voter in others if voter.last_fetch_ms < 0 or now - voter.last_fetch_ms >= timeout_ms]

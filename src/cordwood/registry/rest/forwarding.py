@@ -12,7 +12,7 @@ from cordwood.registry.registry import Registry
 from cordwood.runtime.network import Address, NetworkError
 
 FORWARDED = "x-forward"
-"""Confluent's: who gets it does not pass the request on again."""
+"""Confluent's: a node that receives it does not forward the request again."""
 
 _PASSED_ON = ("content-type", "accept", "authorization")
 _TIMEOUT_S = 30.0

@@ -1,4 +1,4 @@
-"""What requests say: parameters of the query and the body, checked."""
+"""The parameters of requests, from query and body, checked."""
 
 from __future__ import annotations
 

@@ -206,8 +206,8 @@ class SubjectRoutes:
         return found
 
     def _answered_text(self, request: Request, given: Submitted, version: SchemaVersion) -> str | None:
-        """Who sends Protobuf as a descriptor gets it back as one: Confluent's Python client keeps the answer, and
-        reads it as a descriptor later."""
+        """A client that sends Protobuf as a descriptor gets it back as one: Confluent's Python client keeps the answer,
+        and reads it as a descriptor later."""
         how = "" if given.schema_type != PROTOBUF or not is_descriptor(given.text) else "serialized"
         return formatted_text(self._registry, version, request.query_params.get("format", how))
 

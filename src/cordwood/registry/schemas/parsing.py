@@ -25,7 +25,7 @@ def parse_schema(
 
 
 def is_descriptor(text: str) -> bool:
-    """Whether a Protobuf schema is given as a descriptor, and not as text."""
+    """Returns whether a Protobuf schema is given as a descriptor, and not as text."""
     from .protobuf.descriptors import decoded
 
     return decoded(text) is not None

@@ -1,4 +1,4 @@
-"""What every type of schema has in common."""
+"""The common interface of all types of schemas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Schema(ABC):
     @property
     @abstractmethod
     def canonical(self) -> str:
-        """What is stored, returned and compared: as Confluent's registry prints the schema."""
+        """The form that is stored, returned and compared: as Confluent's registry prints the schema."""
 
     @abstractmethod
     def normalized(self) -> Schema:

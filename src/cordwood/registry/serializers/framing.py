@@ -1,4 +1,4 @@
-"""How a record names its schema: a prefix of 5 bytes with the id, or a header with the guid."""
+"""The reference from a record to its schema: a prefix of 5 bytes with the id, or a header with the guid."""
 
 from __future__ import annotations
 

@@ -212,7 +212,8 @@ def _same(
     for version in candidates:
         if version.guid == guid:
             return version
-    # Who gives no metadata or rules means any; and what an older registry has stored may be laid out in other ways.
+    # A request without metadata or rules matches any; and what an older registry has stored may be laid out in other
+    # ways.
     for version in candidates:
         if version.schema_type != schema.type or not _is_meant(submitted, version):
             continue

@@ -52,7 +52,7 @@ class _Commits:
 
 
 def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "_Commits") -> Iterator[Violation]:
-    """What is known when a read begins: what was acknowledged before, and what others had been told before."""
+    """The commits known when a read begins: those acknowledged before, and those that others had read before."""
     known = [(commit.ended_s, [commit], not commit.is_transactional) for commit in acknowledged]
     for read in reads:
         seen = commits.those(read)
@@ -77,7 +77,7 @@ def _stale_reads(reads: list[OffsetRead], acknowledged: list[Commit], commits: "
 
 
 def _wrong(read: OffsetRead, seen: list[Commit]) -> Violation | None:
-    """What is so whatever came before it. Those without a number are such as it may be."""
+    """The mismatches that hold whatever came before. Commits without a number may have been read as well."""
     if not seen:
         is_of_nobody = read.offset >= 0
         return Violation("a committed offset is as it was committed", f"{read}; nobody's") if is_of_nobody else None

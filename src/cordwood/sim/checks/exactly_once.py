@@ -33,7 +33,7 @@ def outputs_are_there_exactly_once(history: History) -> Iterator[Violation]:
 
 
 def _ends(history: History) -> dict[tuple[str, Partition], int]:
-    """What each group has committed in the end, for each partition that was transformed."""
+    """The final committed offset of each group, for each partition that was transformed."""
     sources = {(group, (topic, index)) for group, topic, index, _ in history.transactions.inputs.values()}
     ends: dict[tuple[str, Partition], int] = {}
     for read in sorted(history.groups.offset_reads, key=lambda read: read.begun_s):

@@ -18,7 +18,7 @@ def zombies_are_fenced(history: History) -> Iterator[Violation]:
     transactions = history.transactions.by_number()
 
     def successor_of(number: int, begun_s: float) -> Incarnation | None:
-        """Who had taken the place of a transaction's producer by then."""
+        """Returns the producer that had taken the place of a transaction's producer by then."""
         transaction = transactions[number]
         mine = (transaction.producer_id, transaction.producer_epoch)
         for incarnation in given.get(transaction.transactional_id, []):

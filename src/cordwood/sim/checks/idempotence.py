@@ -59,7 +59,7 @@ def _once_whole_and_in_order(history: History, partition: Partition, log: FinalL
 
 
 def _streams_in_order(history: History, partition: Partition, log: FinalLog) -> Iterator[Violation]:
-    """What a library producer sends lies in the order of its calls, whatever was sent again or has failed."""
+    """The records of a library producer lie in the order of its calls, whatever was retried or failed."""
     places = {seen.value: seen.offset for seen in log.records}
     before: dict[str, Send] = {}
     for send in history.sends:

@@ -98,7 +98,7 @@ class ClassicMember(Member):
         return None
 
     async def _sync_group(self, joined: JoinGroupResponse) -> bool:
-        """Whether it is a member now."""
+        """Returns whether it is a member now."""
         leads = joined.leader == self.member_id
         self._partition_count = len(self.run.partitions) if leads else None
         assignments: dict[str, list[Partition]] = {}

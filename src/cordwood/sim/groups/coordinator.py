@@ -22,7 +22,7 @@ UNAVAILABLE = frozenset(
 
 
 async def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> None:
-    """Returns when there is one; the topic that it keeps its state in is made by the first who asks."""
+    """Returns when there is one; the topic that it keeps its state in is created by the first request."""
     while True:
         low = _TRANSACTIONS_SINCE if key_type == TRANSACTION else 0
         version = client.source.randint(low, FindCoordinatorRequest.stable_versions.high)

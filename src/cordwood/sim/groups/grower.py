@@ -1,4 +1,4 @@
-"""Somebody who gives topics more partitions, which their groups have to share out."""
+"""An administrator that gives topics more partitions, which their groups have to share out."""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Client, Over

@@ -74,7 +74,7 @@ class Hands:
         self._last.update(dict.fromkeys(self.held, -1))
 
     def confirm(self, assigned: Iterable[Partition], generation: int) -> None:
-        """What it holds and was in doubt is its own, if it is assigned."""
+        """Confirms partitions that it holds and was in doubt about, if they are assigned to it."""
         kept = [partition for partition in assigned if partition in self._doubted and partition in self._tenures]
         self._doubted = []
         for partition in kept:

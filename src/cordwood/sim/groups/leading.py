@@ -38,7 +38,7 @@ def decode_assignment(data: bytes) -> list[Partition]:
 
 
 def assign(subscriptions: dict[str, bytes], partitions: list[Partition]) -> dict[str, list[Partition]]:
-    """In turns, to those who want the topic."""
+    """In turns, to the members that want the topic."""
     topics_of = {member: set(_decode(subscription).topics) for member, subscription in subscriptions.items()}
     assigned: dict[str, list[Partition]] = {member: [] for member in sorted(subscriptions)}
     for partition in sorted(partitions):
@@ -51,7 +51,7 @@ def assign(subscriptions: dict[str, bytes], partitions: list[Partition]) -> dict
 def without_what_others_have(
     subscriptions: dict[str, bytes], assigned: dict[str, list[Partition]]
 ) -> dict[str, list[Partition]]:
-    """They let go of it first. Of two who claim the same, the one of the later generation has it."""
+    """They let go of it first. Of two that claim the same, the one of the later generation has it."""
     owners: dict[Partition, tuple[int, str]] = {}
     for member, encoded in subscriptions.items():
         subscription = _decode(encoded)

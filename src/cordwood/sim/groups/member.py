@@ -37,7 +37,7 @@ class Rebalancing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """How the members of one group go about it."""
+    """The behaviour of the members of one group."""
 
     group_id: str
     topics: tuple[str, ...]
@@ -201,7 +201,7 @@ class Member(Client, ABC):
             return
 
     def note_error(self, error: ErrorCode) -> None:
-        """What an error that any request may have means to a member."""
+        """Reacts to an error that any request may have."""
         if error in UNAVAILABLE:
             raise NetworkError(f"no coordinator: {error.name}")
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH):

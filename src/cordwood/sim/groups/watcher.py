@@ -1,4 +1,4 @@
-"""Somebody outside a group who asks now and then how far it is, and sets it back when it is nobody's."""
+"""An outside observer of a group, which asks now and then how far it is, and resets its offsets when it is empty."""
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Client, Over, Run

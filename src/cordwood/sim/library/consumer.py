@@ -75,7 +75,7 @@ class LibraryConsumer(LibraryClient):
 def note_poll(
     client: Client, records: Records, positions: dict[Partition, int], begun_s: float, *, is_committed: bool
 ) -> None:
-    """What a poll has given; `positions` go on behind it."""
+    """Records the result of a poll; `positions` go on behind it."""
     run = client.run
     for chosen, some in records.items():
         partition = (chosen.topic, chosen.partition)

@@ -32,7 +32,7 @@ from .tap import Watch
 
 @dataclass(slots=True)
 class Given:
-    """How far an application has got with a partition: what has to come next, and what it is through with."""
+    """An application's progress in a partition: the next offset, and the last one that it has processed."""
 
     position: int
     done: int

@@ -26,7 +26,7 @@ _BACKOFF_S = 0.3
 
 
 class LibraryClient(Client, ABC):
-    """What comes of its name and source is its own; its connections are the library's."""
+    """A client's life: name and random source are its own, connections are the library's."""
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(run, name)

@@ -102,7 +102,7 @@ class LibraryMember(LibraryClient):
             await self.pause(_MAX_PAUSE_S)
 
     async def handle(self, consumer: Consumer, records: Records) -> None:
-        """What a poll has given, and is in the history."""
+        """Handles the records of a poll, which are in the history."""
         if not self._settings.enable_auto_commit and self.chance(_COMMIT):
             await self._commit(consumer, list(self._watch.given))
 

@@ -22,7 +22,7 @@ _CODECS = ("none", "none", "gzip", "snappy", "lz4", "zstd")
 
 
 class LibraryProducer(LibraryClient):
-    """What it is told of each record goes into the history. It sends from one task, so its order is known."""
+    """Writes the outcome of each record into the history. It sends from one task, so its order is known."""
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(run, name)
@@ -113,7 +113,7 @@ class LibraryProducer(LibraryClient):
 
 
 def note_delivery(client: LibraryClient, tap: Tap, send: Send, delivery: Delivery) -> ClientError | None:
-    """What has become of it; why, if it was not delivered."""
+    """Notes the outcome of a record; the reason, if it was not delivered."""
     if send.ended_s < float("inf"):
         client.complain(f"told twice: {send}")
     send.ended_s = client.run.now_s

@@ -164,7 +164,7 @@ class Transactor:
             raise TransactionAbortable from error
 
     async def end(self, producer: Producer, *, commit: bool) -> bool:
-        """Whether it is committed; else it is aborted."""
+        """Returns whether it was committed; otherwise it was aborted."""
         if not self._client.is_calm and self._client.chance(_STALL):
             # Its transaction may be aborted meanwhile, or its place taken.
             await self._client.pause(self.timeout_ms * 2 / 1000)

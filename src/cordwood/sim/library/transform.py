@@ -53,7 +53,7 @@ class LibraryTransform(LibraryMember):
                 self._watch.given[partition.topic, partition.partition] = Given(some[0].offset, some[0].offset)
 
     async def _transform(self, consumer: Consumer, records: Records) -> bool:
-        """Whether it is committed; raises `Lost` where that is not known."""
+        """Returns whether it was committed; raises `Lost` where that is not known."""
         producer = self._producer if self._producer is not None else await self._initialized()
         await self._transactor.begin(producer)
         is_whole = True

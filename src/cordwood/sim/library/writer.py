@@ -49,7 +49,7 @@ class LibraryWriter(LibraryClient):
         await self.transactor.end(producer, commit=is_whole and not self.chance(_ABORT))
 
     async def fill(self, producer: Producer) -> bool:
-        """Whether all of it was taken."""
+        """Returns whether all of it was taken."""
         await self.transactor.begin(producer)
         try:
             for _ in range(self.source.randint(1, _MAX_SENDS)):

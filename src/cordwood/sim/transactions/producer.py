@@ -211,7 +211,7 @@ class TransactionalProducer(Client):
         positions: Mapping[Partition, Position],
         identity: Identity = NOBODY,
     ) -> None:
-        """As a member of the group, or as somebody who assigns itself what it reads."""
+        """As a member of the group, or with partitions that it assigned itself."""
         if self.generation is Generation.V1:
             added = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id,

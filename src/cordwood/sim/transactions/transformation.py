@@ -40,8 +40,8 @@ async def transformed(
     *,
     hesitation_s: float = 0.0,
 ) -> bool:
-    """Whether it is committed; otherwise it was aborted. Raises `Lost`, `Died`. `hesitation_s`: for how long it may do
-    nothing when all is ready."""
+    """Returns whether it was committed; otherwise it was aborted. Raises `Lost`, `Died`. `hesitation_s`: for how long
+    it may do nothing when all is ready."""
     transaction = producer.begin()
     for record in read.visible():
         for send in await producer.send(transaction, [producer.source.choice(targets)]):

@@ -31,7 +31,7 @@ class Workload:
 
 
 def busy_settings(history: History, source: Random) -> dict[str, str]:
-    """What is done now and then is done often."""
+    """Settings under which periodic work happens often."""
     settings = {
         "log.initial.task.delay.ms": "500",
         "log.retention.check.interval.ms": "700",

@@ -197,7 +197,7 @@ def _hurt(run: Run, source: Random, root: str, path: str) -> Injury:
 
 
 async def _start_after_refusal(run: Run, source: Random, whole: Files) -> bool:
-    """What an operator does then: restores the files, or agrees to the loss."""
+    """Acts as an operator would: restores the files, or agrees to the loss."""
     machine, damage = run.machine, run.history.damage
     damage.refusals.append(machine.refusal or "")
     machine.repair()
@@ -269,7 +269,7 @@ async def _offset(judge: Client, partition: Partition, timestamp: int) -> int | 
 
 
 def _take(data: bytes, served: Served) -> int:
-    """What a client makes of an answer, of which it checks every batch; where it goes on."""
+    """Checks every batch of an answer, as a client does; returns the next offset."""
     end = 0
     try:
         for position, header in batch_headers(data):

@@ -124,7 +124,7 @@ async def is_started(faults: ClusterFaults, machine: Machine) -> bool:
 
 
 async def _look(judge: QuorumAdmin, machine: Machine, names: list[str], final: FinalMetadata) -> bool:
-    """Whether the broker knows these topics. All that it knows is in `final` then."""
+    """Returns whether the broker knows these topics. Its metadata is in `final` then."""
     network = judge.run.world.network.host(judge.name)
     channel = await Channel.open(network, machine.name, PORT, client_id=judge.name, timeout_s=2.0)
     try:

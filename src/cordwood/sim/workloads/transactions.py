@@ -94,7 +94,7 @@ def _preparing_writer(run: Run, source: Random, name: str) -> PreparingWriter | 
 
 
 async def _carry_out(run: Run, source: Random, writers: Sequence[PreparingWriter | LibraryPreparingWriter]) -> None:
-    """What they have prepared and not ended."""
+    """Commits or aborts what they have prepared and not ended."""
     for writer in writers:
         generation = writer.generation if isinstance(writer, PreparingWriter) else source.choice(list(Generation))
         last = PreparingWriter(run, f"{writer.name}-last", writer.transactional_id, generation, writer.timeout_ms)

@@ -13,9 +13,9 @@ class QueryFigures:
         self.rows_out: int | None = None
         """None where the sink does not count."""
         self.lag: int | None = None
-        """How many offsets of its topics it was behind at the end of its last batch; None where it reads no topics."""
+        """Its lag in offsets at the end of its last batch; None where it reads no topics."""
         self.batch_ms = 0
-        """How long the last batch took."""
+        """Duration of the last batch."""
         self.status = "starting"
         self.progressed_s = 0.0
         """When Spark last told of a batch; seconds since 1970."""

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cordwood.spark
 from cordwood import Admin, NewTopic
 
-# How far the queries have come. Who removes it begins anew.
+# The queries' progress. Without it they start over.
 CHECKPOINTS = "checkpoints"
 
 

@@ -60,7 +60,7 @@ class _Driver:
     async def do(self, effect: Effect) -> Any:
         match effect:
             case OwnLedger(query):
-                # The topic is made first: who owns it may have to write.
+                # The topic is created first: its owner may have to write.
                 await (await self._outlet.ledger()).partition_of(query)
                 self._owner = await self._outlet.deciding_as(ledger_id(query))
             case ReadLedger(query):

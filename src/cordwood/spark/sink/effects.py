@@ -9,7 +9,7 @@ from cordwood.spark.sink.ledger_entry import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class OwnLedger:
-    """From now on nobody who owned it before can decide anything. None."""
+    """From now on no earlier owner can decide anything. None."""
 
     query: str
 

@@ -19,8 +19,8 @@ class LedgerEntry:
     run: str
     transactions: tuple[LeftTransaction, ...]
     sweeps: int = 0
-    """How often, up to here, the query's open transactions were aborted without a batch being decided: whatever began
-    at another number may be among them."""
+    """Number of times, up to here, that the query's open transactions were aborted without a batch being decided:
+    whatever began at another number may be among them."""
 
     def encode(self) -> bytes:
         # Ids begin alike, so what they begin with is written once: an entry of many tasks is to fit into a record.

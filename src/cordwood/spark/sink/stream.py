@@ -43,7 +43,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._columns = columns
         self._trap = read_trap(options.testing_at)
-        # For who has taken the jobs of the query out of its group: then every batch is a run of its own.
+        # The application may have taken the query's jobs out of its group: then every batch is a run of its own.
         self._else_run = uuid4().hex
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:

@@ -1,4 +1,4 @@
-"""**Link**: a client of the cluster for who has no event loop; one for each configuration and process.
+"""**Link**: a client of the cluster for callers without an event loop; one for each configuration and process.
 
 A Python worker of Spark runs one task after another: connections and what is known of the cluster are kept between
 them. What is idle closes by itself (`connections.max.idle.ms`).
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def link_to(settings: Mapping[str, object], *, patient: bool = False) -> "Link":
-    """By Kafka's names. Raises a `ClientError` when no broker answers: at once, so that who mistyped an address hears
+    """By Kafka's names. Raises a `ClientError` when no broker answers: at once, so that a mistyped address is reported
     of it, or with `patient` after `default.api.timeout.ms`, because a broker that was there may come back."""
     key = tuple(sorted((name, str(value)) for name, value in settings.items()))
     with _lock:

@@ -62,7 +62,7 @@ class OffsetsOption:
         return self.everywhere
 
     def check_partitions(self, partitions: list[TopicPartition]) -> None:
-        """As in Spark's connector: who names offsets names one for each partition, and no others."""
+        """As in Spark's connector: offsets are given for every partition, and for no others."""
         if self.by_partition is None:
             return
         if missing := [str(partition) for partition in partitions if partition not in self.by_partition]:

@@ -70,10 +70,10 @@ class ValueFormat:
     name: str = "bytes"
     """bytes: a column of that; json: a column for each field of the schema."""
     schema: str | None = None
-    """As text, for who does not call `.schema(...)`."""
+    """As text, for queries without `.schema(...)`."""
     metadata_columns: tuple[str, ...] | None = None
     mode: str = "PERMISSIVE"
-    """What becomes of a value that does not parse: PERMISSIVE, DROPMALFORMED, FAILFAST."""
+    """Handling of a value that does not parse: PERMISSIVE, DROPMALFORMED, FAILFAST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def stream_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
-    """For who does not know yet whether it is a batch or a stream."""
+    """For callers that do not know yet whether it is a batch or a stream."""
     is_batch = any(name in Options(given, known=KNOWN, purpose="a read") for name in _ENDING)
     return batch_options(given) if is_batch else stream_options(given)
 

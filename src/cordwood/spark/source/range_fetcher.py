@@ -25,7 +25,7 @@ class FetchLimits:
     max_bytes: int
     read_committed: bool
     poll_timeout_ms: int
-    """How long there may be nothing where records should be."""
+    """Time for which nothing may arrive where records should be."""
     rack: str = ""
 
 

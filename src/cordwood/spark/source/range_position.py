@@ -24,7 +24,7 @@ class Fetched:
     content: Buffer
     """Whole batches, and perhaps the beginning of another."""
     position: int
-    """What comes before has been read, though the first batch may hold some of it."""
+    """The first offset to keep; the first batch may hold records before it."""
     aborted: Sequence[AbortedTransaction]
 
 

@@ -50,7 +50,7 @@ class TaskLimits:
     min_tasks: int | None = None
     max_records: int | None = None
     parallel_tasks: int | None = None
-    """How many run at once, where that is known: small ranges share tasks as long as there are so many."""
+    """Number of tasks that run at once, where that is known: small ranges share tasks as long as there are so many."""
 
     def tasks(self, ranges: Iterable[OffsetRange]) -> list[ReadTask]:
         split = split_ranges(ranges, self.min_tasks, self.max_records)

@@ -19,7 +19,7 @@ from cordwood.wire.records import batch_headers
 
 _MAX_ROWS = 50_000
 _EXPANSION = 4
-"""What compressed records are expected to grow to."""
+"""Expected growth of compressed records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Piece:
 
     content: memoryview
     position: int
-    """What comes before has been read."""
+    """The first offset to keep."""
     skipped: frozenset[int]
     """Base offsets of batches that were aborted."""
     timestamp_type: int

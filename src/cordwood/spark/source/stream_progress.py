@@ -131,7 +131,7 @@ class StreamProgress:
         self._commit_soon(end)
 
     def _commit_soon(self, offsets: Offsets) -> None:
-        """Nobody waits for it: it is for who watches, and the checkpoint decides."""
+        """Not awaited: it is for observers only; the checkpoint decides."""
         if self._options.commit_group is None or offsets == self._committed:
             return
         self._committed = dict(offsets)

@@ -37,7 +37,7 @@ _DEFAULT_METADATA = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_
 
 
 def default_schema(options: SourceOptions) -> StructType | str:
-    """For who does not call `.schema(...)`. Raises `BadOption`."""
+    """For queries without `.schema(...)`. Raises `BadOption`."""
     if options.value_format.name == "json":
         return _json_schema(options)
     names = [name for name in COLUMN_TYPES if name != "headers" or options.include_headers]

@@ -62,7 +62,7 @@ class TopicCalls(Connected):
         return values(described)
 
     async def describe_topics_by_id(self, ids: Collection[Uuid]) -> dict[Uuid, TopicDescription]:
-        """As `describe_topics`, for who knows their ids."""
+        """As `describe_topics`, by topic ids."""
         chosen = values_of(ids, Uuid, "ids")
         return values(await topic_descriptions.describe_topics_by_id(await self._connected(), chosen))
 
@@ -110,7 +110,7 @@ class TopicCalls(Connected):
         chosen = None if partitions is None else partitions_of(partitions)
         outcomes = await partition_functions.elect_leaders(await self._connected(), election, chosen)
         elected = [partition for partition, outcome in outcomes.items() if outcome is None]
-        # The leader is who it should be: that is what was wanted.
+        # The preferred replica leads already: that is what was wanted.
         values({partition: outcome for partition, outcome in outcomes.items() if not _is_not_needed(outcome)})
         return elected
 

@@ -1,6 +1,6 @@
 """Sticky assignment among members that all read the same topics: shares that differ by one partition at most.
 
-First each keeps what it has, up to its share; then what is left goes to those who have less, near ones first where
+First each keeps what it has, up to its share; then what is left goes to members that have less, near ones first where
 racks matter. Some members may have one more than the others (`_larger`), as many as the division leaves.
 """
 
@@ -20,7 +20,7 @@ class EvenShares:
         contested: Collection[TopicPartition],
     ) -> None:
         self.moving: dict[TopicPartition, str] = {}
-        """What goes from one member to another, and to which."""
+        """Partitions that move from one member to another, with their new owner."""
         self._topics = topics
         self._near = near
         self._owned = owned
@@ -31,7 +31,7 @@ class EvenShares:
         self._large = self._small + (self._larger_count > 0)
         self._larger = 0
         self._had: dict[TopicPartition, str] = {}
-        # Those with less than a small share, and those with exactly that who may still get a large one.
+        # Members with less than a small share, and those with exactly that which may still get a large one.
         self._unfilled: list[str] = []
         self._maybe_larger: list[str] = []
 

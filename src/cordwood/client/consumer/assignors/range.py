@@ -43,7 +43,7 @@ class RangeAssignor(Stateless):
 
 
 class _TopicShares:
-    """One topic: who reads it, what is left, and how many each may still get."""
+    """One topic: its subscribers, what is left, and how many each may still get."""
 
     def __init__(self, topic: str, topics: GroupTopics, readers: Sequence[str], racks: Mapping[str, str]) -> None:
         self.topic = topic

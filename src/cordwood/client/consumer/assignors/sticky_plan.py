@@ -29,7 +29,7 @@ class MemberData:
 class StickyPlan:
     given: Given
     moving: Mapping[TopicPartition, str] | None
-    """What goes from one member to another, and to which; None where that is not known."""
+    """Partitions that move from one member to another, with their new owner; None where that is not known."""
 
 
 def plan(

@@ -12,7 +12,7 @@ class Remedy(Enum):
     FIND_COORDINATOR = auto()
     """It is elsewhere; again after a pause."""
     REJOIN = auto()
-    """At once, as who it is."""
+    """At once, with its member id."""
     REJOIN_WITH_ID = auto()
     """The generation is over, and what the member had is lost; its id may still be good."""
     REJOIN_AS_NEW = auto()

@@ -63,7 +63,8 @@ def write_assignment(assignment: Assignment) -> bytes:
 
 
 def read_assignment(data: bytes) -> Assignment:
-    """Raises `BadAnswer` if it is none. Some leaders leave out who gets nothing, and it gets no bytes at all."""
+    """Raises `BadAnswer` if it is none. Some leaders leave out members that get nothing, which then receive no bytes at
+    all."""
     if not data:
         return Assignment([])
     message = _read(ConsumerProtocolAssignment, data)

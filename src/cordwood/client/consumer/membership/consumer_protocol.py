@@ -359,7 +359,7 @@ class ConsumerProtocolMember:
         elif error.retriable:
             self._try_again(now_s)
         elif error.code == ErrorCode.UNRELEASED_INSTANCE_ID and not self._gave_instance_back:
-            # It may be ourselves who have it: a join was heard and its answer lost, or that we left was not heard. We
+            # We may own it ourselves: a join arrived and its response was lost, or our leave did not arrive. We
             # give it back, which is refused if it is another's, and see.
             self._gave_instance_back = True
             self._say_goodbye(stays_static=True)

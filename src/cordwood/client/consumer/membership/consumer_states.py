@@ -10,7 +10,7 @@ class MemberState(Enum):
     JOINING = "joining"
     """Says epoch 0 until the coordinator has answered."""
     RECONCILING = "reconciling"
-    """What it was given is not what it has: the application is to let go of or to take partitions."""
+    """The assignment differs from the owned partitions: the application has to give up or take some."""
     ACKNOWLEDGING = "acknowledging"
     """It has what it was given, and is to tell so."""
     STABLE = "stable"

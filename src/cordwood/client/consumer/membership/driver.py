@@ -67,13 +67,13 @@ class MembershipDriver:
 
     def __init__(self, client: Client, machine: Machine, group_id: str, *, network: Network, random: Random) -> None:
         self.changed = asyncio.Event()
-        """Set when there may be news: a step that waits, an error, the end of leaving. Who waits for it clears it."""
+        """Set when there may be news: a step that waits, an error, the end of leaving. The waiting task clears it."""
         self.waiting: Revoke | Lose | Assign | None = None
-        """What the application is to do next; `settled` when it has."""
+        """The next action for the application, which calls `settled` afterwards."""
         self.error: ClientError | None = None
         """The member takes no part any more, until it subscribes again."""
         self.group_topics: frozenset[str] = frozenset()
-        """What others read in the group that this member leads: the client's metadata is to be kept fresh for it."""
+        """Topics that other members read in the group that this member leads: the client keeps their metadata fresh."""
         self._client = client
         self._machine = machine
         self._last_metadata = machine.metadata
@@ -101,7 +101,7 @@ class MembershipDriver:
 
     @property
     def metadata(self) -> GroupMetadata:
-        """As who it is a member now; nobody if it is none."""
+        """Its present membership; none if it is no member."""
         return self._machine.metadata
 
     @property
@@ -250,7 +250,7 @@ class MembershipDriver:
         match effect:
             case Ask():
                 task = self._start(self._ask(effect))
-                # What waits for others is nothing that one who leaves waits for.
+                # A leaving member does not wait for other members.
                 if self._is_leaving and effect.timeout_ms is None:
                     self._leaving.add(task)
             case ForgetCoordinator():

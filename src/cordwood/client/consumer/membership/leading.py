@@ -40,9 +40,9 @@ class Leading:
             member.member_id: read_subscription(member.metadata, member.group_instance_id) for member in members
         }
         self.topics = frozenset(topic for said in self._subscriptions.values() for topic in said.topics)
-        """What anyone in the group reads."""
+        """Topics that any member of the group reads."""
         self.is_outdated = False
-        """Whether the topics are not what the assignment was made from."""
+        """True if the topics differ from those that the assignment was made from."""
         self._assigned_from: GroupTopics | None = None
 
     def keep(self, cluster: GroupTopics) -> None:

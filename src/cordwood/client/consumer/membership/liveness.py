@@ -1,4 +1,4 @@
-"""When a member of a classic group owes a heartbeat, and who is late: the coordinator or the application."""
+"""When a member of a classic group owes a heartbeat, and which side is late: the coordinator or the application."""
 
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.net.backoff import Backoff

@@ -138,7 +138,7 @@ _FATAL_TO_THE_PRODUCER = frozenset(
 
 
 def judge_batch(code: ErrorCode | None) -> Verdict:
-    """Of a batch that failed for good. An old epoch does not tell who has the new one: the abort will."""
+    """Of a batch that failed for good. An old epoch does not tell which producer has the new one: the abort will."""
     if code == ErrorCode.PRODUCER_FENCED:
         return Verdict.FENCED
     return Verdict.FATAL if code in _FATAL_TO_THE_PRODUCER else Verdict.ABORT

@@ -26,7 +26,7 @@ class Contents:
 
     def __init__(self, *, is_started: bool = False) -> None:
         self.is_started = is_started
-        """Whether the coordinator may have it open, so that it has to be ended."""
+        """True if the coordinator may have it open, so that it has to be ended."""
         self.new: dict[TopicPartition, None] = {}
         self.adding: dict[TopicPartition, None] = {}
         self.added: dict[TopicPartition, None] = {}

@@ -1,4 +1,4 @@
-"""The names of transactions that are not ended by who wrote them: a prepared one (KIP-939), which an application keeps
+"""The names of transactions that are not ended by their producer: a prepared one (KIP-939), which an application keeps
 with its own commit; one that is left to another."""
 
 from typing import NamedTuple

@@ -70,7 +70,7 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
 # A transaction is begun, and what is added to it has to be told or ended.
 OPEN = frozenset({State.IN_TRANSACTION, State.COMMITTING, State.ABORTING})
 
-# What an application can do, for who has called something else.
+# The calls that a state allows, for error messages.
 WHAT_NOW: Mapping[State, str] = {
     State.UNINITIALIZED: "call init_transactions() first, once",
     State.INITIALIZING: "wait for init_transactions() or abort_transaction()",

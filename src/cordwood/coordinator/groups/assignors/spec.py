@@ -33,7 +33,7 @@ class MemberSubscription:
 class GroupSpec:
     members: Mapping[str, MemberSubscription]
     is_homogeneous: bool
-    """Whether all members subscribe to the same topics."""
+    """Returns whether all members subscribe to the same topics."""
 
 
 class TopicDescriber(Protocol):

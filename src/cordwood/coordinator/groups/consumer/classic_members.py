@@ -187,8 +187,8 @@ def _member(
 
 
 def _check_new(member_id: str, subscription: ConsumerProtocolSubscription) -> None:
-    """Who claims what it was given in some generation was a member, and others may have had it since. It is to give it
-    up, and not to go on where it was should it be given the same again. (Kafka takes it in as it is.)"""
+    """A member that claims partitions of an earlier generation may have lost them to others since. It has to give them
+    up, and must not resume should it be given them again. (Kafka accepts the claim.)"""
     if subscription.owned_partitions and subscription.generation_id >= 0:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of the group any more.")
 

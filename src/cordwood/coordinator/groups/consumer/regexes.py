@@ -39,8 +39,8 @@ class RegexChange(Enum):
 def follow_regex(
     state: GroupState, group: ConsumerGroup, before: Member, member: Member, written: list[CoordinatorRecord]
 ) -> RegexChange:
-    """What comes of a member's regular expression, for one that was `before` and is now `member`; Refusal if it is
-    none. The topics are looked up where that is due."""
+    """Takes over the regular expression of a member that was `before` and is now `member`; raises Refusal if it is
+    invalid. Looks its topics up where that is due."""
     change = RegexChange.NONE
     is_new = False
     old, new = before.topic_regex, member.topic_regex

@@ -242,7 +242,7 @@ def _texts(node: Properties, name: str) -> list[str]:
 
 
 def _is_default(type_: Type, value: Any) -> bool:
-    """Whether JSON is a valid default of a type. That of a union may be of any branch (Avro 1.12)."""
+    """Returns whether JSON is a valid default of a type. That of a union may be of any branch (Avro 1.12)."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match type_:
         case Union(branches=branches):

@@ -55,7 +55,7 @@ STRICT = frozenset(
         ],
     ]
 )
-"""What a reader copes with, by the letter of JSON Schema."""
+"""Differences that a reader copes with, by the letter of JSON Schema."""
 
 LENIENT = STRICT | {
     *_expanded("ADDITIONAL_PROPERTIES UNEVALUATED_PROPERTIES", "NARROWED", "REMOVED"),

@@ -1,4 +1,4 @@
-"""What a JSON Schema says, independent of its draft and its spelling. A schema with several kinds of keywords is an
+"""A JSON Schema, independent of its draft and its spelling. A schema with several kinds of keywords is an
 `allOf` of one node for each."""
 
 from __future__ import annotations

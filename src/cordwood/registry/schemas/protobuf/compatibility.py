@@ -234,7 +234,7 @@ def _oneofs(
 
 
 def _is_deleted(oneof: OneOf, update: Message, afters: dict[int, _Placed]) -> bool:
-    """Whether the oneof is gone with all of its fields."""
+    """Returns whether the oneof is gone with all of its fields."""
     if any(each.name == oneof.name for each in update.oneofs):
         return False
     return all(field.number not in afters for field in oneof.fields)

@@ -1,4 +1,4 @@
-"""What a .proto file says, as it says it: types have the names that were written, which `scope` resolves."""
+"""The elements of a .proto file as written: types have the names that were written, which `scope` resolves."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .printing import printed
 from .scope import Scope
 
 DEFAULT_NAME = "default"
-"""What a file is called whose text does not say it."""
+"""The name of a file whose text does not give one."""
 
 
 class ProtobufSchema(Schema):
