@@ -214,7 +214,7 @@ class FetchRead:
         return len(found)
 
     def watched(self) -> dict[Partition, WantedPartition]:
-        """Whom to wait for. None of them has anything wrong with it."""
+        """The partitions to wait for. None of them has anything wrong with it."""
         watched = {self._partition(wanted): wanted for wanted in self._fetching.partitions}
         if self._fetching.watch is not None:
             for partition, wanted in watched.items():

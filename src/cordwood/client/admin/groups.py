@@ -151,7 +151,7 @@ async def remove_group_members(
 ) -> dict[str, BrokerError | None]:
     """Takes static members out by their instance ids, others by their member ids; their partitions are shared out.
 
-    What became of each; None is success. UNKNOWN_MEMBER_ID for one that is not there.
+    The outcome for each partition; None is success. UNKNOWN_MEMBER_ID for one that is not there.
     """
     members = [MemberIdentity(group_instance_id=instance_id, reason=reason) for instance_id in instance_ids]
     members += [MemberIdentity(member_id=member_id, reason=reason) for member_id in member_ids]

@@ -110,7 +110,7 @@ async def until_gone(client: Client, names: Collection[str]) -> None:
 
 
 async def delete_topics(client: Client, topics: Sequence[str | Uuid]) -> dict[str | Uuid, BrokerError | None]:
-    """By name or by id. What became of each; None is success."""
+    """By name or by id. The outcome for each partition; None is success."""
     request = DeleteTopicsRequest(
         topics=[_deletable(topic) for topic in topics], timeout_ms=client.settings.request_timeout_ms
     )
