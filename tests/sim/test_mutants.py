@@ -7,6 +7,7 @@ from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
 from damage_mutants import DAMAGE_MUTANTS
 from mutants import MUTANTS, Mutant
 from quorum_mutants import QUORUM_MUTANTS
+from registry_mutants import REGISTRY_MUTANTS
 
 from cordwood.sim.workload import run_seed
 
@@ -17,6 +18,7 @@ BROKEN = [
     *(("damage", mutant) for mutant in DAMAGE_MUTANTS),
     *(("quorum", mutant) for mutant in QUORUM_MUTANTS),
     *(("cluster", mutant) for mutant in CLUSTER_MUTANTS),
+    *(("registry", mutant) for mutant in REGISTRY_MUTANTS),
 ]
 BROKEN_CLIENTS = [
     *(("node", mutant) for mutant in client_mutants.NODE_MUTANTS),

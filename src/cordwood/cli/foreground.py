@@ -25,14 +25,14 @@ from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_list
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
-from cordwood.config.own_keys import REGISTRY_LISTENERS
+from cordwood.config.own_keys import REGISTRY_ADVERTISED_URL, REGISTRY_KEYSTORE, REGISTRY_LISTENERS
 from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.memory import give_large_blocks_back
-from cordwood.runtime.network import CannotListen, ListenProblem
+from cordwood.runtime.network import Address, CannotListen, ListenProblem
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import TlsError
@@ -70,6 +70,7 @@ class NodeOptions(NamedTuple):
     log_level: str = "WARNING"
     metrics_port: int | None = None
     registry_port: int | None = None
+    registry_url: str | None = None
     allow_strays: bool = False
     accept_metadata_loss: bool = False
     brokers: int | None = None
@@ -87,7 +88,9 @@ def run_node(options: NodeOptions) -> int:
     give_large_blocks_back()
     with data_directory(options.data, options.ephemeral) as directory:
         try:
-            config = _read_config(options.config, options.set, options.host, options.port, directory)
+            config = _read_config(
+                options.config, options.set, options.host, options.port, directory, options.registry_url
+            )
             consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
             return run(_serve(config, consent, options.host, options.metrics_port, options.registry_port))
         except BadConfiguration as error:
@@ -139,9 +142,16 @@ def listen_hint(error: CannotListen) -> str:
 
 
 def _read_config(
-    file: Path | None, assignments: Sequence[str], host: str, port: int | None, directory: str | None
+    file: Path | None,
+    assignments: Sequence[str],
+    host: str,
+    port: int | None,
+    directory: str | None,
+    registry_url: str | None,
 ) -> BrokerConfig:
     layers = said_layers(file, assignments)
+    if registry_url is not None:
+        layers.append(Layer("--registry-url", {REGISTRY_ADVERTISED_URL: registry_url}))
     if directory is not None:
         layers.append(Layer("--data", {"log.dirs": directory}))
     if port is not None and _have_any(layers, "listeners"):
@@ -229,10 +239,14 @@ async def _serve(
     registries: list[RegistryServer] = []
     listeners = [*config.items(REGISTRY_LISTENERS)]
     if registry_port is not None:
-        listeners.append(f"http://{host}:{registry_port}")
+        scheme = "http" if config[REGISTRY_KEYSTORE] is None else "https"
+        listeners.append(f"{scheme}://{Address(host, registry_port)}")
     try:
+        if listeners:
+            # Imported only where it is wanted, as HTTP is for metrics.
+            from cordwood.cli.node_registry import serve_registry
         for listener in listeners:
-            registries.append(await _serve_registry(network, clock, node, listener))  # noqa: PERF401
+            registries.append(await serve_registry(network, clock, node, listener))  # noqa: PERF401
     except BaseException:
         for registry in registries:
             await registry.stop()
@@ -274,21 +288,6 @@ async def serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, p
         return await MetricsServer.listen(network, clock, host, port)
     except CannotListen as error:
         raise CannotStart(f"--metrics-port {port}: {error}") from error
-
-
-async def _serve_registry(network: SocketNetwork, clock: SystemClock, node: Node, listener: str) -> RegistryServer:
-    # Imported only where it is wanted, as HTTP is for metrics.
-    from cordwood.client.errors import ClientError
-    from cordwood.registry.errors import UnusableTopic
-    from cordwood.registry.listeners import parse_listener
-    from cordwood.registry.registry import RegistrySettings, reaching
-    from cordwood.registry.server import RegistryServer
-
-    try:
-        host, port = parse_listener(listener)
-        return await RegistryServer.start(RegistrySettings(reaching(node.bootstrap)), network, clock, host, port)
-    except (ValueError, CannotListen, UnusableTopic, ClientError) as error:
-        raise CannotStart(f"The schema registry at {listener} cannot start: {error}") from error
 
 
 def set_up_logging(log_format: LogFormat, level: str, node: str | None = None) -> None:

@@ -57,6 +57,10 @@ def up(
         int | None,
         typer.Option(metavar="PORT", help="Serve a schema registry at this port (8081 is usual); off unless given."),
     ] = None,
+    registry_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the registries of other nodes reach this one's.", show_default=False),
+    ] = None,
     allow_strays: Annotated[
         bool,
         typer.Option(
@@ -105,6 +109,7 @@ def up(
         log_level=log_level,
         metrics_port=metrics_port,
         registry_port=registry_port,
+        registry_url=registry_url,
         allow_strays=allow_strays,
         accept_metadata_loss=accept_metadata_loss,
         brokers=brokers,

@@ -12,6 +12,7 @@ from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.errors import ClientError
 from cordwood.client.offsets import OffsetSpec
 
+from .fenced_log import PRODUCER_HEADER, ProducerStamp
 from .state.state import State
 
 _log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class Replica:
         self.generation = 0
         """Grows with each change of the state."""
         self.last_writer: str | None = None
+        self.last_producer: ProducerStamp | None = None
         self._consumer = consumer
         self._admin = admin
         self._partition = TopicPartition(topic, 0)
@@ -81,6 +83,7 @@ class Replica:
                 headers = {name: (value or b"").decode() for name, value in record.headers}
                 self.state.replay_bytes(record.key, record.value, headers)
                 self.last_writer = headers.get(WRITER_HEADER)
+                self.last_producer = ProducerStamp.read(headers.get(PRODUCER_HEADER, ""))
             self.generation += 1
         # Also past control records, which are not given.
         self._offset = await self._consumer.position(self._partition)

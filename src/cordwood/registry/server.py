@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 
 from cordwood.net.http.limits import HttpLimits
 from cordwood.net.http.server import HttpServer
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Network
+from cordwood.runtime.randomness import Random
 from cordwood.runtime.tls import ServerTls
 
+from .listeners import reached_at
 from .registry import Registry, RegistrySettings
 from .rest.app import registry_app
 
@@ -39,10 +42,13 @@ class RegistryServer:
         *,
         tls: ServerTls | None = None,
         advertised_url: str = "",
+        node_host: str = "",
         credentials: Mapping[str, str] | None = None,
+        random: Random | None = None,
     ) -> RegistryServer:
-        """Raises `CannotListen`, `UnusableTopic`, or a `ClientError`."""
-        server = cls(Registry(settings, network=network), network, clock)
+        """Other registries reach it at `advertised_url`, or where it listens: if that is every address, at `node_host`,
+        which is the machine's name unless it is given. Raises `CannotListen`, `UnusableTopic`, or a `ClientError`."""
+        server = cls(Registry(settings, network=network, clock=clock, random=random), network, clock)
         try:
             await server.registry.start()
             app = registry_app(server.registry, credentials)
@@ -50,7 +56,7 @@ class RegistryServer:
         except BaseException:
             await server.registry.stop()
             raise
-        server.url = f"{'http' if tls is None else 'https'}://{address}"
+        server.url = reached_at(address, is_https=tls is not None, node_host=node_host or platform.node())
         server.registry.url = advertised_url or server.url
         return server
 

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from cordwood.client.admin.admin import Admin
-from cordwood.client.admin.configs import ConfigResource, ConfigResourceType
+from cordwood.client.admin.configs import ConfigEntry, ConfigResource, ConfigResourceType
 from cordwood.client.admin.topics import NewTopic
-from cordwood.client.errors import BrokerError
+from cordwood.client.errors import BrokerError, ClientError
 from cordwood.wire.errors import ErrorCode
 
 from .errors import UnusableTopic
 
+_log = logging.getLogger(__name__)
+
 DEFAULT_TOPIC = "_schemas"
-_MOST_REPLICAS = 3
+_DEFAULT_REPLICAS = 3
+_LIKE = "offsets.topic.replication.factor"
+_LOOK_S = 0.25
+_SETTING = "cordwood.registry.topic.replication.factor, or --replication-factor of cordwood registry"
 
 
-async def prepare_topic(admin: Admin, topic: str) -> None:
-    """Raises `UnusableTopic`, or a `ClientError`."""
+async def prepare_topic(admin: Admin, topic: str, replication_factor: int | None, timeout_s: float) -> int:
+    """Returns how large a batch may be. Raises `UnusableTopic`, or a `ClientError`.
+
+    A topic that is not there is created once there are brokers enough: with fewer replicas it would keep schemas on
+    fewer nodes for good, just because these were the first to start."""
     if topic not in await admin.list_topics(internal=True):
-        brokers = len((await admin.describe_cluster()).brokers)
-        wanted = NewTopic(
-            topic,
-            partitions=1,
-            replication_factor=min(brokers, _MOST_REPLICAS),
-            configs={"cleanup.policy": "compact"},
-        )
-        try:
-            await admin.create_topics([wanted])
-        except BrokerError as error:
-            # Another registry may have been quicker.
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+        await _create(admin, topic, replication_factor, timeout_s)
     await admin.until_topics_led([topic])
     described = (await admin.describe_topics([topic]))[topic]
     if len(described.partitions) != 1:
@@ -37,10 +36,78 @@ async def prepare_topic(admin: Admin, topic: str) -> None:
             f"Topic {topic} has {len(described.partitions)} partitions; it is to have 1, so that schemas have one order"
         )
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    entries = (await admin.describe_configs([resource], ["cleanup.policy"]))[resource]
-    policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), None)
+    names = ["cleanup.policy", "max.message.bytes", "min.insync.replicas"]
+    entries: list[ConfigEntry] = (await admin.describe_configs([resource], names))[resource]
+    values = {entry.name: entry.value for entry in entries}
+    policy = values.get("cleanup.policy")
     if policy != "compact":
         raise UnusableTopic(
             f"Topic {topic} has cleanup.policy={policy}, by which schemas are deleted after a while. Repair it with:\n"
             f"  cordwood config set topic {topic} cleanup.policy=compact"
         )
+    replicas = len(described.partitions[0].replicas)
+    wanted = replication_factor if replication_factor is not None else await _usual_replicas(admin)
+    if replicas < wanted:
+        _log.warning(
+            "Topic %s has %d of %d replicas (%s): schemas cannot be written, and may be lost, when %s fails. "
+            "Add replicas with cordwood reassign",
+            topic,
+            replicas,
+            wanted,
+            _SETTING,
+            "its broker" if replicas == 1 else "one of its brokers",
+        )
+    return int(values.get("max.message.bytes") or _DEFAULT_MAX_BYTES)
+
+
+_DEFAULT_MAX_BYTES = 1_048_588
+
+
+async def _create(admin: Admin, topic: str, replication_factor: int | None, timeout_s: float) -> None:
+    replicas = replication_factor if replication_factor is not None else await _usual_replicas(admin)
+    # With three replicas one may fail: what is acknowledged is then on two.
+    configs = {"cleanup.policy": "compact", "min.insync.replicas": str(max(1, min(2, replicas - 1)))}
+    wanted = NewTopic(topic, partitions=1, replication_factor=replicas, configs=configs)
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    has_told = False
+    while True:
+        brokers = len((await admin.describe_cluster()).brokers)
+        if brokers >= replicas:
+            try:
+                await admin.create_topics([wanted])
+            except BrokerError as error:
+                if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                    return
+                # A broker may be known and not yet fit for replicas.
+                if error.code != ErrorCode.INVALID_REPLICATION_FACTOR:
+                    raise
+            else:
+                return
+        if loop.time() >= deadline_s:
+            raise UnusableTopic(
+                f"Topic {topic} is to have {replicas} replicas, and the cluster has {brokers} brokers after "
+                f"{timeout_s:g} s. Start more brokers, or ask for fewer replicas ({_SETTING})"
+            )
+        if not has_told:
+            _log.warning("Topic %s is to have %d replicas: waiting for as many brokers", topic, replicas)
+            has_told = True
+        await asyncio.sleep(_LOOK_S)
+        if topic in await admin.list_topics(internal=True):
+            # Another registry was quicker.
+            return
+
+
+async def _usual_replicas(admin: Admin) -> int:
+    """As many as the cluster's operators want of topics such as this."""
+    brokers = (await admin.describe_cluster()).brokers
+    if not brokers:
+        return _DEFAULT_REPLICAS
+    resource = ConfigResource(ConfigResourceType.BROKER, str(brokers[0].id))
+    try:
+        entries = (await admin.describe_configs([resource], [_LIKE]))[resource]
+    except ClientError as error:
+        _log.info("Cannot read %s of a broker, assuming %d: %s", _LIKE, _DEFAULT_REPLICAS, error)
+        return _DEFAULT_REPLICAS
+    value = next((entry.value for entry in entries if entry.name == _LIKE), None)
+    return int(value) if value else _DEFAULT_REPLICAS

@@ -1,20 +1,20 @@
 """**Writer**: decides and writes, as the only one in the cluster for as long as nobody fences it (ADR 8).
 
-A transactional id, the same for all registries of a topic, makes it so: initialising it aborts what the writer before
-left open and fences it off. Whoever has done that and then read to the end knows all that is committed, and all that
-can be until it writes itself. Concurrent requests share a transaction.
+Requests that come while a batch is being written share the next one. Each is decided on the state with all that was
+decided before it, and answered when its batch is in all replicas and in the state that serves reads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from cordwood.client.errors import ClientError, FatalTransactionError, RecordTooLarge, TransactionAbortable
-from cordwood.client.producer.producer import Producer
+from cordwood.client.errors import ClientError
 
+from .fenced_log import BATCH_OVERHEAD, Fenced, FencedLog, OutcomeUnknown, StoredRecord
 from .replica import WRITER_HEADER, Replica
 from .state.errors import RegistryError
 from .state.records import Record
@@ -26,118 +26,141 @@ Decide = Callable[[State], tuple[Sequence[Record], Any]]
 """Records and a response, of the state with all that was decided before. May raise a `RegistryError`."""
 
 
-class Fenced(Exception):
-    """Another registry writes now. Nothing of the request was written."""
-
-
-class OutcomeUnknown(Exception):
-    """The transaction was not acknowledged."""
-
-
 class _Pending(NamedTuple):
     decide: Decide
     done: asyncio.Future[Any]
 
 
 class Writer:
-    def __init__(self, producer: Producer, replica: Replica, topic: str, url: str) -> None:
-        self._producer = producer
+    def __init__(self, log: FencedLog, replica: Replica, url: str, max_batch_bytes: int) -> None:
+        self._log = log
         self._replica = replica
-        self._topic = topic
         self._headers = {WRITER_HEADER: url.encode()}
+        self._max_batch_bytes = max_batch_bytes - BATCH_OVERHEAD
         self._state: State | None = None
-        self._pending: list[_Pending] = []
+        self._pending: deque[_Pending] = deque()
         self._task: asyncio.Task[None] | None = None
-        self.is_fenced = False
+        self._has_ended = False
 
     async def take_over(self) -> None:
-        """Raises a `ClientError`."""
-        await self._producer.init_transactions()
-        await self._replica.catch_up()
+        """Raises `Fenced`, `OutcomeUnknown`, or a `ClientError`."""
+        offset = await self._log.take_over(self._replica.last_producer, self._headers)
+        await self._replica.reach(offset)
         self._state = self._replica.state.copy()
+
+    @property
+    def is_fenced(self) -> bool:
+        """As far as it knows."""
+        return self._has_ended or not self._log.is_valid
 
     async def write(self, decide: Decide) -> Any:
         """Returns the response once it is committed and in the replica's state. Raises `RegistryError`, `Fenced`,
-        `OutcomeUnknown`."""
+        `OutcomeUnknown`, or a `ClientError` if nothing was written."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending.append(_Pending(decide, done))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="schemas-writer")
-        return await asyncio.shield(done)
+        return await done
 
     async def close(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
-        try:
-            await self._producer.close(timeout=1.0)
-        except ClientError as error:
-            _log.debug("Closing the writer of schemas: %s", error)
 
     async def _run(self) -> None:
         while self._pending:
-            batch, self._pending = self._pending, []
-            await self._write_batch(batch)
+            await self._write_batch()
 
-    async def _write_batch(self, batch: list[_Pending]) -> None:
+    async def _write_batch(self) -> None:
         if self._state is None:
-            self._fail(batch, Fenced())
+            self._fail(list(self._pending), Fenced("this writer has ended"))
+            self._pending.clear()
             return
+        decided, records = self._decide(self._state)
+        offset = self._replica.offset
+        is_partly_written = False
+        try:
+            for batch in self._batches(records):
+                offset = await self._log.append(batch)
+                is_partly_written = True
+        except (Fenced, OutcomeUnknown, ClientError) as error:
+            _log.info("This registry stops writing schemas: %s", error)
+            self._end()
+            self._fail([pending for pending, _ in decided], OutcomeUnknown(str(error)) if is_partly_written else error)
+            return
+        except BaseException as error:
+            self._end()
+            self._fail([pending for pending, _ in decided], OutcomeUnknown(repr(error)))
+            raise
+        await self._replica.reach(offset)
+        for pending, outcome in decided:
+            _set(pending, outcome)
+
+    def _decide(self, state: State) -> tuple[list[tuple[_Pending, Any]], list[StoredRecord]]:
+        """Requests in their order, as many as fit one batch, with their outcomes; and their records."""
         decided: list[tuple[_Pending, Any]] = []
-        records: list[Record] = []
-        for pending in batch:
+        records: list[StoredRecord] = []
+        size = 0
+        while self._pending and size < self._max_batch_bytes // 2:
+            pending = self._pending.popleft()
+            if pending.done.done():
+                # Its time is over.
+                continue
             try:
-                own, response = pending.decide(self._state)
+                own, response = pending.decide(state)
+                stored = [self._stored(record) for record in own]
             except RegistryError as error:
-                # It may rest on records of this batch: told when they are committed.
+                # It may rest on records of this batch, and is told when they are committed.
                 decided.append((pending, error))
                 continue
             except Exception as error:  # noqa: BLE001  # a bug: it costs this request only
                 _set(pending, error)
                 continue
+            own_size = sum(record.size for record in stored)
             for record in own:
-                self._state.replay(record)
-            records += own
+                state.replay(record)
+            records += stored
+            size += own_size
             decided.append((pending, response))
-        try:
-            offset = await self._commit(records) if records else self._replica.offset
-        except (FatalTransactionError, TransactionAbortable) as error:
-            # Brokers refused it, so nothing of it is committed. A fenced writer may be told either.
-            _log.info("Another registry writes schemas now: %s", error)
-            self._give_up()
-            self._fail([pending for pending, _ in decided], Fenced())
-            return
-        except RecordTooLarge as error:
-            self._give_up()
-            self._fail([pending for pending, _ in decided], RegistryError(42209, f"Schema is too large: {error}"))
-            return
-        except ClientError as error:
-            _log.warning("Writing to %s failed, its outcome is unknown: %s", self._topic, error)
-            self._give_up()
-            self._fail([pending for pending, _ in decided], OutcomeUnknown(str(error)))
-            return
-        await self._replica.reach(offset)
-        for pending, response in decided:
-            _set(pending, response)
+        return decided, records
 
-    async def _commit(self, records: list[Record]) -> int:
-        """The offset behind the last of them."""
-        await self._producer.begin_transaction()
-        deliveries = []
+    def _stored(self, record: Record) -> StoredRecord:
+        key, value = record.encoded()
+        headers = self._headers | {name: text.encode() for name, text in record.headers.items()}
+        stored = StoredRecord(key, value, headers)
+        if stored.size + _STAMP_BYTES > self._max_batch_bytes:
+            raise RegistryError(
+                42209,
+                f"Schema is too large: its record has {stored.size:,} bytes, and the topic takes "
+                f"{self._max_batch_bytes:,} (max.message.bytes)",
+            )
+        return stored
+
+    def _batches(self, records: Sequence[StoredRecord]) -> list[list[StoredRecord]]:
+        """One, unless a single request has more records than a batch takes, as the end of a subject with very many
+        versions: that is repeated until it is done."""
+        batches: list[list[StoredRecord]] = []
+        room = 0
         for record in records:
-            key, value = record.encoded()
-            headers = self._headers | {name: text.encode() for name, text in record.headers.items()}
-            deliveries.append(await self._producer.send(self._topic, value, key, partition=0, headers=headers))
-        await self._producer.commit_transaction()
-        return max([(await delivery).offset for delivery in deliveries]) + 1
+            size = record.size + _STAMP_BYTES
+            if size > room:
+                batches.append([])
+                room = self._max_batch_bytes
+            batches[-1].append(record)
+            room -= size
+        return batches
 
-    def _give_up(self) -> None:
+    def _end(self) -> None:
         """The state is ahead of what is committed, perhaps: somebody begins anew."""
         self._state = None
-        self.is_fenced = True
+        self._has_ended = True
 
-    def _fail(self, batch: list[_Pending], error: Exception) -> None:
-        for pending in batch:
-            _set(pending, error)
+    def _fail(self, pending: Sequence[_Pending], error: Exception) -> None:
+        for each in pending:
+            _set(each, error)
+
+
+# Of the header that the log adds to each record.
+_STAMP_BYTES = 50
 
 
 def _set(pending: _Pending, outcome: Any) -> None:

@@ -12,6 +12,7 @@ from .damage_history import DamageHistory
 from .group_history import GroupHistory
 from .partition import Partition as Partition
 from .quorum_history import QuorumHistory
+from .registry_history import RegistryHistory
 from .replica_history import ReplicaHistory
 from .transaction_history import TransactionHistory
 
@@ -244,6 +245,8 @@ class History:
         self.quorum = QuorumHistory()
         # What the replicas of partitions did.
         self.replicas = ReplicaHistory()
+        # What clients of schema registries were answered.
+        self.registry = RegistryHistory()
 
     def deleted_to(self, partition: Partition) -> int:
         """The offset up to which records may have been deleted. An unanswered deletion may have happened, and a crash

@@ -48,6 +48,8 @@ class Result:
         if transactions := history.transactions.transactions:
             done = sum(transaction.fate is Fate.COMMITTED for transaction in transactions)
             parts.append(f"{done} of {len(transactions)} transactions committed")
+        if registrations := history.registry.registrations:
+            parts.append(f"{len(registrations)} schemas registered")
         return f"{', '.join(parts)}, {self.events} events; {self.promise.value}"
 
 

@@ -295,7 +295,34 @@ BROKER_DESCRIPTIONS = {
         "silent on a connection that stands has broker.session.timeout.ms."
     ),
     "cordwood.registry.listeners": (
-        "Where the node serves a schema registry: a list of http://host:port. Empty, it serves none."
+        "Where the node serves a schema registry: a list of http://host:port and https://host:port. Empty, it serves "
+        "none."
+    ),
+    "cordwood.registry.advertised.url": (
+        "Where other registries reach this node's, to pass writes on: as http://host:port. Empty, it is the first of "
+        "cordwood.registry.listeners; where that is every address, with the host that the node advertises to brokers."
+    ),
+    "cordwood.registry.topic.replication.factor": (
+        "How many replicas the topic of schemas gets when it is created, once there are brokers enough; -1 is "
+        "offsets.topic.replication.factor."
+    ),
+    "cordwood.registry.init.timeout.ms": "How long a start waits for brokers enough to create the topic of schemas.",
+    "cordwood.registry.timeout.ms": "How long a write to the schema registry may take; then the answer is 50002.",
+    "cordwood.registry.users.file": (
+        "A file with a line `user: password` for each user of the schema registry, which then asks for basic "
+        "authentication. Empty, anybody may use it."
+    ),
+    "cordwood.registry.ssl.keystore.location": (
+        "A PEM file with the certificate of the registry's https listeners and its key. It is also shown to other "
+        "registries that writes are passed on to."
+    ),
+    "cordwood.registry.ssl.key.password": "The password of that key, if it has one.",
+    "cordwood.registry.ssl.truststore.location": (
+        "A PEM file with the certificates that those of clients, and of other registries, are verified with; empty, "
+        "the system's are trusted for other registries."
+    ),
+    "cordwood.registry.ssl.client.auth": (
+        "Whether clients of the registry's https listeners have to show a certificate: none, requested or required."
     ),
     "cordwood.metrics.consumer.lag.enable": "Whether metrics tell how far consumer groups are behind, by partition.",
     "cordwood.metrics.consumer.lag.max": (

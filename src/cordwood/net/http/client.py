@@ -9,6 +9,7 @@ from typing import NamedTuple
 import h11
 
 from cordwood.runtime.network import Address, ConnectionLost, Network, NetworkError
+from cordwood.runtime.tls import ClientTls
 
 _SCRATCH_BYTES = 1 << 16
 
@@ -28,11 +29,13 @@ async def request(
     headers: Mapping[str, str],
     body: bytes,
     timeout_s: float,
+    tls: ClientTls | None = None,
 ) -> HttpAnswer:
-    """On a connection of its own. Raises `NetworkError`, also when there is no answer in time."""
+    """On a connection of its own; with `tls`, an https one. Raises `CannotConnect` if nothing was sent, and another
+    `NetworkError` if there is no answer, also when there is none in time."""
     try:
         async with asyncio.timeout(timeout_s):
-            connection = await network.connect(address.host, address.port)
+            connection = await network.connect(address.host, address.port, tls)
             reception = _Reception()
             connection.start(reception)
             try:

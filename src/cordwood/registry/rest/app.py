@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,15 +15,13 @@ from cordwood.registry.registry import Registry
 from cordwood.registry.state.errors import RegistryError
 
 from .authentication import Credentials, is_authenticated
-from .forwarding import FORWARDED, forward
+from .forwarding import Handler, forwarding
 from .responses import content_type, error_response
 from .schemas import SchemaRoutes
 from .settings import SettingRoutes
 from .subjects import SubjectRoutes
 
 _log = logging.getLogger(__name__)
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def registry_app(registry: Registry, credentials: Credentials | None = None) -> App:
@@ -92,7 +88,7 @@ def _routes(registry: Registry, credentials: Credentials | None) -> list[Route]:
     for method, path, handler in reads:
         by_path.setdefault(path, {})[method] = handler
     for method, path, handler in writes:
-        by_path.setdefault(path, {})[method] = _forwarding(registry, handler)
+        by_path.setdefault(path, {})[method] = forwarding(registry, handler)
     return [
         Route(path, _guarded(by_method, credentials), methods=list(by_method)) for path, by_method in by_path.items()
     ]
@@ -113,21 +109,6 @@ def _guarded(by_method: dict[str, Handler], credentials: Credentials | None) -> 
         except Exception:  # noqa: BLE001  # it costs this request only, and the log has it
             _log.exception("Bug: %s %s failed", request.method, request.url.path)
             return error_response(RegistryError(50001, "Error in the registry: its log has the details"))
-
-    return handle
-
-
-def _forwarding(registry: Registry, handler: Handler) -> Handler:
-    """Asks the registry that writes; if it cannot be reached, this one takes over."""
-
-    async def handle(request: Request) -> Response:
-        writer = registry.other_writer
-        if writer is not None and FORWARDED not in request.headers:
-            response = await forward(registry, writer, request)
-            if response is not None:
-                return response
-            _log.info("The registry at %s, which wrote last, does not answer; taking over", writer)
-        return await handler(request)
 
     return handle
 

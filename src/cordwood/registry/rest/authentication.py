@@ -25,3 +25,17 @@ def is_authenticated(request: Request, credentials: Credentials) -> bool:
     # Compared also for users that are not there, so that time tells nothing.
     is_equal = hmac.compare_digest(password.encode(), expected.encode())
     return is_equal and bool(colon) and user in credentials
+
+
+def read_credentials(text: str, name: str) -> Credentials:
+    """Of lines `user: password`; those that begin with # are comments. `name` is that of the file. Raises
+    `ValueError`."""
+    users = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        user, colon, password = line.partition(":")
+        if not colon or not password.strip():
+            raise ValueError(f"{name}, line {number}: expected `user: password`")
+        users[user.strip()] = password.strip()
+    return users

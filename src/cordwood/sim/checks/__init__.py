@@ -28,6 +28,8 @@ from .polls import polls_leave_nothing_out
 from .quorum_progress import epochs_never_go_back, the_metadata_high_watermark_never_goes_back
 from .reads import reads_are_whole_and_behind_the_high_watermark
 from .replica_agreement import in_sync_replicas_agree
+from .schema_ids import a_schema_has_one_id
+from .schema_versions import registered_schemas_are_kept, registries_agree, versions_have_no_gap
 from .settings import what_was_set_stays_set
 from .settling import groups_settle
 from .times import timestamps_are_found
@@ -100,8 +102,27 @@ QUORUM_CHECKS: tuple[Check, ...] = (
 )
 
 
+# Of schema registries over a replicated topic.
+REGISTRY_CHECKS: tuple[Check, ...] = (
+    a_schema_has_one_id,
+    registered_schemas_are_kept,
+    versions_have_no_gap,
+    registries_agree,
+    the_cluster_heals,
+)
+
+
 def violations(history: History, checks: Iterable[Check] = CHECKS) -> list[Violation]:
     return [violation for check in checks for violation in check(history)]
 
 
-__all__ = ["CHECKS", "CLUSTER_CHECKS", "DAMAGE_CHECKS", "QUORUM_CHECKS", "Check", "Violation", "violations"]
+__all__ = [
+    "CHECKS",
+    "CLUSTER_CHECKS",
+    "DAMAGE_CHECKS",
+    "QUORUM_CHECKS",
+    "REGISTRY_CHECKS",
+    "Check",
+    "Violation",
+    "violations",
+]
