@@ -1,72 +1,211 @@
-"""Load with librdkafka on a cluster whose nodes come and go, and the check that nothing was lost, duplicated or
-reordered."""
+"""Load with librdkafka on a cluster whose nodes come and go."""
 
 from __future__ import annotations
 
 import threading
+import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from types import TracebackType
+from collections.abc import Callable
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 _POLL_S = 0.05
-_FLUSH_S = 90.0
+_FLUSH_S = 120.0
+_TRANSACTION_S = 60.0
 
 
-class IdempotentLoad:
-    """Numbered records to all partitions of a topic, with acks=all, until `stop`. `acked` has the numbers that were
-    acknowledged, by partition, in order."""
+class Load(ABC):
+    """A thread that works until `stop`. An error that its clients can't hide from it begins a new session, with new
+    clients."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, *, per_second: int = 1_000) -> None:
+    def __init__(self, name: str, bootstrap: str) -> None:
+        self.name = name
+        self.errors: list[str] = []
+        self.longest_pause_s = 0.0
+        self._bootstrap = bootstrap
+        self._failure: BaseException | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._progressed_at: float | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._session()
+                except KafkaException as error:
+                    self.errors.append(str(error))
+        except BaseException as failure:  # noqa: BLE001: raised by `stop`
+            self._failure = failure
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How much was acknowledged: records, or transactions."""
+
+    @abstractmethod
+    def _session(self) -> None: ...
+
+    def _settings(self, **more: Any) -> dict[str, Any]:
+        settings = {name.replace("_", "."): value for name, value in more.items()}
+        return {"bootstrap.servers": self._bootstrap, "log_level": 0, **settings}
+
+    def _progressed(self) -> None:
+        """Something was acknowledged: how long the cluster kept the load waiting."""
+        now = time.monotonic()
+        if self._progressed_at is not None:
+            self.longest_pause_s = max(self.longest_pause_s, now - self._progressed_at)
+        self._progressed_at = now
+
+
+class IdempotentLoad(Load):
+    """Numbered records to all partitions of a topic, with acks=all. `acked` has the numbers that were acknowledged, by
+    partition, in order."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int, *, per_second: int = 300) -> None:
+        super().__init__(f"idempotent to {topic}", bootstrap)
         self.acked: dict[int, list[int]] = defaultdict(list)
-        self.failures: list[KafkaError] = []
         self._topic = topic
         self._partitions = partitions
         self._pause_s = partitions / per_second
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2, "log_level": 0}
-        )
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> IdempotentLoad:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def count(self) -> int:
         return sum(len(numbers) for numbers in self.acked.values())
 
-    def has(self, count: int) -> bool:
-        """Whether that many records were acknowledged."""
-        return self.count >= count
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def _session(self) -> None:
+        producer = Producer(self._settings(enable_idempotence=True, linger_ms=2))
         number = 0
         while not self._stopping.is_set():
             for partition in range(self._partitions):
                 value = f"{partition}:{number}".encode()
-                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+                producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
             number += 1
-            self._producer.poll(0)
+            producer.poll(0)
             self._stopping.wait(self._pause_s)
-        self._producer.flush(_FLUSH_S)
+        assert producer.flush(_FLUSH_S) == 0, "records are not acknowledged"
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self.failures.append(error)
-            return
+        assert error is None, error
+        self._progressed()
         partition, _, number = _value(message).partition(":")
         self.acked[int(partition)].append(int(number))
+
+
+class TransactionalLoad(Load):
+    """Transactions with a numbered record for each partition of a topic; every third one is aborted. `committed` has
+    the numbers of those that are known to be, in order, and `unknown` those whose commit ended with an error."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__(f"transactions to {topic}", bootstrap)
+        self.committed: list[int] = []
+        self.unknown: set[int] = set()
+        self._topic = topic
+        self._partitions = partitions
+        self._number = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.committed)
+
+    def _session(self) -> None:
+        producer = Producer(self._settings(transactional_id=f"{self._topic}-load", transaction_timeout_ms=30_000))
+        _retried(producer.init_transactions)
+        while not self._stopping.is_set():
+            number = self._number
+            self._number += 1
+            producer.begin_transaction()
+            for partition in range(self._partitions):
+                producer.produce(self._topic, str(number).encode(), partition=partition)
+            if number % 3 == 2:
+                producer.flush(_TRANSACTION_S)
+                _retried(producer.abort_transaction)
+                continue
+            self.unknown.add(number)
+            _retried(producer.commit_transaction)
+            self._progressed()
+            self.unknown.remove(number)
+            self.committed.append(number)
+            self._stopping.wait(_POLL_S)
+
+
+class ExactlyOnceCopy(Load):
+    """Copies a topic to another one, each batch with its offsets in a transaction. `protocol` is that of its group,
+    classic or consumer."""
+
+    def __init__(self, bootstrap: str, source: str, target: str, protocol: str) -> None:
+        super().__init__(f"copy to {target}", bootstrap)
+        self._copied = 0
+        self.group = f"{target}-copier"
+        self._source = source
+        self._target = target
+        self._protocol = protocol
+
+    @property
+    def count(self) -> int:
+        return self._copied
+
+    def _session(self) -> None:
+        settings = self._settings(
+            group_id=self.group,
+            group_protocol=self._protocol,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+        )
+        consumer = Consumer(settings)
+        try:
+            producer = Producer(self._settings(transactional_id=self.group, transaction_timeout_ms=30_000))
+            _retried(producer.init_transactions)
+            consumer.subscribe([self._source])
+            while not self._stopping.is_set():
+                messages = consumer.consume(200, _POLL_S)
+                read = [message for message in messages if message.error() is None]
+                if read:
+                    self._copy(consumer, producer, read)
+        finally:
+            consumer.close()
+
+    def _copy(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
+        ends: dict[int, int] = {}
+        producer.begin_transaction()
+        for message in messages:
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            producer.produce(self._target, message.value(), partition=partition)
+            ends[partition] = offset + 1
+        offsets = [TopicPartition(self._source, partition, offset) for partition, offset in ends.items()]
+        _retried(lambda timeout: producer.send_offsets_to_transaction(
+            offsets, consumer.consumer_group_metadata(), timeout
+        ))  # fmt: skip
+        _retried(producer.commit_transaction)
+        self._progressed()
+        self._copied += len(messages)
+
+
+def _retried(call: Callable[[float], Any]) -> None:
+    """Calls until it succeeds or fails for good, as librdkafka's documentation asks for."""
+    deadline = time.monotonic() + _TRANSACTION_S
+    while True:
+        try:
+            call(_TRANSACTION_S)
+        except KafkaException as failed:
+            if failed.args[0].retriable() and time.monotonic() < deadline:
+                continue
+            raise
+        return
 
 
 def read_all(bootstrap: str, topic: str, partitions: int, *, isolation: str = "read_committed") -> dict[int, list[str]]:
