@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
@@ -53,6 +53,16 @@ def create(cluster: MixedCluster, name: str, partitions: int = 3, factor: int = 
     client = admin(cluster)
     client.create_topics([topic], operation_timeout=30)[name].result(_TIMEOUT_S)
     until(lambda: all(state.leader >= 0 for state in partitions_of(cluster, [name]).values()))
+
+
+def has_created(cluster: MixedCluster, name: str) -> bool:
+    """Creates a topic, also where an earlier try was answered with an error and carried out all the same."""
+    try:
+        create(cluster, name)
+    except KafkaException as failed:
+        if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+    return True
 
 
 def partitions_of(cluster: MixedCluster, topics: Collection[str] = ()) -> dict[tuple[str, int], PartitionState]:
@@ -101,9 +111,7 @@ def alter(cluster: MixedCluster, topic: str, name: str, value: str) -> None:
 
 def config_at(cluster: MixedCluster, node_id: int, topic: str, name: str) -> str | None:
     """A topic's configuration as that very node tells it."""
-    resource = DescribeConfigsResource(
-        resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name]
-    )
+    resource = DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name])
     response = _ask(cluster, node_id, DescribeConfigsRequest(resources=[resource]), 4, DescribeConfigsResponse)
     (result,) = response.results
     assert result.error_code == 0, result.error_message
@@ -205,8 +213,11 @@ def metadata_high_watermark(cluster: MixedCluster) -> int:
 
     def have_reached_it() -> bool:
         found = quorum(cluster)
-        members = {replica.id: replica.log_end_offset for replica in (*found.voters, *found.observers)}
-        return all(members.get(node_id, -1) >= high_watermark for node_id in cluster.nodes)
+        # A retired controller whose id was given to another one stays for a while, too.
+        reached = {
+            replica.id for replica in (*found.voters, *found.observers) if replica.log_end_offset >= high_watermark
+        }
+        return reached >= set(cluster.nodes)
 
     until(have_reached_it)
     return high_watermark

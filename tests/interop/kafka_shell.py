@@ -7,8 +7,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from fetch_kafka import fetch_artifacts
 from mixed_cluster import KAFKA_HOME, java
+
+from fetch_kafka import fetch_artifacts
 
 _SHELL = "org.apache.kafka.shell.MetadataShell"
 

@@ -46,7 +46,8 @@ class Load(ABC):
                     self._session()
                 except KafkaException as error:
                     self.errors.append(str(error))
-        except BaseException as failure:  # noqa: BLE001: raised by `stop`
+        except BaseException as failure:  # noqa: BLE001
+            # Raised by `stop`.
             self._failure = failure
 
     @property

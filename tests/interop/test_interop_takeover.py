@@ -19,6 +19,8 @@ from mixed_cluster import Kind, MixedCluster, MixedNode, StartCluster
 from waiting import until
 from workload import Workload
 
+from cordwood.wire.primitives import uuid_text
+
 _SETTINGS = {
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "1000",
@@ -75,7 +77,7 @@ def _hand_over(cluster: MixedCluster, workload: Workload, old: list[int], new: l
 def _add_voter(cluster: MixedCluster, node_id: int, tool: Kind) -> None:
     """The controller of a node that follows as an observer becomes a voter."""
     node = cluster.nodes[node_id]
-    until(lambda: node_id in {observer.id for observer in quorum(cluster).observers})
+    until(lambda: node.directory_id in {uuid_text(observer.directory_id) for observer in quorum(cluster).observers})
     if tool is Kind.KAFKA:
         cluster.kafka(
             "org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-server", cluster.bootstrap,

@@ -40,7 +40,7 @@ class Workload:
         for load in self._loads:
             load.start()
         self.goes_on()
-        assert _INTERNAL <= {topic for topic, _ in partitions_of(self._cluster)}
+        assert {topic for topic, _ in partitions_of(self._cluster)} >= _INTERNAL
         return self
 
     def __exit__(
@@ -84,7 +84,7 @@ class Workload:
             assert read_all(bootstrap, copy, PARTITIONS) == expected, copy
         transfers = read_all(bootstrap, TRANSFERS, PARTITIONS)
         found = [int(value) for value in transfers[0]]
-        assert transfers == {index: transfers[0] for index in range(PARTITIONS)}
+        assert transfers == dict.fromkeys(range(PARTITIONS), transfers[0])
         assert found == sorted(set(found))
         assert set(self.transfers.committed) <= set(found)
         assert set(found) <= {*self.transfers.committed, *self.transfers.unknown}
