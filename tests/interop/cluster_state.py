@@ -31,6 +31,8 @@ from cordwood.wire.schema import Request, Response
 
 _TOPIC_RESOURCE = 2
 _TIMEOUT_S = 60.0
+# librdkafka sends what is for the controller to a broker of its choice, and waits for one that was just killed.
+_RETRY_AFTER_S = 10.0
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 
@@ -48,17 +50,26 @@ def admin(cluster: MixedCluster) -> AdminClient:
 # Topics
 
 
-def create(cluster: MixedCluster, name: str, partitions: int = 3, factor: int = 1, **configs: str) -> None:
-    topic = NewTopic(name, partitions, factor, config={key.replace("_", "."): value for key, value in configs.items()})
+def create(
+    cluster: MixedCluster, name: str, partitions: int = 3, factor: int = 1, *, timeout_s: float = _TIMEOUT_S
+) -> None:
     client = admin(cluster)
-    client.create_topics([topic], operation_timeout=30)[name].result(_TIMEOUT_S)
-    until(lambda: all(state.leader >= 0 for state in partitions_of(cluster, [name]).values()))
+    created = client.create_topics([NewTopic(name, partitions, factor)], operation_timeout=30)
+    created[name].result(timeout_s)
+
+
+def await_led(cluster: MixedCluster, topics: Collection[str]) -> None:
+    def are_led() -> bool:
+        found = partitions_of(cluster, topics)
+        return {topic for topic, _ in found} >= set(topics) and all(state.leader >= 0 for state in found.values())
+
+    until(are_led)
 
 
 def has_created(cluster: MixedCluster, name: str) -> bool:
     """Creates a topic, also where an earlier try was answered with an error and carried out all the same."""
     try:
-        create(cluster, name)
+        create(cluster, name, timeout_s=_RETRY_AFTER_S)
     except KafkaException as failed:
         if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

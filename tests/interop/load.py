@@ -1,4 +1,4 @@
-"""Load with librdkafka on a cluster whose nodes come and go."""
+"""Load on a cluster whose nodes come and go, with librdkafka and with Cordwood's own client."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+import cordwood
+from cordwood.wire.record import ConsumerRecord
 
 _POLL_S = 0.05
 _FLUSH_S = 120.0
@@ -44,7 +47,7 @@ class Load(ABC):
             while not self._stopping.is_set():
                 try:
                     self._session()
-                except KafkaException as error:
+                except (KafkaException, cordwood.ClientError) as error:
                     self.errors.append(str(error))
         except BaseException as failure:  # noqa: BLE001
             # Raised by `stop`.
@@ -142,13 +145,18 @@ class TransactionalLoad(Load):
 
 
 class ExactlyOnceCopy(Load):
-    """Copies a topic to another one, each batch with its offsets in a transaction. `protocol` is that of its group,
-    classic or consumer."""
+    """Copies a topic to another one with Cordwood's client, each batch with its offsets in a transaction. `protocol` is
+    that of its group, classic or consumer.
+
+    Not with librdkafka: where the group's coordinator is killed between AddOffsetsToTxn and TxnOffsetCommit, and it
+    takes the cluster seconds to notice, librdkafka 2.16 asks nobody any more and waits in send_offsets_to_transaction,
+    whatever the timeout.
+    """
 
     def __init__(self, bootstrap: str, source: str, target: str, protocol: str) -> None:
         super().__init__(f"copy to {target}", bootstrap)
-        self._copied = 0
         self.group = f"{target}-copier"
+        self._copied = 0
         self._source = source
         self._target = target
         self._protocol = protocol
@@ -158,42 +166,46 @@ class ExactlyOnceCopy(Load):
         return self._copied
 
     def _session(self) -> None:
-        settings = self._settings(
-            group_id=self.group,
-            group_protocol=self._protocol,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            isolation_level="read_committed",
+        producer = cordwood.Producer(
+            bootstrap_servers=self._bootstrap,
+            transactional_id=self.group,
+            transaction_timeout_ms=30_000,
+            max_block_ms=int(_TRANSACTION_S * 1000),
         )
-        consumer = Consumer(settings)
+        consumer = cordwood.Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": self.group,
+                "group.protocol": self._protocol,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
         try:
-            producer = Producer(self._settings(transactional_id=self.group, transaction_timeout_ms=30_000))
-            _retried(producer.init_transactions)
+            producer.init_transactions()
             consumer.subscribe([self._source])
             while not self._stopping.is_set():
-                messages = consumer.consume(200, _POLL_S)
-                read = [message for message in messages if message.error() is None]
-                if read:
-                    self._copy(consumer, producer, read)
+                polled = consumer.poll(timeout_ms=50)
+                records = [record for records in polled.values() for record in records]
+                if records:
+                    self._copy(consumer, producer, records)
         finally:
             consumer.close()
+            producer.close()
 
-    def _copy(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
-        ends: dict[int, int] = {}
+    def _copy(self, consumer: cordwood.Consumer, producer: cordwood.Producer, records: list[ConsumerRecord]) -> None:
         producer.begin_transaction()
-        for message in messages:
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            producer.produce(self._target, message.value(), partition=partition)
-            ends[partition] = offset + 1
-        offsets = [TopicPartition(self._source, partition, offset) for partition, offset in ends.items()]
-        _retried(lambda timeout: producer.send_offsets_to_transaction(
-            offsets, consumer.consumer_group_metadata(), timeout
-        ))  # fmt: skip
-        _retried(producer.commit_transaction)
+        for record in records:
+            producer.send(self._target, record.value, partition=record.partition)
+        ends = {
+            cordwood.TopicPartition(record.topic, record.partition): cordwood.OffsetAndMetadata(record.offset + 1)
+            for record in records
+        }
+        producer.send_offsets_to_transaction(ends, consumer.group_metadata())
+        producer.commit_transaction()
         self._progressed()
-        self._copied += len(messages)
+        self._copied += len(records)
 
 
 def _retried(call: Callable[[float], Any]) -> None:

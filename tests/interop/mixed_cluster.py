@@ -27,7 +27,7 @@ KAFKA_HOME = os.environ.get("KAFKA_HOME")
 HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 120.0
 _BOTH_ROLES = "broker,controller"
-_HEAP = ("-Xmx256M", "-Xms64M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_HEAP = ("-Xmx320M", "-Xms64M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOG4J = """status=warn
 appender.f.type=Console
 appender.f.name=F
@@ -198,6 +198,7 @@ class MixedCluster:
             "share.coordinator.state.topic.replication.factor": factor,
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            "log.cleaner.dedupe.buffer.size": "4194304",
             **self._settings,
             **self._own_settings.get(node.id, {}),
         }

@@ -3,6 +3,7 @@ back. docs/migrate-from-kafka.md describes both ways for people."""
 
 from __future__ import annotations
 
+import pytest
 from cluster_state import (
     assert_metadata_logs_equal,
     assert_replicas_equal,
@@ -26,6 +27,10 @@ _SETTINGS = {
     "broker.heartbeat.interval.ms": "1000",
     "metadata.max.idle.interval.ms": "500",
 }
+
+
+# JVMs take their time where the machine is busy.
+pytestmark = pytest.mark.timeout(1800)
 
 
 def test_a_kafka_cluster_is_taken_over_by_other_nodes_and_back(start_cluster: StartCluster) -> None:

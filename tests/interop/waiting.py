@@ -20,7 +20,7 @@ def until(is_so: Callable[..., bool], *arguments: object, timeout_s: float = _TI
         try:
             if is_so(*arguments):
                 return
-        except (KafkaException, ClientError):
+        except (KafkaException, ClientError, TimeoutError):
             if time.monotonic() > deadline:
                 raise
         assert time.monotonic() < deadline, "it didn't come to that in time"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from cluster_state import connected, create, partitions_of
+from cluster_state import await_led, connected, create, partitions_of
 from load import ExactlyOnceCopy, IdempotentLoad, Load, TransactionalLoad, read_all
 from mixed_cluster import MixedCluster
 from waiting import until
@@ -28,6 +28,7 @@ class Workload:
     def __init__(self, cluster: MixedCluster, factor: int = 3) -> None:
         for topic in sorted(TOPICS):
             create(cluster, topic, PARTITIONS, factor)
+        await_led(cluster, TOPICS)
         self.orders = IdempotentLoad(cluster.bootstrap, ORDERS, PARTITIONS)
         self.transfers = TransactionalLoad(cluster.bootstrap, TRANSFERS, PARTITIONS)
         self.copies = [
