@@ -115,9 +115,14 @@ def has_topics(cluster: MixedCluster, node_id: int, names: set[str]) -> bool:
 def alter(cluster: MixedCluster, topic: str, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    client = admin(cluster)
-    for altered in client.incremental_alter_configs([resource]).values():
-        altered.result(_TIMEOUT_S)
+
+    def has_altered() -> bool:
+        client = admin(cluster)
+        for altered in client.incremental_alter_configs([resource], request_timeout=_RETRY_AFTER_S).values():
+            altered.result()
+        return True
+
+    until(has_altered)
 
 
 def config_at(cluster: MixedCluster, node_id: int, topic: str, name: str) -> str | None:
