@@ -107,8 +107,7 @@ class MixedNode:
 
 
 class MixedCluster:
-    """`kinds` gives each node's kind by its id, `roles` its roles where they are not both, `own_settings` what only
-    that node's file says."""
+    """`kinds` gives each node's kind by its id, `roles` its roles where they are not both."""
 
     def __init__(
         self,
@@ -117,14 +116,12 @@ class MixedCluster:
         roles: Mapping[int, str] | None = None,
         settings: Mapping[str, str] | None = None,
         *,
-        own_settings: Mapping[int, Mapping[str, str]] | None = None,
         format_with: Kind = Kind.KAFKA,
         is_static: bool = False,
     ) -> None:
         self.cluster_id = _identifier()
         self.root = root
         self._settings = dict(settings or {})
-        self._own_settings = own_settings or {}
         self._is_static = is_static
         self._nodes_made = 0
         self.nodes: dict[int, MixedNode] = {}
@@ -200,7 +197,6 @@ class MixedCluster:
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "4194304",
             **self._settings,
-            **self._own_settings.get(node.id, {}),
         }
         if self._is_static:
             settings["controller.quorum.voters"] = ",".join(
@@ -261,6 +257,17 @@ class MixedCluster:
     def stop(self, node_id: int) -> None:
         """A controlled shutdown."""
         self._end(self.nodes[node_id], signal.SIGTERM)
+
+    def pause(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGCONT)
+
+    def _signal(self, node_id: int, number: signal.Signals) -> None:
+        process = self.nodes[node_id].process
+        assert process is not None
+        process.send_signal(number)
 
     def _end(self, node: MixedNode, how: signal.Signals) -> None:
         process = node.process
