@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mixed_cluster import KAFKA_HOME, Kind, MixedCluster, StartCluster
@@ -23,11 +24,9 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
     """Starts a cluster of a node for each letter, K for Kafka's and C for Cordwood's, with ids from 1."""
     started: list[MixedCluster] = []
 
-    def start(
-        kinds: str, roles: Mapping[int, str] | None = None, settings: Mapping[str, str] | None = None
-    ) -> MixedCluster:
+    def start(kinds: str, *arguments: Any, **options: Any) -> MixedCluster:
         chosen = {node_id: _KINDS[letter] for node_id, letter in enumerate(kinds, start=1)}
-        cluster = MixedCluster(tmp_path / f"cluster{len(started)}", chosen, roles, settings)
+        cluster = MixedCluster(tmp_path / f"cluster{len(started)}", chosen, *arguments, **options)
         started.append(cluster)
         cluster.start()
         return cluster

@@ -26,13 +26,24 @@ from confluent_kafka.admin import AdminClient
 KAFKA_HOME = os.environ.get("KAFKA_HOME")
 HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 120.0
-_HEAP = ("-Xmx400M", "-Xms128M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_BOTH_ROLES = "broker,controller"
+_HEAP = ("-Xmx320M", "-Xms64M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOG4J = """status=warn
 appender.f.type=Console
 appender.f.name=F
 appender.f.layout.type=PatternLayout
 appender.f.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
+rootLogger.appenderRef.f.ref=F
+"""
+# What Kafka's tools log; their output is their own.
+_TOOL_LOG4J = """status=error
+appender.f.type=File
+appender.f.name=F
+appender.f.fileName={directory}/tools.log
+appender.f.layout.type=PatternLayout
+appender.f.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=debug
 rootLogger.appenderRef.f.ref=F
 """
 
@@ -72,6 +83,24 @@ class MixedNode:
         return self.directory / "data"
 
     @property
+    def metadata(self) -> Path:
+        """The directory of its metadata log."""
+        return self.data / "__cluster_metadata-0"
+
+    @property
+    def properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def voter(self) -> str:
+        """Names it as a voter, for the tools of both."""
+        return f"{self.id}@{HOST}:{self.controller_port}:{self.directory_id}"
+
+    @property
     def output(self) -> str:
         path = self.directory / "output"
         return path.read_text(errors="replace") if path.exists() else ""
@@ -91,33 +120,47 @@ class MixedCluster:
         is_static: bool = False,
     ) -> None:
         self.cluster_id = _identifier()
+        self.root = root
         self._settings = dict(settings or {})
-        self._format_with = format_with
         self._is_static = is_static
-        ports = _free_ports(2 * len(kinds))
-        self.nodes = {
-            node_id: MixedNode(
-                node_id,
-                kind,
-                (roles or {}).get(node_id, "broker,controller"),
-                ports.pop(),
-                ports.pop(),
-                root / f"node{node_id}",
-                _identifier(),
-            )
-            for node_id, kind in kinds.items()
-        }
+        self._nodes_made = 0
+        self.nodes: dict[int, MixedNode] = {}
+        for node_id, kind in kinds.items():
+            self._new_node(node_id, kind, (roles or {}).get(node_id, _BOTH_ROLES))
+        root.mkdir(parents=True, exist_ok=True)
+        (root / "tools.log4j2.properties").write_text(_TOOL_LOG4J.format(directory=root))
+        initial = [] if is_static else ["--initial-controllers", ",".join(node.voter for node in self._controllers)]
         for node in self.nodes.values():
-            node.directory.mkdir(parents=True)
-            (node.directory / "log4j2.properties").write_text(_LOG4J)
-            (node.directory / "server.properties").write_text(self._properties(node))
-            self._format(node)
+            self._format(node, format_with, initial if node.is_controller else [])
+
+    def add(self, node_id: int, kind: Kind, roles: str = _BOTH_ROLES, *, format_with: Kind | None = None) -> MixedNode:
+        """Another node, formatted to join. Its controller isn't a voter yet."""
+        node = self._new_node(node_id, kind, roles)
+        self._format(node, format_with or kind, ["--no-initial-controllers"] if node.is_controller else [])
+        meta = (node.data / "meta.properties").read_text()
+        node.directory_id = meta.partition("directory.id=")[2].splitlines()[0]
+        return node
+
+    def retire(self, node_id: int) -> MixedNode:
+        """Stops a node, and forgets it."""
+        self.stop(node_id)
+        return self.nodes.pop(node_id)
+
+    def _new_node(self, node_id: int, kind: Kind, roles: str) -> MixedNode:
+        port, controller_port = _free_ports(2)
+        directory = self.root / f"node{node_id}-{self._nodes_made}"
+        self._nodes_made += 1
+        node = MixedNode(node_id, kind, roles, port, controller_port, directory, _identifier())
+        self.nodes[node_id] = node
+        directory.mkdir(parents=True)
+        (directory / "log4j2.properties").write_text(_LOG4J)
+        return node
 
     # Properties and formatting
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"{HOST}:{node.port}" for node in self.nodes.values() if node.is_broker)
+        return ",".join(node.address for node in self.nodes.values() if node.is_broker)
 
     @property
     def bootstrap_controllers(self) -> str:
@@ -152,6 +195,7 @@ class MixedCluster:
             "share.coordinator.state.topic.replication.factor": factor,
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            "log.cleaner.dedupe.buffer.size": "4194304",
             **self._settings,
         }
         if self._is_static:
@@ -162,19 +206,14 @@ class MixedCluster:
             settings["controller.quorum.bootstrap.servers"] = self.bootstrap_controllers
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
-    def _format(self, node: MixedNode) -> None:
-        arguments = ["-t", self.cluster_id, "-c", str(node.directory / "server.properties")]
-        if not self._is_static and node.is_controller:
-            voters = ",".join(
-                f"{each.id}@{HOST}:{each.controller_port}:{each.directory_id}" for each in self._controllers
-            )
-            arguments += ["--initial-controllers", voters]
-        if self._format_with is Kind.KAFKA:
-            command = [*_java(node.directory), "kafka.tools.StorageTool", "format", *arguments]
+    def _format(self, node: MixedNode, format_with: Kind, controllers: list[str]) -> None:
+        node.properties.write_text(self._properties(node))
+        if format_with is Kind.KAFKA:
+            command = [*_java(node.directory), "kafka.tools.StorageTool", "format"]
         else:
-            options = {"-t": "--cluster-id", "-c": "--config"}
-            command = [*_cordwood(), "format", *(options.get(argument, argument) for argument in arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+            command = [*_cordwood(), "format"]
+        options = ["--cluster-id", self.cluster_id, "--config", str(node.properties), *controllers]
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
     # Processes
@@ -189,9 +228,9 @@ class MixedCluster:
 
     def _launch(self, node: MixedNode) -> None:
         assert node.process is None or node.process.poll() is not None, f"node {node.id} runs"
-        properties = str(node.directory / "server.properties")
+        properties = str(node.properties)
         if node.kind is Kind.KAFKA:
-            command = [*_java(node.directory), *_HEAP, "kafka.Kafka", properties]
+            command = [*_java(node.directory), "kafka.Kafka", properties]
         else:
             command = [*_cordwood(), "up", "--config", properties, "--log-level", "INFO"]
         with (node.directory / "output").open("ab") as output:
@@ -201,7 +240,7 @@ class MixedCluster:
 
     def _await_brokers(self, node: MixedNode, expected: set[int]) -> None:
         deadline = time.monotonic() + _READY_TIMEOUT_S
-        client = AdminClient({"bootstrap.servers": f"{HOST}:{node.port}", "log_level": 0})
+        client = AdminClient({"bootstrap.servers": node.address, "log_level": 0})
         while True:
             try:
                 if set(client.list_topics(timeout=1).brokers) >= expected:
@@ -218,6 +257,17 @@ class MixedCluster:
     def stop(self, node_id: int) -> None:
         """A controlled shutdown."""
         self._end(self.nodes[node_id], signal.SIGTERM)
+
+    def pause(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGCONT)
+
+    def _signal(self, node_id: int, number: signal.Signals) -> None:
+        process = self.nodes[node_id].process
+        assert process is not None
+        process.send_signal(number)
 
     def _end(self, node: MixedNode, how: signal.Signals) -> None:
         process = node.process
@@ -236,29 +286,38 @@ class MixedCluster:
                 node.process.kill()
                 node.process.wait()
 
-    # Kafka's tools
+    # Tools
 
-    def tool(self, name: str, *arguments: str, timeout_s: float = 120) -> str:
+    def kafka(self, name: str, *arguments: str, timeout_s: float = 180) -> str:
         """Runs one of Kafka's command line tools by its class, and returns its output. Raises AssertionError if it
         fails."""
-        root = next(iter(self.nodes.values())).directory
-        done = subprocess.run(
-            [*_java(root, quiet=True), name, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        command = [*_java(self.root, "tools.log4j2.properties"), name, *arguments]
+        return _run(command, timeout_s)
+
+    def cordwood(self, *arguments: str, timeout_s: float = 120) -> str:
+        """Runs `cordwood`, and returns its output. Raises AssertionError if it fails."""
+        return _run([*_cordwood(), *arguments], timeout_s)
+
+
+def _run(command: list[str], timeout_s: float) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 # What the fixture `start_cluster` is.
 StartCluster = Callable[..., MixedCluster]
 
 
-def _java(directory: Path, *, quiet: bool = False) -> list[str]:
-    assert KAFKA_HOME is not None
+def java() -> str:
     home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin/java") if home else shutil.which("java") or "java"
-    logging = [] if quiet else [f"-Dlog4j2.configurationFile={directory}/log4j2.properties"]
-    return [java, *logging, f"-Dkafka.logs.dir={directory}", "-cp", f"{KAFKA_HOME}/lib/*"]
+    return str(Path(home) / "bin/java") if home else shutil.which("java") or "java"
+
+
+def _java(directory: Path, logging: str = "log4j2.properties") -> list[str]:
+    assert KAFKA_HOME is not None
+    options = [f"-Dlog4j2.configurationFile={directory}/{logging}", f"-Dkafka.logs.dir={directory}"]
+    return [java(), *options, *_HEAP, "-cp", f"{KAFKA_HOME}/lib/*"]
 
 
 def _cordwood() -> list[str]:

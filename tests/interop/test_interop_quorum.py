@@ -1,121 +1,158 @@
-"""Controllers and brokers of both kinds under one metadata quorum."""
+"""Controllers of both kinds in one metadata quorum."""
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.cimpl import NewTopic
-from mixed_cluster import HOST, Kind, MixedCluster, StartCluster
-from replica_files import assert_equal_replicas, end_offset
+from cluster_state import (
+    alter,
+    assert_metadata_logs_equal,
+    config_at,
+    create,
+    has_created,
+    has_topics,
+    quorum,
+    quorum_leader,
+)
+from kafka_shell import shell
+from mixed_cluster import Kind, MixedCluster, StartCluster
+from replica_files import end_offset, start_offset
 from waiting import until
 
-METADATA = "__cluster_metadata-0"
 _SMALL_SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": "4096",
     "metadata.max.idle.interval.ms": "500",
 }
+_RETENTION = "retention.ms"
 
 
-def admin(cluster: MixedCluster) -> AdminClient:
-    return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+def has_config(cluster: MixedCluster, node_id: int, topic: str, value: str) -> bool:
+    return config_at(cluster, node_id, topic, _RETENTION) == value
 
 
-def create(cluster: MixedCluster, name: str, partitions: int = 3, factor: int = 1) -> None:
-    client = admin(cluster)
-    created = client.create_topics([NewTopic(name, partitions, factor)], operation_timeout=30)
-    created[name].result(60)
-
-
-def has_created(cluster: MixedCluster, name: str) -> bool:
-    """Creates a topic, also where an earlier try was answered with an error and carried out all the same."""
-    try:
-        create(cluster, name)
-    except KafkaException as failed:
-        if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
-    return True
-
-
-def has_topics(cluster: MixedCluster, node_id: int, names: set[str]) -> bool:
-    client = AdminClient({"bootstrap.servers": f"{HOST}:{cluster.nodes[node_id].port}", "log_level": 0})
-    return names <= set(client.list_topics(timeout=10).topics)
-
-
-def quorum_leader(cluster: MixedCluster) -> int:
-    status = cluster.tool(
-        "org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-server", cluster.bootstrap, "describe", "--status"
-    )
-    found = re.search(r"LeaderId:\s+(\d+)", status)
-    assert found is not None, status
-    return int(found[1])
-
-
-def alter(cluster: MixedCluster, topic: str, name: str, value: str) -> None:
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    client = admin(cluster)
-    for altered in client.incremental_alter_configs([resource]).values():
-        altered.result(60)
-
-
+@pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
 @pytest.mark.parametrize("kinds", ["KKC", "CCK"])
-def test_a_mixed_quorum_survives_each_of_its_leaders(start_cluster: StartCluster, kinds: str) -> None:
-    cluster = start_cluster(kinds, settings=_SMALL_SNAPSHOTS)
-    made = {"first"}
+def test_a_mixed_quorum_elects_leaders_of_both_kinds(start_cluster: StartCluster, kinds: str, is_static: bool) -> None:
+    cluster = start_cluster(kinds, settings=_SMALL_SNAPSHOTS, is_static=is_static)
+    made = {"first": "86400000"}
     create(cluster, "first", factor=3)
-    led_by: list[Kind] = []
-    for number in range(3):
-        leader = quorum_leader(cluster)
-        led_by.append(cluster.nodes[leader].kind)
-        cluster.kill(leader)
-        name = f"without-{leader}-{number}"
+    alter(cluster, "first", _RETENTION, made["first"])
+    successions: set[tuple[Kind, Kind]] = set()
+    while len(successions) < 2:
+        before = quorum_leader(cluster)
+        # The third node is the only one of its kind: it has to succeed either of the others.
+        after = _depose(cluster, before, successor=None if before == 3 else 3)
+        successions.add((cluster.nodes[before].kind, cluster.nodes[after].kind))
+        name = f"without-{before}"
         until(has_created, cluster, name)
-        made.add(name)
-        alter(cluster, name, "retention.ms", "100000")
-        cluster.start(leader)
+        made[name] = str(100_000 + before)
+        alter(cluster, name, _RETENTION, made[name])
+        cluster.start(before)
+    assert successions == {(Kind.KAFKA, Kind.CORDWOOD), (Kind.CORDWOOD, Kind.KAFKA)}
     for node_id in cluster.nodes:
-        until(has_topics, cluster, node_id, made)
-    replication = cluster.tool(
+        until(has_topics, cluster, node_id, set(made))
+        for topic, value in made.items():
+            until(has_config, cluster, node_id, topic, value)
+    replication = cluster.kafka(
         "org.apache.kafka.tools.MetadataQuorumCommand",
         "--bootstrap-server", cluster.bootstrap, "describe", "--replication",
     )  # fmt: skip
     assert replication.count("Follower") == 2, replication
-    for node_id in cluster.nodes:
-        cluster.stop(node_id)
-    logs = [node.data / METADATA for node in cluster.nodes.values()]
-    assert assert_equal_replicas(logs, below=min(map(end_offset, logs))) > 0
+    assert_metadata_logs_equal(cluster)
     for node in cluster.nodes.values():
-        if node.kind is Kind.CORDWOOD:
-            _assert_kafka_decodes(cluster, node.id)
+        _assert_kafka_decodes(cluster, node.metadata)
 
 
-def _assert_kafka_decodes(cluster: MixedCluster, node_id: int) -> None:
-    directory = cluster.nodes[node_id].data / METADATA
+def _depose(cluster: MixedCluster, leader: int, successor: int | None) -> int:
+    """Kills the quorum's leader, and returns the next one. A successor is the only one with the newest records: the
+    other node stands still until it lacks some."""
+    paused = [node for node in cluster.nodes.values() if successor is not None and node.id not in (leader, successor)]
+    for node in paused:
+        cluster.pause(node.id)
+    if successor is not None:
+        (behind,) = paused
+        until(lambda: end_offset(cluster.nodes[successor].metadata) > end_offset(behind.metadata))
+    cluster.kill(leader)
+    for node in paused:
+        cluster.resume(node.id)
+    until(lambda: quorum(cluster).leader not in (leader, -1))
+    return quorum(cluster).leader
+
+
+def _assert_kafka_decodes(cluster: MixedCluster, directory: Path) -> None:
     files = sorted(directory.glob("*.log")) + sorted(directory.glob("*.checkpoint"))
-    decoded = cluster.tool(
+    decoded = cluster.kafka(
         "org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", ",".join(map(str, files))
     )
     assert "TOPIC_RECORD" in decoded
     assert "Could not" not in decoded
 
 
-@pytest.mark.parametrize(("controller", "brokers"), [("K", "CC"), ("C", "KK")])
-def test_brokers_of_one_kind_serve_under_a_controller_of_the_other(
-    start_cluster: StartCluster, controller: str, brokers: str
+@pytest.mark.parametrize(("leader", "joining"), [("K", Kind.CORDWOOD), ("C", Kind.KAFKA)], ids=["K-to-C", "C-to-K"])
+def test_a_node_catches_up_from_a_snapshot_of_the_other_kind(
+    start_cluster: StartCluster, leader: str, joining: Kind
 ) -> None:
-    cluster = start_cluster(controller + brokers, roles={1: "controller", 2: "broker", 3: "broker"})
-    create(cluster, "orders", 4, 2)
-    alter(cluster, "orders", "retention.ms", "86400000")
-    for node_id in (2, 3):
-        until(has_topics, cluster, node_id, {"orders"})
-    cluster.stop(2)
+    settings = {**_SMALL_SNAPSHOTS, "metadata.max.retention.ms": "1000"}
+    cluster = start_cluster(leader, settings=settings)
+    first = cluster.nodes[1]
+    made: dict[str, str] = {}
+
+    def has_cleaned() -> bool:
+        """Writes until the log's beginning is gone, as soon as two snapshots are there and its cleaning comes round."""
+        name = f"topic-{len(made)}"
+        create(cluster, name, 20)
+        made[name] = str(100_000 + len(made))
+        alter(cluster, name, _RETENTION, made[name])
+        return start_offset(first.metadata) > 0
+
+    until(has_cleaned, timeout_s=180)
+    second = cluster.add(2, joining)
     cluster.start(2)
-    create(cluster, "more", 2, 2)
-    described = cluster.tool(
-        "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", cluster.bootstrap, "--describe", "--topic", "more"
-    )
-    assert described.count("Isr: ") == 2
+    for node_id in cluster.nodes:
+        until(has_topics, cluster, node_id, set(made))
+        for topic, value in made.items():
+            until(has_config, cluster, node_id, topic, value)
+    # It has never had what is only in the snapshot.
+    assert start_offset(second.metadata) > 0
+    assert any(second.metadata.glob("*.checkpoint"))
+    cluster.cordwood("quorum", "add", "-b", cluster.bootstrap, second.voter)
+    until(lambda: {voter.id for voter in quorum(cluster).voters} == {1, 2})
+    create(cluster, "after", factor=2)
+    assert_metadata_logs_equal(cluster)
+
+
+@pytest.mark.parametrize("kinds", ["KKC", "CCK"])
+def test_nodes_start_from_directories_that_cordwood_formatted(start_cluster: StartCluster, kinds: str) -> None:
+    cluster = start_cluster(kinds, format_with=Kind.CORDWOOD, settings=_SMALL_SNAPSHOTS)
+    create(cluster, "orders", factor=3)
+    assert_metadata_logs_equal(cluster)
+    # And from what the other kind has written there.
+    for node in cluster.nodes.values():
+        cluster.stop(node.id)
+        node.kind = Kind.CORDWOOD if node.kind is Kind.KAFKA else Kind.KAFKA
+    cluster.start()
+    for node_id in cluster.nodes:
+        until(has_topics, cluster, node_id, {"orders"})
+    create(cluster, "more", factor=3)
+    assert_metadata_logs_equal(cluster)
+
+
+def test_kafkas_shell_reads_cordwoods_log_and_snapshot(start_cluster: StartCluster) -> None:
+    cluster = start_cluster("C", settings=_SMALL_SNAPSHOTS)
+    metadata = cluster.nodes[1].metadata
+
+    def has_snapshot() -> bool:
+        create(cluster, f"topic-{len(topics)}", 20)
+        topics.append(f"topic-{len(topics)}")
+        return any(path for path in metadata.glob("*.checkpoint") if int(path.stem.partition("-")[0]) > 0)
+
+    topics: list[str] = []
+    until(has_snapshot)
+    create(cluster, "last")
+    cluster.stop(1)
+    # It runs a command as soon as it has begun to read.
+    until(lambda: "last" in shell(metadata / f"{0:020}.log", "ls", "/image/topics/byName").split())
+    newest = max(metadata.glob("*.checkpoint"))
+    until(lambda: topics[0] in shell(newest, "ls", "/image/topics/byName").split())
+    assert "last" not in shell(newest, "ls", "/image/topics/byName").split()

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 
-_TIMEOUT_S = 60.0
+from cordwood.client.errors import ClientError
+
+_TIMEOUT_S = 90.0
 _PAUSE_S = 0.1
 
 
@@ -18,7 +20,7 @@ def until(is_so: Callable[..., bool], *arguments: object, timeout_s: float = _TI
         try:
             if is_so(*arguments):
                 return
-        except KafkaException:
+        except (KafkaException, ClientError, TimeoutError):
             if time.monotonic() > deadline:
                 raise
         assert time.monotonic() < deadline, "it didn't come to that in time"
