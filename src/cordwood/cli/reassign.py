@@ -292,15 +292,18 @@ def cancel(
         return sorted(await admin.list_partition_reassignments(chosen))
 
     partitions = run(access, choose)
-    if not partitions:
-        note("nothing is moving")
-        return
-    confirm(f"Cancel the moves of {counted(len(partitions), 'partition')}?", yes)
+    if partitions:
+        confirm(f"Cancel the moves of {counted(len(partitions), 'partition')}?", yes)
 
     async def work(admin: Admin) -> list[BrokerError]:
-        refused = await failures_of(admin.alter_partition_reassignments(dict.fromkeys(partitions)))
-        await remove_throttles(admin, {partition.topic for partition in partitions})
-        note(f"cancelled the moves of {counted(len(partitions) - len(refused), 'partition')}")
+        refused: dict[TopicPartition, BrokerError] = {}
+        if partitions:
+            refused = await failures_of(admin.alter_partition_reassignments(dict.fromkeys(partitions)))
+            note(f"cancelled the moves of {counted(len(partitions) - len(refused), 'partition')}")
+        else:
+            note("nothing is moving")
+        # Of moves that have ended without anybody waiting, too.
+        await remove_throttles(admin, {choice.topic for choice in choices} or None)
         return list(refused.values())
 
     end_with(run(access, work))
@@ -342,7 +345,7 @@ def _targets(arguments: Sequence[str], file: Path | None) -> dict[TopicPartition
     files += [file] if file is not None else []
     moves = [text for text in arguments if Path(text) not in files]
     if len(files) + bool(moves) != 1:
-        raise typer.BadParameter("give moves, or one file (--from-file)", param_hint=_MOVES)
+        raise typer.BadParameter("give moves, or a file with a plan", param_hint=_MOVES)
     if files:
         return read_plan(files[0])
     return dict(_parse(text) for text in moves)

@@ -3,7 +3,7 @@
 A plan is made in this order, and each step keeps to what the ones before it decided:
 
 1. Replicas on brokers that must not have them are replaced.
-2. Replicas are added or dropped, where the replication factor is to change.
+2. Replicas are added or dropped, where the replication factor is to change; those that are new are evened out.
 3. With `balance`: replicas of a partition that share a rack while another rack has none are moved there; then replicas
    move from the brokers with the most to those with the fewest, until they differ by one or racks forbid it.
 4. Preferred leaders are spread by reordering replicas, which copies nothing: of the partitions that changed, or with
@@ -65,6 +65,8 @@ def plan_moves(
     for partition in assignment:
         planner.replace_forbidden(partition)
         planner.resize(partition)
+    # Another place for a replica that is new anyway costs nothing.
+    planner.even_out(only_new=True)
     if wish.balance:
         for partition in assignment:
             planner.spread_over_racks(partition)
@@ -89,6 +91,8 @@ class _Planner:
     other_load: Counter[int] = field(init=False)
     # By broker and topic, for the search of what could leave a broker.
     held: dict[int, dict[str, set[TopicPartition]]] = field(init=False)
+    # What has to be copied in any case moves, and nothing else.
+    only_new: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.replicas = {partition: list(brokers) for partition, brokers in self.before.items()}
@@ -150,16 +154,17 @@ class _Planner:
             target = min(free, key=lambda each: self._fullness(partition, each))
             self._move(partition, source, target)
 
-    def even_out(self) -> None:
+    def even_out(self, *, only_new: bool = False) -> None:
+        self.only_new = only_new
         while self._move_one():
             pass
 
     def _move_one(self) -> bool:
         """One replica from a broker to one that has at least two fewer: each such move brings the end nearer."""
-        ordered = sorted(self.wish.brokers, key=lambda broker: (self.load[broker], self.other_load[broker], broker))
+        ordered = sorted(self.wish.brokers, key=lambda broker: (self._weight(broker), self.other_load[broker], broker))
         for source in reversed(ordered):
             for target in ordered:
-                if self.load[source] - self.load[target] < 2:
+                if self._weight(source) - self._weight(target) < 2:
                     break
                 partition = self._movable(source, target)
                 if partition is not None:
@@ -173,7 +178,7 @@ class _Planner:
             for topic, partitions in self.held[source].items():
                 for target in self.wish.brokers:
                     gap = self.topic_load[topic, source] - self.topic_load[topic, target]
-                    if gap < 2 or self.load[source] <= self.load[target]:
+                    if gap < 2 or self._weight(source) <= self._weight(target):
                         continue
                     for partition in sorted(partitions):
                         if self._may_move(partition, source, target):
@@ -200,7 +205,7 @@ class _Planner:
 
     def _may_move(self, partition: TopicPartition, source: int, target: int) -> bool:
         replicas = self.replicas[partition]
-        if target in replicas:
+        if target in replicas or (self.only_new and source in self.before[partition]):
             return False
         others = {self._rack(broker) for broker in replicas if broker != source}
         rack = self._rack(target)
@@ -229,6 +234,10 @@ class _Planner:
                     has_changed = True
 
     # Within
+
+    def _weight(self, broker: int) -> int:
+        """The topics that are chosen are evened out among themselves; a new replica goes where least is in all."""
+        return self.load[broker] + (self.other_load[broker] if self.only_new else 0)
 
     def _drop_or_replace(self, partition: TopicPartition, broker: int) -> None:
         replicas = self.replicas[partition]

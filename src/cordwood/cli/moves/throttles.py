@@ -35,7 +35,9 @@ async def set_throttles(admin: Admin, moves: Mapping[TopicPartition, PartitionRe
             for broker in move.replicas:
                 listed = followers if broker in move.adding_replicas else leaders
                 listed[partition.topic].append(f"{partition.partition}:{broker}")
-    brokers = sorted({broker for move in moves.values() for broker in move.replicas})
+    # One that is down can be told nothing, and copies nothing either.
+    live = {broker.id for broker in (await admin.describe_cluster()).brokers}
+    brokers = sorted({broker for move in moves.values() for broker in move.replicas} & live)
     changes: dict[ConfigResource, Sequence[ConfigChange]] = {
         ConfigResource(ConfigResourceType.BROKER, str(broker)): [
             ConfigChange(name, AlterOperation.SET, str(rate)) for name in _RATES
