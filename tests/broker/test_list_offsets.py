@@ -75,3 +75,18 @@ def test_replicas_are_told_where_the_log_ends() -> None:
         assert (await ask(node, -1, replica_id=-2)).offset == 2
 
     simulate(test)
+
+
+def test_a_follower_tells_where_its_own_log_ends_to_whoever_debugs() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t", 1)
+        partition = node.partition("t")
+        partition.append(batch("a", "b"), -1, NOW)
+        partition.update(replace(partition.state, leader=partition.broker_id + 1), partition.config)
+        assert not partition.is_leader
+        for replica_id in (-1, 2):
+            assert (await ask(node, -1, replica_id=replica_id)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        answer = await ask(node, -1, replica_id=-2)
+        assert (answer.error_code, answer.offset) == (ErrorCode.NONE, 2)
+
+    simulate(test)

@@ -1,5 +1,6 @@
 """Names that are nearly right lead to the right ones; internal names stay out of the way."""
 
+import re
 import uuid
 
 import pytest
@@ -149,6 +150,23 @@ def test_help_shows_no_type_for_flags_and_arguments(command: list[str]) -> None:
     assert "--help" in shown
     assert "bool" not in shown.lower()
     assert "list[" not in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["topic", "create"], r"--partitions +-p +N "),
+        (["consume"], r"--partition +-p +N "),
+        (["produce"], r"--key +-k +KEY "),
+        (["up"], r"--log-format +text\|json "),
+        (["scram", "set"], r"--password-file +FILE "),
+        (["acl", "add"], r"--principal +PRINCIPAL "),
+    ],
+)
+def test_help_names_the_value_of_an_option_and_not_its_python_type(command: list[str], shown: str) -> None:
+    text = run_here([*command, "--help"]).stdout.decode()
+    assert re.search(shown, text), text
+    assert not re.search(r"<(int|str|list|float)|\[x[<>]", text)
 
 
 # ---- internal names

@@ -101,6 +101,11 @@ def test_the_keys_of_kafkas_authorizer_are_refused(name: str) -> None:
     assert "ACLs are not supported yet" in str(answer)
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_list_of_super_users_is_accepted(text: str) -> None:
+    told({"super.users": text})
+
+
 def test_all_that_is_refused_is_named_at_once_with_the_listener() -> None:
     with pytest.raises(BadConfiguration) as refused:
         told(

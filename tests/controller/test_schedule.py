@@ -78,3 +78,19 @@ def test_the_figures_of_controllers_follow_the_metadata() -> None:
         assert after.timed_out_broker_heartbeat_count == 1
 
     run(main)
+
+
+def test_elections_are_counted_once_they_are_committed_with_the_time_that_takes() -> None:
+    async def main(cluster: Cluster) -> None:
+        await create(cluster, cluster.machines[1], {0: [2, 3, 1], 1: [2, 3, 1], 2: [3, 1, 2]})
+        node = cluster.machines[11].node
+        assert node is not None
+        reader = FiguresReader(node.controller)
+        assert (await reader.read()).leader_elections == 0
+        cluster.machines[2].kill()
+        await until(cluster, lambda: partition(cluster).leader == 3)
+        after = await reader.read()
+        assert after.leader_elections == 2
+        assert 0 <= after.leader_election_time_ms < 1_000
+
+    run(main)

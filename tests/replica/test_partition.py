@@ -1,14 +1,17 @@
-"""A partition that leads: what it counts as written, who is told when, and what it says of its epochs."""
+"""A partition that leads: what it counts as written, who is told when, what it says of its epochs; one that follows:
+what it discards."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from partitions import BROKER, NOW, OTHER, batch, disk, flush, log_of, partition_on, state
 
+from cordwood.replica.follower import Fetched, LeaderOffsets
 from cordwood.replica.leader import FollowerFetched
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.shard.refusal import Refusal
@@ -348,3 +351,64 @@ def test_before_all_epochs_lies_the_start_of_the_first() -> None:
     partition = leading()
     partition.update(state(epoch=5), partition.config)
     assert partition.end_offset_for_epoch(log_of(partition), 3) == (3, 0)
+
+
+# ---- what a follower discards
+
+
+def following_partition(committed: int) -> Partition:
+    """Five records, of which some are committed; another broker leads."""
+    partition = partition_on(disk(), lambda _partition: None)
+    partition.update(state(replicas=(BROKER, OTHER)), partition.config)
+    for value in "abcde":
+        partition.append(batch(value), 1, NOW)
+    log_of(partition).advance_high_watermark(committed)
+    partition.update(state(leader=OTHER, epoch=3, replicas=(OTHER, BROKER)), partition.config)
+    return partition
+
+
+def discarded(partition: Partition, error: ErrorCode, offsets: LeaderOffsets | None = None, **answer: Any) -> None:
+    assert partition.follower is not None
+    asked = partition.follower.next_fetch(NOW)
+    assert asked is not None
+    partition.step(Fetched(asked, error, **answer))
+    if offsets is not None:
+        partition.step(offsets)
+
+
+def test_uncommitted_records_that_a_follower_discards_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    partition = following_partition(committed=4)
+    discarded(partition, ErrorCode.NONE, diverging=(0, 4))
+    assert log_of(partition).end_offset == 4
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        "t-0: discarding offsets 4 to 4, which leader 2 of epoch 3 does not have; they were never committed"
+    )
+
+
+def test_committed_records_that_an_unclean_election_has_lost_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    partition = following_partition(committed=5)
+    discarded(partition, ErrorCode.OFFSET_OUT_OF_RANGE, LeaderOffsets(3, log_start_offset=0, end_offset=2))
+    assert log_of(partition).end_offset == 2
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "discarding offsets 2 to 4" in record.getMessage()
+    assert "those before 5 were committed, and are lost by an unclean election" in record.getMessage()
+
+
+def test_a_replica_that_starts_anew_names_what_it_discards(caplog: pytest.LogCaptureFixture) -> None:
+    partition = following_partition(committed=5)
+    discarded(partition, ErrorCode.OFFSET_OUT_OF_RANGE, LeaderOffsets(3, log_start_offset=100, end_offset=200))
+    assert (log_of(partition).start_offset, log_of(partition).end_offset) == (100, 100)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "discarding this replica's offsets 0 to 4; the log of leader 2 begins at 100 only" in record.getMessage()
+
+
+def test_an_empty_replica_starts_where_its_leader_does_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    partition = partition_on(disk(), lambda _partition: None)
+    partition.update(state(leader=OTHER, epoch=3, replicas=(OTHER, BROKER)), partition.config)
+    discarded(partition, ErrorCode.OFFSET_OUT_OF_RANGE, LeaderOffsets(3, log_start_offset=100, end_offset=200))
+    assert log_of(partition).end_offset == 100
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []

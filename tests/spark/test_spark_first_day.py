@@ -1,5 +1,6 @@
 """A newcomer's first programs print what was asked for, and nothing else."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -35,6 +36,23 @@ spark.sparkContext.setLogLevel("ERROR")
 """
 
 
+# As above, but nothing of ours is imported.
+_SESSION_WITHOUT_US = _PLAIN_SESSION.replace("import cordwood.spark\n", "")
+_SETUP = Path(__file__).parent.parent.parent / "setup.py"
+
+
+@pytest.fixture
+def start_hook(tmp_path: Path) -> Path:
+    """A folder for PYTHONPATH with which Python starts as where the hook is installed in site-packages."""
+    assigned = [node for node in ast.parse(_SETUP.read_text()).body if isinstance(node, ast.Assign)]
+    [line] = [ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "START_HOOK"]
+    folder = tmp_path / "hook"
+    folder.mkdir()
+    (folder / "hook.pth").write_text(line)
+    (folder / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(folder)!r})\n")
+    return folder
+
+
 @pytest.fixture
 def filled(admin: Admin, producer: Producer, topic: str) -> str:
     create(admin, topic)
@@ -68,6 +86,44 @@ def test_a_plain_session_finds_the_format_where_the_environment_is_not_activated
     done = run(_PLAIN_SESSION, node, filled, PATH=os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
     assert "record ['record', 'record']" in done.stdout, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_program_that_imports_nothing_of_ours_finds_the_format_too(
+    node: NodeProcess, filled: str, tmp_path: Path, start_hook: Path
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), "/usr/bin", "/bin"])
+    done = run(_SESSION_WITHOUT_US, node, filled, PATH=path, PYTHONPATH=str(start_hook))
+    assert "record ['record', 'record']" in done.stdout, done.stderr
+
+
+def test_the_start_hook_does_nothing_before_pyspark_is_imported_and_keeps_what_the_user_has_chosen(
+    tmp_path: Path, start_hook: Path
+) -> None:
+    stand_in = tmp_path / "modules"
+    (stand_in / "pyspark").mkdir(parents=True)
+    (stand_in / "pyspark" / "__init__.py").touch()
+    program = (
+        "import os, sys; name = 'PYSPARK_DRIVER_PYTHON'; import json; before = os.environ.get(name); "
+        "assert 'cordwood' not in sys.modules; import pyspark; print(before, os.environ.get(name))"
+    )
+
+    def started(**chosen: str) -> str:
+        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
+        path = os.pathsep.join([str(start_hook), str(stand_in)])
+        return subprocess.run(
+            [sys.executable, "-c", program],
+            env={**inherited, "PYTHONPATH": path, **chosen},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert started() == f"None {sys.executable}\n"
+    assert started(PYSPARK_PYTHON="mine") == "None None\n"
+    assert started(PYSPARK_DRIVER_PYTHON="mine") == "mine mine\n"
 
 
 def test_a_python_that_the_user_has_chosen_is_kept() -> None:

@@ -27,6 +27,7 @@ done
 exit 0
 """
 BUILD = "from setuptools.build_meta import build_wheel; print(build_wheel('dist'))"
+BUILD_EDITABLE = BUILD.replace("build_wheel", "build_editable")
 
 
 @pytest.fixture
@@ -46,14 +47,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def build(project: Path, compiler: str) -> zipfile.ZipFile:
+def build(project: Path, compiler: str, program: str = BUILD) -> zipfile.ZipFile:
     """`compiler` is a script."""
     script = project / "compiler"
     script.write_text(compiler)
     script.chmod(0o755)
     environment = {**os.environ, "CC": str(script), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [sys.executable, "-c", BUILD], cwd=project, env=environment, check=False, capture_output=True, text=True
+        [sys.executable, "-c", program], cwd=project, env=environment, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return zipfile.ZipFile(project / "dist" / done.stdout.splitlines()[-1])
@@ -67,7 +68,7 @@ def test_an_uncompiled_wheel_is_for_every_platform(project: Path) -> None:
     wheel = build(project, "#!/bin/sh\nexit 1\n")
     assert wheel.filename is not None
     assert wheel.filename.endswith("-py3-none-any.whl")
-    assert set(kinds(wheel)) == {".py", ".typed"}
+    assert set(kinds(wheel)) == {".pth", ".py", ".typed"}
 
 
 def test_a_compiled_wheel_is_for_its_platform_and_holds_no_c(project: Path) -> None:
@@ -76,5 +77,14 @@ def test_a_compiled_wheel_is_for_its_platform_and_holds_no_c(project: Path) -> N
     assert wheel.filename is not None
     assert not wheel.filename.endswith("-none-any.whl")
     found = kinds(wheel)
-    assert set(found) == {".py", ".typed", ".so"}
+    assert set(found) == {".pth", ".py", ".typed", ".so"}
     assert found[".so"] == modules
+
+
+@pytest.mark.parametrize("program", [BUILD, BUILD_EDITABLE])
+def test_both_kinds_of_wheel_install_the_start_hook(project: Path, program: str) -> None:
+    wheel = build(project, "#!/bin/sh\nexit 1\n", program)
+    [hook] = [name for name in wheel.namelist() if name.endswith("pyspark-python.pth")]
+    assert "/" not in hook, "it belongs into site-packages itself"
+    [record] = [name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")]
+    assert f"{hook},sha256=" in wheel.read(record).decode()

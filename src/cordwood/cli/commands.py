@@ -20,9 +20,11 @@ class Commands(LazyGroup):
         LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
         LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
         LazyCommand("quorum", "Show the metadata quorum, add and remove controllers.", "cordwood.cli.quorum", "app"),
-        LazyCommand("broker", "List brokers, and unregister dead ones.", "cordwood.cli.broker", "app"),
+        LazyCommand("broker", "List, drain and unregister brokers.", "cordwood.cli.broker", "app"),
         LazyCommand("leader", "Elect leaders of partitions.", "cordwood.cli.leader", "app"),
-        LazyCommand("reassign", "Move partitions between brokers.", "cordwood.cli.reassign", "app"),
+        LazyCommand(
+            "reassign", "Plan and carry out moves of partitions between brokers.", "cordwood.cli.reassign", "app"
+        ),
         LazyCommand("logdirs", "Show brokers' log directories, move replicas.", "cordwood.cli.logdirs", "app"),
         LazyCommand("feature", "Show and change the levels of features.", "cordwood.cli.feature", "app"),
         LazyCommand("acl", "List, add and delete access control lists.", "cordwood.cli.acl", "app"),

@@ -7,9 +7,16 @@ from cordwood.cli.name_choice import NoSuchName
 from cordwood.cli.output import warn
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import ConfigResourceType
-from cordwood.client.errors import ClientError, TopicNotFound
+from cordwood.client.errors import ClientError, TopicNotFound, UnsupportedByBroker
 
 _UNKNOWN_SETTING = re.compile(r"Unknown (topic|group) config name: (\S+)")
+_MISSING_API = re.compile(r"has no (\w+)")
+_WITHOUT = {
+    "Acls": "the brokers support no access control lists: whoever can connect may do everything",
+    "ClientQuotas": "the brokers support no client quotas: no client is slowed down",
+    "UserScramCredentials": "the brokers support no SASL, and keep no passwords of users",
+    "DelegationToken": "the brokers support no delegation tokens",
+}
 _KINDS = {"topic": ConfigResourceType.TOPIC, "group": ConfigResourceType.GROUP}
 
 
@@ -24,7 +31,11 @@ async def explain_missing_topic(admin: Admin, error: TopicNotFound) -> ClientErr
 
 
 def explain(error: ClientError) -> str:
-    """The text of an error, with the nearest name where a setting is unknown."""
+    """The text of an error, with the nearest name where a setting is unknown; of a missing request, what it means."""
+    if isinstance(error, UnsupportedByBroker) and (missing := _MISSING_API.search(str(error))):
+        for name, meaning in _WITHOUT.items():
+            if name in missing[1]:
+                return f"{meaning} (no {missing[1]})"
     unknown = _UNKNOWN_SETTING.search(str(error))
     hint = nearest_setting(_KINDS[unknown[1]], unknown[2]) if unknown is not None else None
     return f"{error}; did you mean {hint}?" if hint else str(error)

@@ -15,7 +15,7 @@ from cordwood.cli.hints import warn_of_unknown_settings
 from cordwood.cli.output import counted, note, print_json, print_table
 from cordwood.cli.progress import progress
 from cordwood.cli.topic_choice import choose_topics, choose_visible, is_internal
-from cordwood.cli.topic_description import describe_topics, print_descriptions
+from cordwood.cli.topic_description import PartitionFilter, describe_topics, print_descriptions, print_matches
 from cordwood.cli.topic_records import offsets, trim
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.configs import AlterOperation, ConfigChange, ConfigResource, ConfigResourceType
@@ -141,7 +141,8 @@ def list_topics(
 
 @app.command(
     epilog="Examples:\n\ncordwood topic describe orders\n\ncordwood topic describe 'order*' --json\n\n"
-    "cordwood topic describe --id wzHS1cvJRnyhmDs_9HPfNg"
+    "cordwood topic describe --id wzHS1cvJRnyhmDs_9HPfNg\n\n"
+    "cordwood topic describe --internal --under-replicated --unavailable"
 )
 @reaching_cluster
 def describe(
@@ -151,19 +152,48 @@ def describe(
         list[str] | None, typer.Option("--id", metavar="ID", help="By its id, as describe shows it; may be repeated.")
     ] = None,
     internal: Internal = False,
+    under_replicated: Annotated[
+        bool, typer.Option("--under-replicated", help="Only partitions with a replica that is not in sync.")
+    ] = False,
+    under_min_isr: Annotated[
+        bool,
+        typer.Option(
+            "--under-min-isr", help="Only those with fewer in-sync replicas than min.insync.replicas: acks=all fails."
+        ),
+    ] = False,
+    at_min_isr: Annotated[
+        bool, typer.Option("--at-min-isr", help="Only those that would get there with one in-sync replica less.")
+    ] = False,
+    unavailable: Annotated[
+        bool, typer.Option("--unavailable", help="Only those without a leader that is alive.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults."""
+    """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults.
+
+    With --under-replicated and the like, only partitions of which one of them is true, in one table.
+    """
     known_ids = [_parse_id(text) for text in ids or []]
+    wanted = {
+        PartitionFilter.UNDER_REPLICATED: under_replicated,
+        PartitionFilter.UNDER_MIN_ISR: under_min_isr,
+        PartitionFilter.AT_MIN_ISR: at_min_isr,
+        PartitionFilter.UNAVAILABLE: unavailable,
+    }
+    filters = [each for each, is_wanted in wanted.items() if is_wanted]
 
     async def work(admin: Admin) -> list[dict[str, Any]]:
         by_id = (await admin.describe_topics_by_id(known_ids)).values() if known_ids else ()
         topics = await choose_topics(admin, [*(patterns or []), *(topic.name for topic in by_id)], internal)
-        return await describe_topics(admin, topics)
+        return await describe_topics(admin, topics, filters)
 
     described = run(access, work)
     if as_json:
         print_json(described)
+    elif filters:
+        print_matches(described)
+        if not described:
+            note("no such partition")
     else:
         print_descriptions(described)
 

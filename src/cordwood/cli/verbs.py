@@ -60,12 +60,12 @@ _MEANT = {
 
 class Verb(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types(super().get_params(ctx))
+        return _with_plain_names(super().get_params(ctx), ctx)
 
 
 class Verbs(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types(super().get_params(ctx))
+        return _with_plain_names(super().get_params(ctx), ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, which suggests what is spelled alike; what means the same is a better guess."""
@@ -81,11 +81,38 @@ class Verbs(TyperGroup):
             raise
 
 
-def _without_types(parameters: list[Any]) -> list[Any]:
-    """Has help show no type for a flag, which takes no value, and no `<list[str]>` beside the name of an argument."""
+def _with_plain_names(parameters: list[Any], ctx: Any) -> list[Any]:
+    """Has help show no Python types: nothing for a flag, which takes no value, nothing beside the name of an argument,
+    and for other options a name of the value."""
     for parameter in parameters:
-        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-            parameter.metavar = ""
-        if parameter.param_type_name == "argument" and hasattr(parameter, "display_type_rich"):
-            parameter.display_type_rich = lambda ctx: ""
+        if parameter.param_type_name == "argument":
+            if hasattr(parameter, "display_type_rich"):
+                parameter.display_type_rich = lambda ctx: ""
+            continue
+        if parameter.metavar is None:
+            parameter.metavar = "" if getattr(parameter, "is_flag", False) else _value_name(parameter, ctx)
+        # `[x>=0]`: an error tells it to whoever needs it.
+        if hasattr(parameter, "_get_number_range_help_str"):
+            parameter._get_number_range_help_str = lambda: None
     return parameters
+
+
+_NUMBERS = ("int", "integer", "float")
+_FILES = ("path", "file", "directory", "filename")
+
+
+def _value_name(option: Any, ctx: Any) -> str:
+    """`N` of numbers, the values of a choice, else the last word of the name: LEVEL of --log-level."""
+    if hasattr(option, "display_type"):
+        kind = option.display_type(ctx).strip("<>")
+    else:
+        # Versions of typer that stand on click.
+        kind = "|".join(getattr(option.type, "choices", ())) or option.type.name
+    kind = kind.removeprefix("list[").removesuffix("]").removesuffix(" range")
+    if "|" in kind:
+        return str(kind)
+    if kind in _NUMBERS:
+        return "N"
+    if kind.lower() in _FILES:
+        return "FILE"
+    return str(max(option.opts, key=len).rpartition("-")[2].upper())

@@ -26,7 +26,7 @@ from cordwood.config.listeners import (
     parse_endpoints,
     parse_protocol_map,
 )
-from cordwood.config.protection import ADVICE, broken_promise, check_protection
+from cordwood.config.protection import ADVICE, broken_promise, check_protection, promises_nothing
 from cordwood.config.quorum import QuorumSettings, parse_address, parse_voters
 from cordwood.config.values import Password, Value
 from cordwood.log.cleaner import CleanerConfig
@@ -272,6 +272,8 @@ def _problems_of(layer: Layer) -> Iterable[str]:
     for name, text in layer.settings.items():
         definition = definition_of(name) if name not in _DYNAMIC_ONLY else None
         if definition is None:
+            if promises_nothing(name, text):
+                continue
             promise = broken_promise(name, text)
             yield f"{layer.origin}: " + (
                 f"{name}={text}: {promise}" if promise else str(UnknownKey(name, text, BROKER))

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from cordwood.config.broker import BrokerConfig
 
 # Read by Kafka's authorizer; the broker itself does not know them.
-_AUTHORIZER_KEYS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+_SUPER_USERS = "super.users"
+_AUTHORIZER_KEYS = frozenset({_SUPER_USERS, "allow.everyone.if.no.acl.found"})
 # Keys that keep clients out, and can be set for one listener.
 _RESTRICTIONS = frozenset({"max.connections", "ssl.cipher.suites", "ssl.client.auth", "ssl.enabled.protocols"})
 ADVICE = "Remove what asks for protection that is not there; docs/security.md lists what is protected."
@@ -30,7 +31,7 @@ ADVICE = "Remove what asks for protection that is not there; docs/security.md li
 def broken_promise(name: str, text: str) -> str | None:
     """The reason to refuse this one setting, whatever else is set; None if there is none."""
     if name in _AUTHORIZER_KEYS:
-        return NO_AUTHORIZER
+        return None if promises_nothing(name, text) else NO_AUTHORIZER
     definition = definition_of(name)
     if definition is None or definition.name not in BROKER:
         return None
@@ -38,6 +39,11 @@ def broken_promise(name: str, text: str) -> str | None:
     if rule.effect is not Effect.REFUSED or definition.read(text) == definition.default:
         return None
     return rule.note
+
+
+def promises_nothing(name: str, text: str) -> bool:
+    """True for an empty list of super users, which stands in many a server.properties: it gives nobody any right."""
+    return name == _SUPER_USERS and not text.strip()
 
 
 def check_protection(config: BrokerConfig, before: BrokerConfig | None = None) -> None:

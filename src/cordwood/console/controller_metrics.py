@@ -55,3 +55,9 @@ class ControllerMetrics:
             page.gauge(f"kafka_controller_kafkacontroller_{name.replace('_', '')}", about, ((), getattr(figures, name)))
         for metric, about, name in _COUNTERS:
             page.counter(metric, about, ((), getattr(figures, name)))
+        page.summary(
+            "kafka_controller_controllerstats_leaderelectionrateandtimems",
+            "Partitions that got another leader, and milliseconds from the decision until it was committed.",
+            figures.leader_elections,
+            figures.leader_election_time_ms,
+        )

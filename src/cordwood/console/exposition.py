@@ -62,6 +62,11 @@ class Exposition:
         for labels, histogram in samples:
             self._lines += histogram.lines(name, labels)
 
+    def summary(self, name: str, about: str, count: int, total: float) -> None:
+        """Without quantiles: how many values there were, and their sum."""
+        self._begin(name, "summary", about)
+        self._lines += [_line(f"{name}_sum", (), total), _line(f"{name}_count", (), count)]
+
     def encode(self) -> bytes:
         return "\n".join([*self._lines, ""]).encode()
 

@@ -239,7 +239,10 @@ class ControllerState:
     def __init__(self, loader: Loader, clock: Clock, counts: ControllerCounts) -> None:
         self.timers = Timers(clock)
         self._loader = loader
+        self._clock = clock
         self._counts = counts
+        # Elections that are decided and not committed yet: the end of their records, how many, and when.
+        self._elections: deque[tuple[int, int, float]] = deque()
         self._appended: list[MetadataBatch] = []
 
     @property
@@ -255,17 +258,29 @@ class ControllerState:
         assert batch.base_offset == first_offset
         before = self.image
         self._loader.load(batch)
-        self._count(before, records)
+        elections = self._count(before, records)
+        if elections:
+            self._elections.append((first_offset + len(records), elections, self._clock.monotonic()))
 
-    def _count(self, before: MetadataImage, records: Sequence[MetadataRecord]) -> None:
+    def committed(self, high_watermark: int) -> None:
+        while self._elections and self._elections[0][0] <= high_watermark:
+            _, elections, decided_s = self._elections.popleft()
+            self._counts.elections += elections
+            self._counts.election_time_ms += elections * (self._clock.monotonic() - decided_s) * 1000
+
+    def _count(self, before: MetadataImage, records: Sequence[MetadataRecord]) -> int:
+        """Returns how many partitions get another leader."""
+        elections = 0
         for record in records:
             if isinstance(record, PartitionChangeRecord) and record.leader >= 0:
                 topic = before.topics.by_id.get(record.topic_id)
                 partition = None if topic is None else topic.partitions.get(record.partition_id)
                 if partition is None or record.leader == partition.leader:
                     continue
+                elections += 1
                 self._counts.unclean_elections += record.leader_recovery_state == LeaderRecovery.RECOVERING
                 self._counts.elr_elections += record.leader in partition.elr
+        return elections
 
 
 class ControllerLog:
@@ -298,5 +313,6 @@ class ControllerLog:
     def committed(self) -> None:
         """The high watermark has moved, and the node's loader has what is below it."""
         high_watermark = self._log.high_watermark
+        self._state.committed(high_watermark)
         while self._waiting and self._waiting[0][0] <= high_watermark:
             self._waiting.popleft()[1](ErrorCode.NONE)

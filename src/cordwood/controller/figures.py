@@ -39,6 +39,8 @@ class ControllerFigures:
     # Since the node started.
     new_active_controllers_count: int
     timed_out_broker_heartbeat_count: int
+    leader_elections: int
+    leader_election_time_ms: float
     unclean_leader_elections: int
     elections_from_eligible_leader_replicas: int
 
@@ -69,6 +71,8 @@ class FiguresReader:
             last_committed_record_offset=controller.log.high_watermark - 1,
             new_active_controllers_count=counts.activations,
             timed_out_broker_heartbeat_count=counts.timed_out_brokers,
+            leader_elections=counts.elections,
+            leader_election_time_ms=counts.election_time_ms,
             unclean_leader_elections=counts.unclean_elections,
             elections_from_eligible_leader_replicas=counts.elr_elections,
         )

@@ -419,8 +419,10 @@ class Partition:
                         self._active = log.segments.active
                         self._request_flush(self)
                 case following.Truncate(offset):
+                    self._warn_of_truncation(log, offset)
                     log.truncate_to(offset, now_ms)
                 case following.StartAt(offset):
+                    self._warn_of_start_anew(log, offset)
                     log.truncate_fully(offset, now_ms)
                 case following.SetHighWatermark(offset):
                     if offset != log.high_watermark:
@@ -432,6 +434,39 @@ class Partition:
                 case AskOffsets():
                     return effect
         return None
+
+    def _warn_of_truncation(self, log: Log, offset: int) -> None:
+        """Operators want to know of every record that goes without having been deleted by anybody."""
+        if offset >= log.end_offset:
+            return
+        if offset >= log.high_watermark:
+            reason = "they were never committed"
+        else:
+            reason = (
+                f"those before {log.high_watermark} were committed, and are lost by an unclean election "
+                "(unclean.leader.election.enable, or cordwood leader elect --unclean)"
+            )
+        _log.warning(
+            "%s: discarding offsets %d to %d, which leader %d of epoch %d does not have; %s",
+            self,
+            offset,
+            log.end_offset - 1,
+            self.state.leader,
+            self.state.leader_epoch,
+            reason,
+        )
+
+    def _warn_of_start_anew(self, log: Log, offset: int) -> None:
+        if log.end_offset > log.start_offset:
+            _log.warning(
+                "%s: discarding this replica's offsets %d to %d; the log of leader %d begins at %d only, and this "
+                "replica fetches it anew from there",
+                self,
+                log.start_offset,
+                log.end_offset - 1,
+                self.state.leader,
+                offset,
+            )
 
     def flushed(self) -> None:
         """Its log has been flushed, to wherever its recovery point is now, or counts by other rules."""

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "CORDWOOD_SPARK_REPORTS"
+_FOLDER_PREFIX = "cordwood-reports-"
+_SOCKET = "socket"
 _MAX_BYTES = 64 * 1024
 _NO_MORE = b""
 
@@ -40,24 +42,38 @@ def listening(take: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
     if not hasattr(socket, "AF_UNIX"):
         yield
         return
-    folder = Path(tempfile.mkdtemp(prefix="cordwood-reports-"))
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))
     before = os.environ.get(VARIABLE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
-        receiving.bind(str(folder / "socket"))
+        receiving.bind(str(folder / _SOCKET))
         reader = threading.Thread(target=_read, args=(receiving, take), name="reports", daemon=True)
         reader.start()
-        os.environ[VARIABLE] = str(folder / "socket")
+        os.environ[VARIABLE] = str(folder / _SOCKET)
         try:
             yield
         finally:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-                sending.sendto(_NO_MORE, str(folder / "socket"))
+                sending.sendto(_NO_MORE, str(folder / _SOCKET))
             reader.join()
             if before is None:
                 os.environ.pop(VARIABLE, None)
             else:
                 os.environ[VARIABLE] = before
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(where: Path) -> None:
+    """Removes the folders of processes that were killed: nobody takes what is sent to their sockets."""
+    for folder in where.glob(f"{_FOLDER_PREFIX}*"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
+            if folder.stat().st_uid != os.getuid() or folder.is_symlink():
+                continue
+            try:
+                sending.connect(str(folder / _SOCKET))
+            except ConnectionRefusedError:
+                (folder / _SOCKET).unlink()
+                folder.rmdir()
 
 
 def _read(receiving: socket.socket, take: Callable[[Mapping[str, Any]], None]) -> None:

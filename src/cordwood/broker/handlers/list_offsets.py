@@ -5,7 +5,8 @@ something: the latest offset (-1), the earliest (-2), the first of the youngest 
 earliest on local disk (-4, from 8), the latest in tiered storage (-5, from 9), the first not yet uploaded to it (-6,
 from 11). There is no tiered storage: the earliest is local, and of -5 and -6 there is none. A consumer is told of
 nothing that it could not read: at or past the high watermark, or the last stable offset for read_committed (from
-version 2).
+version 2). A replica (id 0 and up) is told up to the end of the leader's log; the debugging id -2 up to the end of this
+broker's own log, whether it leads the partition or follows.
 
 Version 4 brings leader epochs, 5 OFFSET_NOT_AVAILABLE for a leader whose high watermark has not caught up with the
 start of its epoch, 10 a timeout for tiered storage.
@@ -49,8 +50,8 @@ _SINCE = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _LEADER_EPOCHS_SINCE = 4
-_LEADER_EPOCHS_SINCE = 4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
+_DEBUGGING_REPLICA_ID = -2
 
 
 class _Found(NamedTuple):
@@ -103,7 +104,7 @@ def _find(
     if timestamp < 0 and version < _SINCE.get(timestamp, version + 1):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp}")
     partition = broker.hosted(topic, asked.partition_index)
-    log = partition.leader_log(asked.current_leader_epoch)
+    log = partition.readable_log(asked.current_leader_epoch, leader_only=request.replica_id != _DEBUGGING_REPLICA_ID)
     is_consumer = request.replica_id == CONSUMER_REPLICA_ID
     if not is_consumer:
         limit = log.end_offset

@@ -1,0 +1,1 @@
+"""Replicas on their way between brokers: plans, their files, throttles, progress."""
