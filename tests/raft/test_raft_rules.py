@@ -181,6 +181,28 @@ def test_6_a_leader_that_is_removed_does_not_count_itself() -> None:
     assert isinstance(stage.machine.state, Resigned)
 
 
+def test_6_a_removed_leader_is_eligible_until_the_removal_is_committed() -> None:
+    """Raft dissertation, 4.2.2: it may be the only one that has the record of the removal."""
+    removed = ("remove-voter 1", "flushed", "restart")
+    stage = played("start id=1 voters=1,2", "tick 1000", "answer 2 granted", "answer 2 granted", "flushed")
+    for line in ("fetch from=2 at=3/1 wait=0", *removed, "tick", "tick"):
+        stage.play(line)
+    assert isinstance(stage.machine.state, Prospective)
+    assert stage.machine.state.votes.granting == []
+    stage.play("begin from=2 epoch=5")
+    stage.play("answer 2 leader=2 hw=4")
+    assert stage.machine.high_watermark == 4
+    stage.play("tick 60000")
+    assert isinstance(stage.machine.state, Follower)
+
+
+def test_6_a_leader_without_a_vote_of_its_own_resigns_without_the_last_voter() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 3", "flushed")
+    for line in ("fetch from=2 at=4/1 wait=0", "remove-voter 1", "flushed", "tick 3000"):
+        stage.play(line)
+    assert isinstance(stage.machine.state, Resigned)
+
+
 # 7: snapshots
 
 

@@ -75,7 +75,6 @@ class Replica:
         self.shutdown_deadline_ms: int | None = None
         # Set by a leader whose high watermark moved, until its consequences are drawn.
         self.high_watermark_moved = False
-        self._committed = 0
         self._announced = LeaderAndEpoch(None, -1)
         self._is_flushing = False
         # What an fsync under way may count for at most: the log was truncated to here since it was asked for.
@@ -295,8 +294,7 @@ class Replica:
             self.commit(high_watermark)
 
     def commit(self, high_watermark: int) -> None:
-        if high_watermark > self._committed:
-            self._committed = high_watermark
+        if self.quorum.committed(high_watermark):
             self.outbox.append(CommitUpTo(high_watermark))
 
     def announce_leader(self) -> None:

@@ -30,8 +30,8 @@ _TIMEOUT_MS = 3_000
 _MAX_PAUSE_S = 0.6
 _DELETED = 0.1
 _CREATED = 0.4
-# Fewer voters would stop too often.
-_MIN_VOTERS = 3
+# The last voter can't be removed.
+_MIN_VOTERS = 1
 _REFUSED = frozenset(
     {
         ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -38,6 +38,7 @@ def _layout(source: Random) -> Layout:
         is_combined=source.random() < 0.5,
         is_static=is_static,
         spares=0 if is_static else source.choice((0, 1)),
+        joins_by_itself=not is_static and source.random() < 0.25,
     )
 
 
