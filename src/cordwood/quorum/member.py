@@ -54,7 +54,7 @@ from cordwood.raft.events import (
     SnapshotTaken,
     Tick,
 )
-from cordwood.raft.exceptions import InconsistentQuorum
+from cordwood.raft.exceptions import InconsistentQuorum, WrongIdentity
 from cordwood.raft.identity import Endpoint, LeaderAndEpoch, Node
 from cordwood.raft.log import LogState, OffsetAndEpoch
 from cordwood.raft.machine import RaftMachine
@@ -315,7 +315,7 @@ class Member:
             return
         try:
             effects = step(*arguments, self._now())
-        except InconsistentQuorum as error:
+        except (InconsistentQuorum, WrongIdentity) as error:
             self.fail(error)
             return
         self._perform(effects)

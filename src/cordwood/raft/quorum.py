@@ -76,7 +76,7 @@ class Quorum:
 
     @property
     def is_eligible(self) -> bool:
-        """True if this replica may be elected: a voter, or one whose removal is in its log and not known to be committed.
+        """True if this replica may be elected: a voter, or one whose removal, in its log, is not known to be committed.
 
         The removed one may be the only replica that has the record of its removal. Without it nobody could be elected:
         the others need its vote and have the shorter log (Raft dissertation, 4.2.2).
@@ -102,6 +102,11 @@ class Quorum:
             return False
         self._committed = high_watermark
         return True
+
+    @property
+    def has_committed(self) -> bool:
+        """True once this replica has seen a quorum work."""
+        return self._committed > 0
 
     # Transitions
 
