@@ -53,6 +53,7 @@ from cordwood.raft.events import (
     ResponseReceived,
     SnapshotTaken,
     Tick,
+    UpgradeKRaftVersion,
 )
 from cordwood.raft.exceptions import InconsistentQuorum, WrongIdentity
 from cordwood.raft.identity import Endpoint, LeaderAndEpoch, Node
@@ -260,22 +261,29 @@ class Member:
     # Writing
 
     def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> MetadataBatch:
-        if self._failure is not None:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
         values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
         base_offset, now_ms = self._disk_log.end_offset, self._now()
-        self._perform(self._machine.step(Propose(0, epoch, values), now_ms))
+        appended = self._propose(Propose(0, epoch, values), now_ms)
+        batch = MetadataBatch(base_offset, appended.last_offset + 1, epoch, now_ms, 0, tuple(records))
+        self._appended.append(batch)
+        return batch
+
+    def upgrade_kraft_version(self, epoch: int, version: int, *, validate_only: bool) -> None:
+        self._propose(UpgradeKRaftVersion(0, epoch, version, validate_only), self._now())
+
+    def _propose(self, event: Propose | UpgradeKRaftVersion, now_ms: int) -> ProposalAppended:
+        if self._failure is not None:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
+        self._perform(self._machine.step(event, now_ms))
         outcome, self._proposal = self._proposal, None
         if isinstance(outcome, ProposalRefused):
             raise Refusal(outcome.error, outcome.message)
         if outcome is None:
             raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
-        batch = MetadataBatch(base_offset, outcome.last_offset + 1, epoch, now_ms, 0, tuple(records))
-        self._appended.append(batch)
         if self._news and not self._is_telling:
             # Nobody is told within a call of theirs.
             asyncio.get_running_loop().call_soon(self._tell)
-        return batch
+        return outcome
 
     # Listening
 

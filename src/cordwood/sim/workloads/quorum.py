@@ -62,7 +62,7 @@ async def _main(run: Run, source: Random) -> None:
     faults = ClusterFaults(run)
     work = [faults.work()]
     work += [QuorumAdmin(run, f"admin-{number}").work() for number in range(source.randint(1, 2))]
-    if not cluster.layout.is_static:
+    if not cluster.layout.is_static or source.random() < 0.5:
         work.append(VoterAdmin(run, "voters").work())
     tasks = [asyncio.ensure_future(one) for one in work]
     await asyncio.sleep(_DURATION_S)
