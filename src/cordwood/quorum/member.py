@@ -73,6 +73,8 @@ from cordwood.wire.messages.fetch_snapshot import FetchSnapshotResponse
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord, Request, Response
 
+from .figures import QuorumFigures
+
 _log = logging.getLogger(__name__)
 
 # How long a leader that stops waits for another one to take over.
@@ -138,6 +140,7 @@ class Member:
         self._commit_listeners: list[Callable[[Sequence[MetadataBatch]], None]] = []
         self._snapshot_listeners: list[Callable[[OffsetAndEpoch, Snapshot], None]] = []
         self._leader_listeners: list[Callable[[LeaderAndEpoch], None]] = []
+        self.figures = QuorumFigures(clock.monotonic)
         self._caught_up = asyncio.Event()
         self._shut_down = asyncio.Event()
 
@@ -151,6 +154,14 @@ class Member:
     def state(self) -> State:
         """That of its Raft machine: a leader leads before anybody is told."""
         return self._machine.state
+
+    @property
+    def is_voter(self) -> bool:
+        return self._machine.is_voter
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        return self._machine.log.end
 
     @property
     def log(self) -> DiskLog:
@@ -321,12 +332,14 @@ class Member:
     def _perform_all(self, step: Callable[..., list[Effect]], arguments: tuple[Event, ...]) -> None:
         if self._failure is not None:
             return
+        before, began_s = self._machine.state, self._clock.monotonic()
         try:
             effects = step(*arguments, self._now())
         except (InconsistentQuorum, WrongIdentity) as error:
             self.fail(error)
             return
         self._perform(effects)
+        self.figures.stepped(before, self._machine.state, began_s)
         self._tell()
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -341,8 +354,9 @@ class Member:
     def _perform_one(self, effect: Effect) -> None:
         log = self._disk_log
         match effect:
-            case Append(batches=batches):
+            case Append(base_offset, end_offset, batches):
                 log.append(batches, self._clock.now_ms())
+                self.figures.appended(end_offset - base_offset, self._machine.state)
             case Flush():
                 # It begins with the loop's next iteration, and is shared by everything that is appended in this one.
                 self._begin_flush()
@@ -471,6 +485,7 @@ class Member:
         while self._applied_offset < high_watermark:
             if self._appended and self._appended[0].base_offset <= self._applied_offset:
                 found = [self._appended.popleft()]
+                self.figures.committed(max(0, self._now() - found[0].timestamp_ms))
             else:
                 end = min(high_watermark, self._appended[0].base_offset) if self._appended else high_watermark
                 found = list(self._disk_log.batches(self._applied_offset, end))
