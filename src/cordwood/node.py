@@ -50,6 +50,7 @@ from cordwood.net.server import Server
 from cordwood.quorum.configuration import configured_voters, replica_config
 from cordwood.quorum.member import Member
 from cordwood.quorum.peers import PeerConnections
+from cordwood.raft.exceptions import InconsistentQuorum, WrongIdentity
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address, Network
@@ -168,7 +169,7 @@ class Node:
                 disk.close()
             if halt.failure is not None and isinstance(error, CannotStart | Refusal):
                 raise halt.failure from error
-            if isinstance(error, InvalidMetadata):
+            if isinstance(error, InvalidMetadata | InconsistentQuorum | WrongIdentity):
                 raise CannotStart(str(error)) from error
             raise
 

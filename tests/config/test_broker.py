@@ -65,7 +65,8 @@ def test_what_is_required_has_to_be_said() -> None:
     with pytest.raises(BadConfiguration) as refused:
         BrokerConfig.from_layers(Layer("a", {"broker.id": "1"}))
     assert refused.value.problems == [
-        'Missing required configuration "controller.listener.names" which has no default value.',
+        'Missing required configuration "controller.listener.names" which has no default value. Name the listener on '
+        "which controllers are reached, for example controller.listener.names=CONTROLLER.",
         'Missing required configuration "process.roles" which has no default value.',
     ]
 

@@ -239,3 +239,19 @@ def test_the_lag_of_a_loop_is_how_late_its_timers_are() -> None:
         assert lines['lag_bucket{le="1.0"}'] == lines["lag_count"] == "4"
 
     world.run(main())
+
+
+def test_the_quorum_is_measured_under_kafkas_names(run: Run) -> None:
+    async def test(measured: MeasuredNode) -> None:
+        await make_topic(measured, "t")
+        figures = await measured.scrape()
+        assert figures.get("kafka_server_raftmetrics_current_leader") == measured.node.config.node_id
+        assert figures.get("kafka_server_raftmetrics_current_state", state="leader") == 1
+        assert figures.get("kafka_server_raftmetrics_current_epoch") >= 1
+        end = figures.get("kafka_server_raftmetrics_log_end_offset")
+        assert 0 < figures.get("kafka_server_raftmetrics_high_watermark") <= end
+        assert figures.get("kafka_server_raftmetrics_append_records_rate") > 0
+        assert figures.get("kafka_server_raftmetrics_commit_latency_avg") >= 0
+        assert figures.get("kafka_server_raftmetrics_number_of_voters") == 1
+
+    run(test)

@@ -121,7 +121,7 @@ class ThreeNodes:
         named = ",".join(f"{voter}@127.0.0.1:{port}:{directory}" for (voter, port), directory in controllers)
         command = ["format", "--config", str(self.file(node_id)), "--cluster-id", CLUSTER_ID]
         options = [] if self._is_static else ["--initial-controllers", named]
-        subprocess.run([sys.executable, "-m", "cordwood", *command, *options], check=True, stdout=subprocess.DEVNULL)
+        run_cordwood(*command, *options)
 
     def start(self, *node_ids: int) -> None:
         """Returns once they are ready, for which most of the nodes have to be there."""
@@ -145,6 +145,10 @@ class ThreeNodes:
     def __exit__(self, *_error: object) -> None:
         for node_id in list(self._processes):
             self.kill(node_id)
+
+
+def run_cordwood(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "cordwood", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def is_alive(pid: int) -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from local_nodes import CLUSTER_ID, PATIENCE_S, ThreeNodes, free_ports, up
+from local_nodes import CLUSTER_ID, PATIENCE_S, ThreeNodes, free_ports, run_cordwood, up
 
 
 def refusal(*arguments: str) -> str:
@@ -67,3 +67,44 @@ def test_controllers_that_cannot_be_reached_are_named(tmp_path: Path) -> None:
     with up("--config", str(nodes.file(1))) as alone:
         (line, *_) = alone.await_line("Controllers cannot be reached", in_errors=True)
         assert "controller.quorum.voters" in line
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+def test_a_node_of_another_cluster_stops_and_says_what_to_change(tmp_path: Path, is_static: bool) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=is_static)
+    for node_id in (1, 2, 3):
+        nodes.format(node_id)
+    meta = tmp_path / "data-3" / "meta.properties"
+    meta.write_text(meta.read_text().replace(CLUSTER_ID, "another-cluster-with-id"))
+    try:
+        nodes.start(1, 2)
+        told = refusal("--config", str(nodes.file(3)))
+    finally:
+        for node_id in (1, 2):
+            nodes.kill(node_id)
+    assert "this node's cluster.id is another-cluster-with-id, and the controllers at" in told
+    assert "cordwood format --config FILE --cluster-id ID" in told
+
+
+def test_a_broker_with_the_id_of_the_leading_controller_stops_and_says_so(tmp_path: Path) -> None:
+    port, taken_port = free_ports(2)
+    quorum = {
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{port}",
+        "controller.quorum.fetch.timeout.ms": "400",
+        "controller.quorum.election.timeout.ms": "200",
+        "controller.listener.names": "CONTROLLER",
+    }
+    controller = quorum | {"process.roles": "controller", "listeners": f"CONTROLLER://127.0.0.1:{port}"}
+    broker = quorum | {"process.roles": "broker", "listeners": f"PLAINTEXT://127.0.0.1:{taken_port}"}
+    for name, settings, option in (("c", controller, "--standalone"), ("b", broker, None)):
+        settings["log.dirs"] = str(tmp_path / name)
+        file = tmp_path / f"{name}.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        options = ["--config", str(file), "--cluster-id", CLUSTER_ID]
+        run_cordwood("format", *options, *([option] if option else []))
+    with up("--config", str(tmp_path / "c.properties")) as process:
+        process.await_line("is ready")
+        told = refusal("--config", str(tmp_path / "b.properties"))
+    assert f"node.id 1 is in use: the controller at 127.0.0.1:{port} leads the metadata quorum with it" in told
+    assert told.count("Ignoring that node 1 is said to lead") == 1

@@ -1,5 +1,7 @@
 """The controller's decisions as transcripts: a request, the records, and what the image says then."""
 
+from collections.abc import Callable
+
 import pytest
 from cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
@@ -389,6 +391,35 @@ def test_an_update_that_cannot_be_fails_as_a_whole(name: str, level: int, upgrad
     records, error = update(Cluster(), name, level, upgrade_type)
     assert records == []
     assert message in (error or "")
+
+
+def upgrade_kraft(upgrade: Callable[[int], None], *also: FeatureUpdateKey) -> tuple[int, list[str]]:
+    cluster = Cluster()
+    key = FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
+    request = UpdateFeaturesRequest(feature_updates=[key, *also])
+    records, response = cluster.apply(
+        update_features(cluster.image, request, 1, cluster.defaults, kraft_version=0, upgrade_kraft_version=upgrade)
+    )
+    return response.error_code, records
+
+
+def test_kraft_version_goes_up_with_no_record_of_this_log() -> None:
+    upgrades: list[int] = []
+    assert upgrade_kraft(upgrades.append) == (ErrorCode.NONE, [])
+    assert upgrades == [1]
+
+
+def test_kraft_version_stays_where_another_feature_or_the_voters_refuse() -> None:
+    upgrades: list[int] = []
+    refused = FeatureUpdateKey(feature="metadata.version", max_version_level=99, upgrade_type=1)
+    assert upgrade_kraft(upgrades.append, refused) == (ErrorCode.INVALID_UPDATE_VERSION, [])
+    assert upgrades == []
+
+    def unknown_directory(_level: int) -> None:
+        raise Refusal(ErrorCode.INVALID_UPDATE_VERSION, "The directory id of some voter isn't known yet")
+
+    lower = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
+    assert upgrade_kraft(unknown_directory, lower) == (ErrorCode.INVALID_UPDATE_VERSION, [])
 
 
 def test_eligible_leader_replicas_begin_with_one_minimum_for_the_cluster() -> None:

@@ -117,8 +117,7 @@ def _change_voters(world: World, choices: SeededRandom, leader: Host) -> None:
     host = list(world.hosts.values())[choices.below(len(world.hosts))]
     key = host.local.key
     if voters.is_voter(key):
-        # Of two voters the leader can't be removed safely: see docs/raft.md.
-        if len(voters) > 2 or (len(voters) == 2 and host is not leader):
+        if len(voters) > 1:
             request = RemoveRaftVoterRequest(
                 cluster_id=CLUSTER_ID, voter_id=key.id, voter_directory_id=key.directory_id
             )

@@ -6,6 +6,7 @@ Each test names its rule; the transcripts show the same in longer stories.
 import pytest
 from raft_transcript import START_MS, Stage, voter
 
+from cordwood.raft.api.common import TOPIC
 from cordwood.raft.effects import (
     Append,
     Flush,
@@ -14,10 +15,12 @@ from cordwood.raft.effects import (
     Send,
     ShutdownCompleted,
 )
-from cordwood.raft.events import BeginShutdown, Flushed, Propose, Tick
-from cordwood.raft.exceptions import InconsistentQuorum
+from cordwood.raft.events import BeginShutdown, Flushed, Propose, ResponseReceived, Tick
+from cordwood.raft.exceptions import InconsistentQuorum, WrongIdentity
 from cordwood.raft.states import Follower, Leader, Prospective, Resigned, Unattached
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from cordwood.wire.messages.vote import NodeEndpoint, ResponsePartitionData, ResponseTopicData, VoteResponse
 
 
 def played(*lines: str) -> Stage:
@@ -178,6 +181,28 @@ def test_6_a_leader_that_is_removed_does_not_count_itself() -> None:
     stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 1", "flushed", "fetch from=2 at=4/1")
     assert stage.machine.high_watermark == 3
     stage.play("fetch from=3 at=4/1")
+    assert isinstance(stage.machine.state, Resigned)
+
+
+def test_6_a_removed_leader_is_eligible_until_the_removal_is_committed() -> None:
+    """Raft dissertation, 4.2.2: it may be the only one that has the record of the removal."""
+    removed = ("remove-voter 1", "flushed", "restart")
+    stage = played("start id=1 voters=1,2", "tick 1000", "answer 2 granted", "answer 2 granted", "flushed")
+    for line in ("fetch from=2 at=3/1 wait=0", *removed, "tick", "tick"):
+        stage.play(line)
+    assert isinstance(stage.machine.state, Prospective)
+    assert stage.machine.state.votes.granting == []
+    stage.play("begin from=2 epoch=5")
+    stage.play("answer 2 leader=2 hw=4")
+    assert stage.machine.high_watermark == 4
+    stage.play("tick 60000")
+    assert isinstance(stage.machine.state, Follower)
+
+
+def test_6_a_leader_without_a_vote_of_its_own_resigns_without_the_last_voter() -> None:
+    stage = leader_of_three("flushed", "fetch from=2 at=3/1 wait=0", "remove-voter 3", "flushed")
+    for line in ("fetch from=2 at=4/1 wait=0", "remove-voter 1", "flushed", "tick 3000"):
+        stage.play(line)
     assert isinstance(stage.machine.state, Resigned)
 
 
@@ -382,3 +407,58 @@ def test_nothing_is_sent_before_what_it_relies_on_is_persisted() -> None:
         kinds = [words.split()[0] for words in stage.play(line)]
         first_message = min(kinds.index(kind) for kind in ("send", "respond") if kind in kinds)
         assert kinds.index("persist") < first_message
+
+
+# A node with another node's identity
+
+
+def refused_by(stage: Stage, node_id: int) -> None:
+    """Node `node_id` is asked for a pre-vote, and is of another cluster."""
+    response = VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    stage.step(ResponseReceived(stage.sent[node_id].correlation_id, response))
+
+
+def test_a_voter_whose_cluster_id_a_majority_refuses_stops() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000")
+    refused_by(stage, 2)
+    with pytest.raises(WrongIdentity, match=r"cluster\.id is cluster, and the controllers at host2:9093, host3:9093"):
+        refused_by(stage, 3)
+
+
+def test_a_voter_outlives_one_controller_of_another_cluster() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000")
+    refused_by(stage, 2)
+    # It isn't asked again at once, and the election goes on without it.
+    assert not any(line.startswith("send 2") for line in stage.play("tick 20"))
+    stage.play("answer 3 granted")
+    stage.play("answer 3 granted")
+    assert isinstance(stage.machine.state, Leader)
+
+
+def said_to_lead(stage: Stage, host: str) -> None:
+    """A follower of epoch 4 takes this node for its leader."""
+    partition = ResponsePartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH, leader_id=1, leader_epoch=4)
+    response = VoteResponse(
+        topics=[ResponseTopicData(topic_name=TOPIC, partitions=[partition])],
+        node_endpoints=[NodeEndpoint(node_id=1, host=host, port=9093)],
+    )
+    stage.play("tick 20")
+    stage.step(ResponseReceived(stage.sent[2].correlation_id, response))
+
+
+def test_a_node_whose_id_leads_elsewhere_stops_when_no_dead_leader_would_be_left() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000")
+    said_to_lead(stage, "elsewhere")
+    stage.now += 5_900
+    said_to_lead(stage, "elsewhere")
+    stage.now += 100
+    with pytest.raises(WrongIdentity, match=r"node\.id 1 is in use: the controller at elsewhere:9093"):
+        said_to_lead(stage, "elsewhere")
+
+
+def test_a_node_that_lost_its_disk_waits_until_it_is_not_taken_for_the_leader() -> None:
+    stage = played("start id=1 voters=1,2,3", "tick 1000")
+    for _ in range(3):
+        said_to_lead(stage, "host1")
+        stage.now += 60_000
+    assert stage.machine.epoch == 0

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from quorum_mutants import serve_a_snapshot_half_written
@@ -12,7 +13,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.net.channel import Channel
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.cluster import Cluster, Layout
+from cordwood.sim.cluster import CONTROLLER_PORT, Cluster, Layout
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.loop import OutOfTime
 from cordwood.sim.machine import PORT, Machine
@@ -20,7 +21,10 @@ from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from cordwood.wire.records import decode_batch
+from cordwood.wire.schema import Request
 
 LAYOUTS = [
     Layout(controllers=1, brokers=1),
@@ -102,6 +106,45 @@ def test_nodes_form_a_cluster_and_replicate_what_is_produced(layout: Layout) -> 
                 await asyncio.sleep(0.01)
 
     run(1, layout, main)
+
+
+def test_static_voters_enter_the_log_with_an_upgrade_of_kraft_version_and_can_be_removed_then() -> None:
+    async def ask(cluster: Cluster, machine: Machine, port: int, request: Request[Any]) -> Any:
+        network = cluster.world.network.host("client")
+        channel = await Channel.open(network, machine.name, port, client_id="client")
+        try:
+            return await channel.request(request, type(request).stable_versions.high)
+        finally:
+            channel.close()
+
+    def update(*, validate_only: bool = False) -> UpdateFeaturesRequest:
+        level = FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
+        return UpdateFeaturesRequest(feature_updates=[level], validate_only=validate_only)
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        members = [machine.member for machine in cluster.machines.values() if machine.member]
+        broker = next(iter(cluster.brokers.values()))
+        # Each voter tells the leader its directory id when it has found it.
+        while (await ask(cluster, broker, PORT, update(validate_only=True))).error_code != ErrorCode.NONE:
+            await asyncio.sleep(0.1)
+        assert {member.quorum.kraft_version for member in members} == {0}
+        assert (await ask(cluster, broker, PORT, update())).error_code == ErrorCode.NONE
+        while {member.quorum.kraft_version for member in members} != {1}:
+            await asyncio.sleep(0.01)
+        for member in members:
+            assert {key.id: key.directory_id for key in member.voters.keys} == cluster.directory_ids
+        leader_id = members[0].leader.leader_id
+        assert leader_id is not None
+        removed = RemoveRaftVoterRequest(
+            cluster_id=cluster.cluster_id, voter_id=leader_id, voter_directory_id=cluster.directory_ids[leader_id]
+        )
+        answer = await ask(cluster, cluster.machines[leader_id], CONTROLLER_PORT, removed)
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+        while any(len(member.voters) != 2 or member.leader.leader_id in (None, leader_id) for member in members):
+            await asyncio.sleep(0.01)
+
+    run(1, Layout(controllers=3, brokers=3, is_static=True), main)
 
 
 def test_the_same_seed_takes_the_same_course() -> None:

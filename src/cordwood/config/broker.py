@@ -34,6 +34,12 @@ from cordwood.runtime.network import Address
 
 Settings = Mapping[str, str]
 
+# By required key: what to set.
+_HINTS = {
+    "controller.listener.names": " Name the listener on which controllers are reached, for example "
+    "controller.listener.names=CONTROLLER."
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
@@ -73,7 +79,7 @@ class BrokerConfig:
         problems = [problem for layer in layers for problem in _problems_of(layer)]
         static = overlaid(*(layer.settings for layer in layers))
         problems += [
-            f'Missing required configuration "{name}" which has no default value.'
+            f'Missing required configuration "{name}" which has no default value.{_HINTS.get(name, "")}'
             for name, definition in BROKER.items()
             if definition.required and name not in _with_both_ids(static)
         ]

@@ -88,7 +88,10 @@ def _parse_endpoint(entry: str, protocols: ProtocolMap) -> Endpoint:
     if not 0 <= port <= 65535:
         raise ConfigError(f"Unable to parse {entry} to a broker endpoint; a port is 0 to 65535")
     if listener not in protocols:
-        raise ConfigError(f"No security protocol defined for listener {listener}")
+        raise ConfigError(
+            f"No security protocol defined for listener {listener}: add {listener}:PLAINTEXT or {listener}:SSL to "
+            "listener.security.protocol.map"
+        )
     return Endpoint(listener, host or None, port, protocols[listener])
 
 

@@ -19,6 +19,7 @@ from .controller_metrics import ControllerMetrics
 from .exposition import Exposition, Labels
 from .lag_metrics import write_lag
 from .loop_lag import LoopLag
+from .quorum_metrics import write_quorum
 from .replication_metrics import ReplicationFigures
 from .request_metrics import RequestMetrics
 from .topic_metrics import TopicMetrics
@@ -66,6 +67,7 @@ class Metrics:
         _write_connections(page, node)
         self._write_loop(page)
         self._write_process(page)
+        write_quorum(page, node.quorum)
         if node.controller_role is not None:
             await self._controllers.write(page, node.controller_role.controller)
         if node.broker_role is not None:

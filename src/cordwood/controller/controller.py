@@ -146,6 +146,10 @@ class Controller:
                 pass
         raise Refusal(ErrorCode.REQUEST_TIMED_OUT, f"the decision was not committed within {timeout_ms} ms")
 
+    def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> None:
+        """Raises the quorum's kraft.version, as a part of a decision: that is answered once it is committed."""
+        self.log.upgrade_kraft_version(self.log.leader.epoch, level, validate_only=validate_only)
+
     # Connections of brokers
 
     def watch(self, connection: ConnectionInfo, broker_id: int) -> None:

@@ -50,6 +50,10 @@ class MetadataLog(Protocol):
         has passed it. Raises Refusal NOT_CONTROLLER if this node does not lead in `epoch`, or
         cannot write any more."""
 
+    def upgrade_kraft_version(self, epoch: int, version: int, *, validate_only: bool) -> None:
+        """Appends the records that finalize a higher kraft.version, from which on the log names the voters; nothing if
+        the level holds already. Raises Refusal if this node does not lead in `epoch`, or the voters cannot go along."""
+
     # Listening
 
     def on_commit(self, listener: Callable[[Sequence[MetadataBatch]], None]) -> None:

@@ -53,8 +53,9 @@ from cordwood.raft.events import (
     ResponseReceived,
     SnapshotTaken,
     Tick,
+    UpgradeKRaftVersion,
 )
-from cordwood.raft.exceptions import InconsistentQuorum
+from cordwood.raft.exceptions import InconsistentQuorum, WrongIdentity
 from cordwood.raft.identity import Endpoint, LeaderAndEpoch, Node
 from cordwood.raft.log import LogState, OffsetAndEpoch
 from cordwood.raft.machine import RaftMachine
@@ -71,6 +72,8 @@ from cordwood.wire.messages.fetch import FetchResponse
 from cordwood.wire.messages.fetch_snapshot import FetchSnapshotResponse
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord, Request, Response
+
+from .figures import QuorumFigures
 
 _log = logging.getLogger(__name__)
 
@@ -137,6 +140,7 @@ class Member:
         self._commit_listeners: list[Callable[[Sequence[MetadataBatch]], None]] = []
         self._snapshot_listeners: list[Callable[[OffsetAndEpoch, Snapshot], None]] = []
         self._leader_listeners: list[Callable[[LeaderAndEpoch], None]] = []
+        self.figures = QuorumFigures(clock.monotonic)
         self._caught_up = asyncio.Event()
         self._shut_down = asyncio.Event()
 
@@ -150,6 +154,14 @@ class Member:
     def state(self) -> State:
         """That of its Raft machine: a leader leads before anybody is told."""
         return self._machine.state
+
+    @property
+    def is_voter(self) -> bool:
+        return self._machine.is_voter
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        return self._machine.log.end
 
     @property
     def log(self) -> DiskLog:
@@ -260,22 +272,29 @@ class Member:
     # Writing
 
     def append(self, records: Sequence[MetadataRecord], epoch: int, metadata_version: int) -> MetadataBatch:
-        if self._failure is not None:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
         values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
         base_offset, now_ms = self._disk_log.end_offset, self._now()
-        self._perform(self._machine.step(Propose(0, epoch, values), now_ms))
+        appended = self._propose(Propose(0, epoch, values), now_ms)
+        batch = MetadataBatch(base_offset, appended.last_offset + 1, epoch, now_ms, 0, tuple(records))
+        self._appended.append(batch)
+        return batch
+
+    def upgrade_kraft_version(self, epoch: int, version: int, *, validate_only: bool) -> None:
+        self._propose(UpgradeKRaftVersion(0, epoch, version, validate_only), self._now())
+
+    def _propose(self, event: Propose | UpgradeKRaftVersion, now_ms: int) -> ProposalAppended:
+        if self._failure is not None:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
+        self._perform(self._machine.step(event, now_ms))
         outcome, self._proposal = self._proposal, None
         if isinstance(outcome, ProposalRefused):
             raise Refusal(outcome.error, outcome.message)
         if outcome is None:
             raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
-        batch = MetadataBatch(base_offset, outcome.last_offset + 1, epoch, now_ms, 0, tuple(records))
-        self._appended.append(batch)
         if self._news and not self._is_telling:
             # Nobody is told within a call of theirs.
             asyncio.get_running_loop().call_soon(self._tell)
-        return batch
+        return outcome
 
     # Listening
 
@@ -313,12 +332,14 @@ class Member:
     def _perform_all(self, step: Callable[..., list[Effect]], arguments: tuple[Event, ...]) -> None:
         if self._failure is not None:
             return
+        before, began_s = self._machine.state, self._clock.monotonic()
         try:
             effects = step(*arguments, self._now())
-        except InconsistentQuorum as error:
+        except (InconsistentQuorum, WrongIdentity) as error:
             self.fail(error)
             return
         self._perform(effects)
+        self.figures.stepped(before, self._machine.state, began_s)
         self._tell()
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -333,8 +354,9 @@ class Member:
     def _perform_one(self, effect: Effect) -> None:
         log = self._disk_log
         match effect:
-            case Append(batches=batches):
+            case Append(base_offset, end_offset, batches):
                 log.append(batches, self._clock.now_ms())
+                self.figures.appended(end_offset - base_offset, self._machine.state)
             case Flush():
                 # It begins with the loop's next iteration, and is shared by everything that is appended in this one.
                 self._begin_flush()
@@ -463,6 +485,7 @@ class Member:
         while self._applied_offset < high_watermark:
             if self._appended and self._appended[0].base_offset <= self._applied_offset:
                 found = [self._appended.popleft()]
+                self.figures.committed(max(0, self._now() - found[0].timestamp_ms))
             else:
                 end = min(high_watermark, self._appended[0].base_offset) if self._appended else high_watermark
                 found = list(self._disk_log.batches(self._applied_offset, end))

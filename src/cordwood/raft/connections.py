@@ -83,14 +83,15 @@ class Connections:
                 return connection.node
         return None
 
-    def answered(self, correlation_id: int, success: bool, now: int) -> None:
+    def answered(self, correlation_id: int, success: bool, now: int, backoff_ms: int | None = None) -> None:
         node = self.source(correlation_id)
         if node is None:
             return
         if success:
             del self._busy[node.id]
         else:
-            self._busy[node.id] = _Connection(node, None, now + self._retry_backoff_ms)
+            backoff_ms = self._retry_backoff_ms if backoff_ms is None else backoff_ms
+            self._busy[node.id] = _Connection(node, None, now + backoff_ms)
 
     def reset(self, node_id: int) -> None:
         self._busy.pop(node_id, None)

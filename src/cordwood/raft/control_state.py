@@ -47,6 +47,10 @@ class LogHistory(Generic[T]):
         assert not self._entries or offset > self._entries[-1].offset, (offset, self._entries[-1])
         self._entries.append(Entry(offset, value))
 
+    @property
+    def before_last(self) -> Entry[T] | None:
+        return self._entries[-2] if len(self._entries) > 1 else None
+
     def at(self, offset: int) -> T | None:
         """The value set at or before an offset."""
         found = bisect_right(self._entries, offset, key=lambda entry: entry.offset)
@@ -97,6 +101,12 @@ class ControlState:
         """The offset of the voters' record; -1 if it is the bootstrap snapshot's, None if they are static."""
         last = self._voters.last
         return last.offset if last is not None else None
+
+    @property
+    def former_voters(self) -> VoterSet | None:
+        """The voters before the latest change, as long as the log goes back that far."""
+        before = self._voters.before_last
+        return before.value if before is not None else None
 
     @property
     def kraft_version(self) -> int:

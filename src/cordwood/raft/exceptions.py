@@ -5,5 +5,9 @@ class InconsistentQuorum(Exception):
     """
 
 
+class WrongIdentity(Exception):
+    """This node's cluster id or node id doesn't fit the quorum that it has found. The message says what to change."""
+
+
 class InvalidQuorumState(Exception):
     """The `quorum-state` file is not what Kafka writes."""

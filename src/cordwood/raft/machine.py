@@ -44,6 +44,7 @@ from .events import (
     Tick,
     UpgradeKRaftVersion,
 )
+from .identity_check import FOREIGN_BACKOFF_MS
 from .log import LogState
 from .poll import advance, next_deadline, send_requests
 from .replica import Replica, ReplicaConfig
@@ -189,10 +190,17 @@ class RaftMachine:
             self._replica.become_prospective(now)
 
     def _take(self, correlation_id: int, response: Response, now: int) -> None:
-        source = self._replica.connections.source(correlation_id)
-        if source is not None:
-            success = _TAKERS[type(response)](self._replica, response, source, now)
-            self._replica.connections.answered(correlation_id, success, now)
+        replica = self._replica
+        source = replica.connections.source(correlation_id)
+        if source is None:
+            return
+        is_same_cluster = getattr(response, "error_code", 0) != ErrorCode.INCONSISTENT_CLUSTER_ID
+        replica.check_cluster(source, is_same=is_same_cluster)
+        if is_same_cluster:
+            success = _TAKERS[type(response)](replica, response, source, now)
+            replica.connections.answered(correlation_id, success, now)
+        else:
+            replica.connections.answered(correlation_id, False, now, FOREIGN_BACKOFF_MS)
 
     def _fail(self, correlation_id: int, error: ErrorCode, now: int) -> None:
         source = self._replica.connections.source(correlation_id)

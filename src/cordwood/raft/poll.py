@@ -29,7 +29,7 @@ def advance(replica: Replica, now: int) -> bool:
         # Elections go on as they are; nothing new is begun.
         return False
     if isinstance(state, Follower):
-        if replica.quorum.is_voter and now >= state.fetch_deadline_ms:
+        if replica.quorum.is_eligible and now >= state.fetch_deadline_ms:
             replica.become_prospective(now)
             return True
         return False
@@ -40,7 +40,7 @@ def advance(replica: Replica, now: int) -> bool:
         replica.become_unattached(state.epoch + 1, None, now)
     elif isinstance(state, Prospective):
         give_up_pre_vote(replica, state, now)
-    elif replica.quorum.is_voter:
+    elif replica.quorum.is_eligible:
         replica.become_prospective(now)
     else:
         return False
@@ -158,10 +158,10 @@ def next_deadline(replica: Replica, now: int) -> int | None:
     elif isinstance(state, Follower):
         if not is_stopping and _may_fetch(replica):
             deadlines.append(connections.bootstrap_deadline(now))
-        if not is_stopping and replica.quorum.is_voter:
+        if not is_stopping and replica.quorum.is_eligible:
             deadlines.append(state.fetch_deadline_ms)
     else:
-        if not is_stopping and (replica.quorum.is_voter or not isinstance(state, Unattached)):
+        if not is_stopping and (replica.quorum.is_eligible or not isinstance(state, Unattached)):
             deadlines.append(state.election_deadline_ms)
         if isinstance(state, Unattached):
             if not is_stopping and _may_fetch(replica):

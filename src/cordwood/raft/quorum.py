@@ -35,6 +35,8 @@ class Quorum:
         self._random = random
         self._outbox = outbox
         self._persisted: bytes | None = None
+        # The highest high watermark that this replica has seen since it started.
+        self._committed = 0
         self.state: State = Unattached(0, None, None, None, None)
 
     def initialize(self, election: ElectionState, log_epoch: int, now: int) -> None:
@@ -44,7 +46,7 @@ class Quorum:
             self._become_durably(Unattached(log_epoch, None, None, None, self._election_deadline(now)))
         elif election.leader_id == self.local.key.id:
             self._become_durably(self._resigned(election.epoch, [], now))
-        elif election.voted_for(self.local.key) and election.leader_id is None and self.is_voter:
+        elif election.voted_for(self.local.key) and election.leader_id is None and self.is_eligible:
             votes = Votes(voters.keys, self.local.key.id)
             deadline = self._random_election_deadline(now)
             self._become_durably(Candidate(election.epoch, self.local.key, None, votes, deadline))
@@ -73,12 +75,38 @@ class Quorum:
         return self._control.voters.is_voter(self.local.key)
 
     @property
+    def is_eligible(self) -> bool:
+        """True if this replica may be elected: a voter, or one whose removal, in its log, is not known to be committed.
+
+        The removed one may be the only replica that has the record of its removal. Without it nobody could be elected:
+        the others need its vote and have the shorter log (Raft dissertation, 4.2.2).
+        """
+        if self.is_voter:
+            return True
+        offset, former = self._control.voters_offset, self._control.former_voters
+        return (
+            offset is not None and offset >= self._committed and former is not None and former.is_voter(self.local.key)
+        )
+
+    @property
     def is_only_voter(self) -> bool:
         return self._control.voters.is_only_voter(self.local.key)
 
     @property
     def has_remote_leader(self) -> bool:
         return self.leader_id is not None and self.leader_id != self.local.key.id
+
+    def committed(self, high_watermark: int) -> bool:
+        """Notes the high watermark; True if it is a new one."""
+        if high_watermark <= self._committed:
+            return False
+        self._committed = high_watermark
+        return True
+
+    @property
+    def has_committed(self) -> bool:
+        """True once this replica has seen a quorum work."""
+        return self._committed > 0
 
     # Transitions
 
@@ -89,7 +117,7 @@ class Quorum:
         keeps_timeout = isinstance(state, Candidate | Unattached | Resigned) or (
             isinstance(state, Prospective) and not state.votes.is_lost
         )
-        if not self.is_voter:
+        if not self.is_eligible:
             deadline = None
         elif keeps_timeout and not isinstance(state, Follower | Leader) and state.election_deadline_ms is not None:
             deadline = max(state.election_deadline_ms, now)
@@ -139,7 +167,7 @@ class Quorum:
     def become_prospective(self, now: int) -> None:
         """The election or fetch timeout expired. Nothing that the file says changes."""
         state = self.state
-        assert self.is_voter, self.local.key
+        assert self.is_eligible, self.local.key
         assert not isinstance(state, Leader | Prospective), state
         votes = Votes(self._control.voters.keys, self.local.key.id)
         deadline = self._random_election_deadline(now)
@@ -156,7 +184,7 @@ class Quorum:
     def become_candidate(self, now: int) -> None:
         """A majority granted the pre-vote: a new epoch, with a vote for itself."""
         state = self.state
-        assert self.is_voter, self.local.key
+        assert self.is_eligible, self.local.key
         assert isinstance(state, Prospective), state
         votes = Votes(self._control.voters.keys, self.local.key.id)
         deadline = self._random_election_deadline(now)
@@ -169,7 +197,7 @@ class Quorum:
         below what an earlier leader has exposed.
         """
         state = self.state
-        assert self.is_voter, self.local.key
+        assert self.is_eligible, self.local.key
         assert isinstance(state, Candidate), state
         assert state.votes.is_won, state
         voters = self._control.voters
@@ -225,7 +253,7 @@ class Quorum:
         return Resigned(epoch, self.local.key, self.local.endpoints, others, successors, deadline)
 
     def _election_deadline(self, now: int) -> int | None:
-        return self._random_election_deadline(now) if self.is_voter else None
+        return self._random_election_deadline(now) if self.is_eligible else None
 
     def _random_election_deadline(self, now: int) -> int:
         timeout_ms = self._config.election_timeout_ms

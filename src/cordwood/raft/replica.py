@@ -34,7 +34,8 @@ from .effects import (
     Truncate,
 )
 from .exceptions import InconsistentQuorum
-from .identity import Endpoints, LeaderAndEpoch, Node
+from .identity import Endpoint, Endpoints, LeaderAndEpoch, Node
+from .identity_check import IdentityCheck
 from .log import LogState, OffsetAndEpoch
 from .parked_fetches import ParkedFetches
 from .quorum import Quorum
@@ -72,10 +73,10 @@ class Replica:
             list(config.bootstrap_servers), config.quorum.retry_backoff_ms, config.quorum.request_timeout_ms, random
         )
         self.parked = ParkedFetches()
+        self.identity_check = IdentityCheck(config.local.key.id, config.cluster_id, config.quorum)
         self.shutdown_deadline_ms: int | None = None
         # Set by a leader whose high watermark moved, until its consequences are drawn.
         self.high_watermark_moved = False
-        self._committed = 0
         self._announced = LeaderAndEpoch(None, -1)
         self._is_flushing = False
         # What an fsync under way may count for at most: the log was truncated to here since it was asked for.
@@ -155,11 +156,11 @@ class Replica:
         if leader_id == quorum.local.key.id:
             if isinstance(quorum.state, Leader) and epoch == quorum.epoch:
                 return True
-            logger.warning(
-                "Ignoring that node %d is said to lead epoch %d, since it doesn't: this node is %s in epoch %d",
-                leader_id, epoch, quorum.state.name, quorum.epoch,
-            )  # fmt: skip
+            where, own = (known.get(self.config.listener) for known in (endpoints, quorum.local.endpoints))
+            self.identity_check.said_to_lead(epoch, where, own, f"{quorum.state.name} in epoch {quorum.epoch}", now)
             return False
+        if leader_id is not None:
+            self.identity_check.has_leader()
         if epoch == quorum.epoch and leader_id is not None and quorum.leader_id not in (None, leader_id):
             raise InconsistentQuorum(
                 f"node {leader_id} is said to lead epoch {epoch}, but node {quorum.leader_id} leads it"
@@ -177,6 +178,18 @@ class Replica:
             # The epoch's leader or more of its endpoints were not known yet.
             self.become_follower(epoch, leader_id, endpoints, now)
         return True
+
+    def check_cluster(self, source: Node, *, is_same: bool) -> None:
+        """Notes a node that accepts this one's cluster id, or doesn't. Only a node that has not seen the quorum work
+        doubts itself."""
+        if is_same:
+            self.identity_check.accepted_by(source)
+            return
+        voters, own = self.control.voters, self.quorum.local.key.id
+        contacts = {voter.endpoints.get(self.config.listener) for voter in voters if voter.key.id != own} - {None}
+        contacts = contacts or {Endpoint(node.host, node.port) for node in self.config.bootstrap_servers}
+        may_be_wrong = not self.quorum.has_committed
+        self.identity_check.refused_by(source, contacts, is_voter=self.quorum.is_voter, may_be_wrong=may_be_wrong)
 
     # Sending
 
@@ -295,8 +308,7 @@ class Replica:
             self.commit(high_watermark)
 
     def commit(self, high_watermark: int) -> None:
-        if high_watermark > self._committed:
-            self._committed = high_watermark
+        if self.quorum.committed(high_watermark):
             self.outbox.append(CommitUpTo(high_watermark))
 
     def announce_leader(self) -> None:

@@ -48,6 +48,8 @@ class Layout:
     is_static: bool = False
     # Controllers that are no voters until they are added.
     spares: int = 0
+    # controller.quorum.auto.join.enable: they add themselves, and come back when they are removed.
+    joins_by_itself: bool = False
 
     @property
     def roles(self) -> dict[int, str]:
@@ -124,6 +126,8 @@ class Cluster:
             if self.layout.is_static
             else {"controller.quorum.bootstrap.servers": ",".join(contacts.values())}
         )
+        if self.layout.joins_by_itself and "controller" in roles:
+            quorum["controller.quorum.auto.join.enable"] = "true"
         settings = {
             "node.id": str(node_id),
             "process.roles": roles,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from cordwood.metadata.controller.features import UpgradeType
+from cordwood.metadata.features import KRAFT_VERSION
 from cordwood.net.channel import Channel
 from cordwood.raft.states import Leader
 from cordwood.runtime.network import NetworkError
@@ -15,6 +17,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from cordwood.wire.primitives import uuid_text
 from cordwood.wire.schema import Request, ResponseT
 
@@ -30,8 +33,12 @@ _TIMEOUT_MS = 3_000
 _MAX_PAUSE_S = 0.6
 _DELETED = 0.1
 _CREATED = 0.4
-# Fewer voters would stop too often.
-_MIN_VOTERS = 3
+# The last voter can't be removed.
+_MIN_VOTERS = 1
+_KRAFT_UPGRADE = UpdateFeaturesRequest(
+    timeout_ms=_TIMEOUT_MS,
+    feature_updates=[FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1, upgrade_type=UpgradeType.UPGRADE)],
+)
 _REFUSED = frozenset(
     {
         ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -117,7 +124,8 @@ class QuorumAdmin(Client):
 
 
 class VoterAdmin(Client):
-    """Adds controllers to the voters and removes them, by asking the quorum's leader."""
+    """Adds controllers to the voters and removes them, by asking the quorum's leader. Static voters it first has
+    entered into the metadata log."""
 
     async def work(self) -> None:
         while not self.run.is_over:
@@ -132,9 +140,12 @@ class VoterAdmin(Client):
         assert cluster is not None
         for machine in cluster.controllers.values():
             if machine.member is not None and isinstance(machine.member.state, Leader):
-                voters = machine.member.voters
+                voters, kraft_version = machine.member.voters, machine.member.quorum.kraft_version
                 break
         else:
+            return
+        if kraft_version == 0:
+            await self._ask_leader(machine, 0, _KRAFT_UPGRADE)
             return
         chosen = self.source.choice(list(cluster.controllers))
         directory_id = cluster.directory_ids[chosen]

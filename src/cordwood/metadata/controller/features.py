@@ -1,5 +1,6 @@
 """UpdateFeatures: finalized levels go up, or down where nothing is lost by that."""
 
+from collections.abc import Callable
 from enum import IntEnum
 
 from cordwood.metadata.features import ELR_VERSION, KRAFT_VERSION, REQUIRED_METADATA_VERSION, SUPPORTED
@@ -37,8 +38,11 @@ def update_features(
     defaults: ControllerDefaults,
     *,
     kraft_version: int = SUPPORTED[KRAFT_VERSION].high,
+    upgrade_kraft_version: Callable[[int], None] = lambda _level: None,
 ) -> Decision[UpdateFeaturesResponse]:
-    """All or none. `node_id` is this controller's, `kraft_version` the quorum's, which is no record of this log."""
+    """All or none. `node_id` is this controller's, `kraft_version` the quorum's, which is no record of this log: it is
+    raised by `upgrade_kraft_version`, which is called once everything else is in order and raises Refusal where the
+    voters cannot go along."""
     current = {**image.features, KRAFT_VERSION: kraft_version}
     proposed = {**current, **{update.feature: update.max_version_level for update in request.feature_updates}}
     records: list[MetadataRecord] = []
@@ -47,6 +51,8 @@ def update_features(
             _check_update(image, update, node_id, current, proposed)
             if update.feature != KRAFT_VERSION:
                 records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
+        if proposed[KRAFT_VERSION] > kraft_version:
+            upgrade_kraft_version(proposed[KRAFT_VERSION])
     except Refusal as refusal:
         message = f"The update failed for all features since the following feature had an error: {refusal}"
         return Decision(UpdateFeaturesResponse(error_code=refusal.error, error_message=message, results=[]))
@@ -91,10 +97,8 @@ def _check_update(
         raise _invalid(name, level, "Can't downgrade to a newer version.")
     if name == METADATA_VERSION:
         _check_metadata_version(current, level, kind)
-    elif name == KRAFT_VERSION and level != current:
-        if level < current:
-            raise _invalid(name, level, "Can't downgrade the version of this feature.")
-        raise _invalid(name, level, f"The quorum is at kraft.version {current}, which is not changed by this request.")
+    elif name == KRAFT_VERSION and level < current:
+        raise _invalid(name, level, "Can't downgrade the version of this feature.")
     required = REQUIRED_METADATA_VERSION.get((name, level), 0)
     if proposed_levels.get(METADATA_VERSION, 0) < required:
         raise _invalid(

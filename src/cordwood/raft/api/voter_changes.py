@@ -46,11 +46,11 @@ def end_change(replica: Replica, leader: Leader, error: ErrorCode, message: str 
 
 
 def high_watermark_moved(replica: Replica, leader: Leader) -> None:
-    """Completes the pending change once it is committed. A leader that is no voter any more resigns then."""
+    """Completes the pending change once it is committed. A leader that is no voter any more resigns then, also if
+    nobody waits for the change: it may have been elected for the sake of that record."""
+    assert leader.high_watermark is not None
     change = leader.pending_change
-    if change is None or change.offset is None or leader.high_watermark is None:
-        return
-    if leader.high_watermark > change.offset:
+    if change is not None and change.offset is not None and leader.high_watermark > change.offset:
         end_change(replica, leader, ErrorCode.NONE)
-        if not replica.quorum.is_voter:
-            leader.resign_requested = True
+    if not replica.quorum.is_eligible:
+        leader.resign_requested = True

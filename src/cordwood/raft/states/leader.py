@@ -161,7 +161,8 @@ class Leader:
             self.check_quorum_deadline_ms = now + self.config.check_quorum_timeout_ms
 
     def has_lost_quorum(self, now: int) -> bool:
-        return len(self.voters) != 1 and now >= self.check_quorum_deadline_ms
+        is_alone = len(self.voters) == 1 and self.local.key.id in self.voters
+        return not is_alone and now >= self.check_quorum_deadline_ms
 
     def silent_voters(self, now: int) -> list[ReplicaKey]:
         """The other voters that may not know the leader yet."""

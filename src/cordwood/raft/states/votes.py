@@ -6,14 +6,16 @@ from cordwood.raft.identity import ReplicaKey
 
 
 class Votes:
-    """The votes of one election, by voter. The voters are those at its start."""
+    """The votes of one election, by voter. The voters are those at its start.
+
+    A replica that is being removed may be elected without a vote of its own (`Quorum.is_eligible`).
+    """
 
     __slots__ = ("_granted", "_rejected", "_voters")
 
     def __init__(self, voters: Iterable[ReplicaKey], local_id: int) -> None:
         self._voters = {key.id: key for key in voters}
-        assert local_id in self._voters, f"{local_id} is not in {self._voters}"
-        self._granted = {local_id}
+        self._granted = {local_id} & self._voters.keys()
         self._rejected: set[int] = set()
 
     def record(self, voter_id: int, granted: bool) -> None:

@@ -38,6 +38,7 @@ def _layout(source: Random) -> Layout:
         is_combined=source.random() < 0.5,
         is_static=is_static,
         spares=0 if is_static else source.choice((0, 1)),
+        joins_by_itself=not is_static and source.random() < 0.25,
     )
 
 
@@ -61,7 +62,7 @@ async def _main(run: Run, source: Random) -> None:
     faults = ClusterFaults(run)
     work = [faults.work()]
     work += [QuorumAdmin(run, f"admin-{number}").work() for number in range(source.randint(1, 2))]
-    if not cluster.layout.is_static:
+    if not cluster.layout.is_static or source.random() < 0.5:
         work.append(VoterAdmin(run, "voters").work())
     tasks = [asyncio.ensure_future(one) for one in work]
     await asyncio.sleep(_DURATION_S)
