@@ -32,6 +32,7 @@ from cordwood.wire.schema import Versions
 
 from .controller_channel import ControllerChannel
 from .coordinators import Coordinators
+from .departures import Departures
 from .fetch_sessions import FetchSessions
 from .isr_changes import IsrChanges
 from .lifecycle import Lifecycle
@@ -79,6 +80,7 @@ class Broker:
         self.clock = clock
         self.random = random
         self.image = MetadataImage()
+        self._departures = Departures(clock)
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
         self.producer_ids = ProducerIds(self)
         self.coordinators = Coordinators(self)
@@ -124,6 +126,7 @@ class Broker:
         if self._lifecycle.is_superseded:
             # What the metadata says of this broker is not said of this incarnation.
             return
+        self._departures.apply(delta, self.image, image)
         self.image = image
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
@@ -237,6 +240,16 @@ class Broker:
             endpoint = None if broker.fenced else broker.endpoint(listener)
             if endpoint is not None:
                 found[broker.id] = endpoint
+        return found
+
+    def named_endpoints(self, listener: str) -> dict[int, Endpoint]:
+        """As `endpoints`, with brokers that failed a moment ago."""
+        found = self.endpoints(listener)
+        for broker_id in self._departures.recent():
+            broker = self.image.brokers.get(broker_id)
+            endpoint = None if broker is None else broker.endpoint(listener)
+            if endpoint is not None:
+                found[broker_id] = endpoint
         return found
 
 

@@ -2,7 +2,8 @@
 
 A null list of topics means all (so does an empty one in version 0), an empty one none. A topic that is asked for by
 name, does not exist and may be created is created with the defaults, if `auto.create.topics.enable` is on, and answered
-as it is then (Kafka answers UNKNOWN_TOPIC_OR_PARTITION until it is there). Version 4 lets the client forbid that;
+as it is then (Kafka answers UNKNOWN_TOPIC_OR_PARTITION until it is there). A broker that failed a moment ago is still
+named (`departures.py`), though nothing is said to be led by it. Version 4 lets the client forbid that;
 version 10 brings topic ids, version 12 asking by them; version 13 an error for the whole (KIP-1102).
 """
 
@@ -116,16 +117,17 @@ def _find_by_name(image: MetadataImage, name: str, errors: dict[str, ErrorCode])
 
 def _response(broker: Broker, request: MetadataRequest, call: Call, topics: Iterable[_Found]) -> MetadataResponse:
     image = broker.image
-    endpoints = broker.endpoints(call.connection.listener)
+    listener = call.connection.listener
+    reachable = frozenset(broker.endpoints(listener))
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node, host=end.host, port=end.port, rack=broker.rack(node))
-            for node, end in endpoints.items()
+            for node, end in broker.named_endpoints(listener).items()
         ],
         cluster_id=broker.cluster_id,
         # Any broker takes what is the controller's, so one that can be reached is named.
-        controller_id=broker.named_controller(call.connection.listener),
-        topics=[_topic(image, found, request, call, frozenset(endpoints)) for found in topics],
+        controller_id=broker.named_controller(listener),
+        topics=[_topic(image, found, request, call, reachable) for found in topics],
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = ALL_ON_CLUSTER

@@ -1,0 +1,35 @@
+"""Brokers that failed a moment ago, which Metadata goes on naming for a while.
+
+Kafka fences a broker that died when its session is over, and names it in Metadata until then. Here it may be fenced
+within milliseconds. librdkafka (2.10 and later) drops a broker that Metadata does not name any more, with everything
+that waits for it: a transactional producer that has been told to commit offsets with a group coordinator that just died
+never asks for another coordinator then, and `send_offsets_to_transaction` waits for ever (confluentinc/librdkafka#5511).
+It asks again about a second after it has lost the connection. So a broker that failed is named until it has.
+"""
+
+from __future__ import annotations
+
+from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.image import MetadataImage
+from cordwood.runtime.clock import Clock
+
+# A few times what librdkafka needs to ask for another coordinator, and less than Kafka's session.
+NAMED_FOR_S = 5.0
+
+
+class Departures:
+    """A broker that shut down in order has handed everything over, and is no departure in this sense."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._fenced_at: dict[int, float] = {}
+
+    def apply(self, delta: MetadataDelta, before: MetadataImage, after: MetadataImage) -> None:
+        for broker_id in delta.brokers:
+            if before.is_active(broker_id) and broker_id in after.brokers and after.brokers[broker_id].fenced:
+                self._fenced_at[broker_id] = self._clock.monotonic()
+
+    def recent(self) -> list[int]:
+        now = self._clock.monotonic()
+        self._fenced_at = {node: since for node, since in self._fenced_at.items() if now < since + NAMED_FOR_S}
+        return list(self._fenced_at)

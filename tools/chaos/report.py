@@ -1,0 +1,46 @@
+"""The table of faults with their gaps, as Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chaos.gaps import Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One fault, with the gap that each load has seen."""
+
+    fault: str
+    detail: str
+    gaps: dict[str, Gap]
+    in_sync_s: float
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A row for each kind of fault: medians, and in parentheses the longest where there were several."""
+    loads = list(outcomes[0].gaps) if outcomes else []
+    by_fault: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_fault[outcome.fault].append(outcome)
+    lines = [
+        "| fault | times | " + " | ".join(f"{load}: any | worst partition" for load in loads) + " | in sync after |",
+        "|---|---|" + "---|---|" * len(loads) + "---|",
+    ]
+    for fault, found in by_fault.items():
+        cells = [fault, str(len(found))]
+        for load in loads:
+            cells.append(_seconds([outcome.gaps[load].overall for outcome in found]))
+            cells.append(_seconds([outcome.gaps[load].worst_partition for outcome in found]))
+        cells.append(_seconds([outcome.in_sync_s for outcome in found]))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _seconds(found: Sequence[float]) -> str:
+    middle = f"{statistics.median(found):.1f}"
+    longest = f"{max(found):.1f}"
+    return middle if len(found) == 1 else f"{middle} ({longest})"
