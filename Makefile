@@ -9,10 +9,16 @@ SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.px
 # One more than there are cores: many tests mostly wait for sessions and restarts.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
 
-.PHONY: setup test lint failovers demo interop bench docs wheel clean help
+# Of the tests of clients, those that also run against three nodes with `make test`; `make clients-three` runs all.
+THREE_NODES := tests/clients/test_clients_cluster.py tests/clients/test_clients_topics.py \
+	tests/clients/test_clients_idempotence.py tests/clients/test_clients_transactions.py \
+	tests/client/test_client_admin.py tests/client/test_client_producer_node.py \
+	tests/client/test_client_consumer_reading.py
+
+.PHONY: setup test lint clients-three failovers demo interop bench docs wheel clean help
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 setup: $(STAMP) ## create the virtual environment and install everything
 
@@ -32,6 +38,10 @@ lint: setup ## lint, type-check, check the import rules
 
 test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,CORDWOOD_TEST_NODES=3 $(BIN)/python -m pytest -n 2 --dist loadfile $(THREE_NODES))
+
+clients-three: setup ## run the tests of clients against three nodes, with three replicas of everything
+	CORDWOOD_TEST_NODES=3 $(BIN)/python -m pytest -n 2 --dist loadfile $(or $(PYTEST_ARGS),tests/clients tests/client)
 
 failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
 	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/clients/test_clients_failover.py

@@ -35,7 +35,7 @@ def settings(bootstrap: str) -> AdminSettings:
 
 
 async def make(admin: Admin, topic: str, partitions: int = 1) -> None:
-    await admin.create_topics([NewTopic(topic, partitions, 1)])
+    await admin.create_topics([NewTopic(topic, partitions)])
     await admin.until_topics_led([topic])
 
 

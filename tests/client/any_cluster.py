@@ -1,4 +1,5 @@
-"""A cluster for the clients of threads: a node of our own, or Kafka with CORDWOOD_TEST_KAFKA=host:port."""
+"""A cluster for the clients of threads: a node of our own, three of them with CORDWOOD_TEST_NODES=3, or Kafka with
+CORDWOOD_TEST_KAFKA=host:port."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ import cordwood.testing
 from cordwood import Admin, NewTopic
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
+NODES = int(os.environ.get("CORDWOOD_TEST_NODES", "1"))
 _numbers = count()
 
 
@@ -35,6 +37,9 @@ def any_cluster() -> Iterator[AnyCluster]:
     run = os.urandom(4).hex()
     if KAFKA is not None:
         yield AnyCluster(KAFKA, run)
+    elif NODES > 1:
+        with cordwood.testing.cluster(brokers=NODES) as cluster:
+            yield AnyCluster(cluster.bootstrap, run)
     else:
         with cordwood.testing.node() as node:
             yield AnyCluster(node.bootstrap, run)

@@ -1,14 +1,33 @@
-"""Fixtures of the client tests; CORDWOOD_TEST_KAFKA=host:port replaces nodes by a Kafka."""
+"""Fixtures of the client tests; CORDWOOD_TEST_KAFKA=host:port replaces nodes by a Kafka, CORDWOOD_TEST_NODES=3 by a
+cluster of three with three replicas of everything."""
 
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 import pytest
 from administering import Administer, administer_at
-from any_cluster import KAFKA, AnyCluster, any_cluster
+from any_cluster import KAFKA, NODES, AnyCluster, any_cluster
 
 from cordwood import Admin, NewTopic, Producer
+
+_ON_NODES = frozenset({"node", "cordwood_node"})
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several nodes, deselects the tests of this folder that use none of them: they would show nothing new."""
+    if NODES == 1:
+        return
+    folder = Path(__file__).parent
+    without = [
+        item
+        for item in items
+        if folder in item.path.parents and not _ON_NODES.intersection(getattr(item, "fixturenames", ()))
+    ]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +64,8 @@ def producer(node: AnyCluster) -> Iterator[Producer]:
         yield producer
 
 
-class KafkaInstead:
-    """The parts of a node that the fixture `cordwood` needs."""
+class InsteadOfNode:
+    """A running cluster, with the parts of a node that the fixture `cordwood` needs."""
 
     log = ""
 
@@ -60,9 +79,9 @@ class KafkaInstead:
         return name
 
 
-if KAFKA is not None:
+if KAFKA is not None or NODES > 1:
 
     @pytest.fixture(scope="session")
-    def cordwood_node() -> KafkaInstead:
-        assert KAFKA is not None
-        return KafkaInstead(KAFKA)
+    def cordwood_node() -> Iterator[InsteadOfNode]:
+        with any_cluster() as cluster:
+            yield InsteadOfNode(cluster.bootstrap)

@@ -113,7 +113,7 @@ class AiokafkaClient:
         return {partition["partition"]: partition["leader"] for partition in description["partitions"]}
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        topic = NewTopic(name, partitions, 1, topic_configs=dict(configs or {}))
+        topic = NewTopic(name, partitions, -1, topic_configs=dict(configs or {}))
         self._check(self._run(self._admin.create_topics([topic])).topic_errors)
 
     def add_partitions(self, name: str, total: int) -> None:

@@ -3,6 +3,10 @@
 `CORDWOOD_TEST_KAFKA=host:port` puts a running Apache Kafka in the node's place, to see that the tests ask for nothing
 that Kafka does not do. Tests that start, stop or configure a node are skipped then. If that Kafka has a second listener
 that advertises another port of 127.0.0.1, `CORDWOOD_TEST_KAFKA_PROXIED=host:port:advertised` says so.
+
+`CORDWOOD_TEST_NODES=3` puts three nodes in the node's place, each a broker and a controller: topics have three replicas,
+of which two have to be in sync, and so have the internal ones. A node that is stopped, killed or started then is all
+three of them. Tests of a node that stands alone are skipped.
 """
 
 import os
@@ -19,13 +23,16 @@ from kafka_client import Address, Admin, Client, IncrementalAdmin
 from kafka_python_client import KafkaPythonClient
 from kcat_client import KCAT, KcatClient
 from librdkafka_client import LibrdkafkaClient
-from node_process import NodeProcess, free_port
+from node_cluster import NodeCluster
+from node_process import NodeProcess, Nodes, free_port
 
 # Certificates are made as for the tests of the network, senseless requests as for those of the protocol.
 sys.path += [str(Path(__file__).parent.parent / "net"), str(Path(__file__).parent.parent / "wire")]
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
 KAFKA_PROXIED = os.environ.get("CORDWOOD_TEST_KAFKA_PROXIED")
+NODES = int(os.environ.get("CORDWOOD_TEST_NODES", "1"))
+one_node = pytest.mark.skipif(NODES > 1, reason="about a node that stands alone")
 # Some batches each time; a few responses, the first of which are of several hundred bytes.
 CUTS = {"seed": 1, "mean_request_bytes": 20_000, "mean_response_bytes": 2_000}
 
@@ -55,20 +62,32 @@ def what_the_nodes_say() -> Iterator[None]:
     assert "Traceback" not in said
 
 
+def start_nodes(folder: Path, settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> Nodes:
+    """A node, or as many as CORDWOOD_TEST_NODES says. Those take free ports."""
+    if NODES == 1:
+        process = NodeProcess(folder, settings, port=port)
+        watched_nodes.append(process)
+        return process.start()
+    if port != 0:
+        pytest.skip("configures the listeners of one node")
+    cluster = NodeCluster(folder, settings or {})
+    watched_nodes.extend(cluster.nodes.values())
+    return cluster.start()
+
+
 @pytest.fixture(scope="session")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess | None]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes | None]:
     """The node that most tests share; None where Kafka stands in."""
     if KAFKA is not None:
         yield None
         return
-    process = NodeProcess(tmp_path_factory.mktemp("node")).start()
-    watched_nodes.append(process)
-    yield process
-    process.kill()
+    nodes = start_nodes(tmp_path_factory.mktemp("node"))
+    yield nodes
+    nodes.kill()
 
 
 @pytest.fixture(scope="session")
-def address(node: NodeProcess | None) -> Address:
+def address(node: Nodes | None) -> Address:
     if node is None:
         assert KAFKA is not None
         return Address(KAFKA)
@@ -76,21 +95,20 @@ def address(node: NodeProcess | None) -> Address:
 
 
 @pytest.fixture
-def own_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
+def own_node(tmp_path: Path) -> Iterator[Callable[..., Nodes]]:
     """Starts a node that is the test's alone."""
     if KAFKA is not None:
         pytest.skip("needs a node of its own; Kafka stands in for the node")
-    started: list[NodeProcess] = []
+    started: list[Nodes] = []
 
-    def start(settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> NodeProcess:
-        process = NodeProcess(tmp_path / f"node-{len(started)}", settings, port=port)
-        started.append(process)
-        watched_nodes.append(process)
-        return process.start()
+    def start(settings: Mapping[str, str] | None = None, *, port: int | None = 0) -> Nodes:
+        nodes = start_nodes(tmp_path / f"node-{len(started)}", settings, port=port)
+        started.append(nodes)
+        return nodes
 
     yield start
-    for process in started:
-        process.kill()
+    for nodes in started:
+        nodes.kill()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).parent.parent / "wire"))
 from attacks import ATTACKS, WEIGHTS, Attack, Target, Unforgivable, choose_requests
 from kafka_client import Address, Record, eventually
 from librdkafka_client import LibrdkafkaClient
-from node_process import NodeProcess
+from node_process import NodeProcess, Nodes
 from workload import SteadyProducer, SteadyReader
 
 PROCESSES = 2
@@ -65,7 +65,7 @@ class Report:
         return "\n".join([*lines, *(f"WRONG: {wrong}" for wrong in self.wrongs)])
 
 
-def fuzz(address: Address, seconds: float, seed: int, node: NodeProcess | None = None) -> Report:
+def fuzz(address: Address, seconds: float, seed: int, node: Nodes | None = None) -> Report:
     """`node`: the process, to look at its memory and its log; not at hand when it is somebody else's."""
     report = Report()
     client = LibrdkafkaClient(address)
@@ -73,7 +73,8 @@ def fuzz(address: Address, seconds: float, seed: int, node: NodeProcess | None =
     for topic in (busy, fuzzed):
         client.create_topic(topic)
         eventually(lambda topic=topic: client.leaders(topic), lambda leaders: leaders.get(0, -1) >= 0)  # type: ignore[misc]
-    host, _, port = address.bootstrap.rpartition(":")
+    # The first of several.
+    host, _, port = address.bootstrap.partition(",")[0].rpartition(":")
     target = Target(host, int(port), fuzzed)
 
     with (
@@ -135,7 +136,7 @@ def _attack_in_threads(target: Target, seconds: float, seed: str) -> Attacked:
     return attacked
 
 
-def _settled_rss_bytes(node: NodeProcess, before_bytes: int) -> int:
+def _settled_rss_bytes(node: Nodes, before_bytes: int) -> int:
     """Once what the last attempts brought is done with."""
     try:
         return eventually(node.rss_bytes, lambda now_bytes: now_bytes - before_bytes <= MAX_GROWTH_BYTES, within_s=10)

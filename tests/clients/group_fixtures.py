@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from clients_fixtures import KAFKA, watched_nodes
+from clients_fixtures import KAFKA, start_nodes
 from group_under_test import Feed, Group
 from kafka_client import Address
 from librdkafka_client import LibrdkafkaClient
-from node_process import NodeProcess
 
 # Where Kafka stands in for the node, it has to be started with these.
 SETTINGS = {
@@ -28,10 +27,9 @@ def groups_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address
     if KAFKA is not None:
         yield Address(KAFKA)
         return
-    process = NodeProcess(tmp_path_factory.mktemp("groups-node"), SETTINGS).start()
-    watched_nodes.append(process)
-    yield Address(process.bootstrap)
-    process.kill()
+    nodes = start_nodes(tmp_path_factory.mktemp("groups-node"), SETTINGS)
+    yield Address(nodes.bootstrap)
+    nodes.kill()
 
 
 @pytest.fixture

@@ -72,15 +72,36 @@ class NodeCluster:
             for node_id, (port, controller_port) in ports.items()
         }
 
-    def start(self) -> None:
-        """All at once: they need each other."""
+    def start(self) -> NodeCluster:
+        """All at once: they need each other. Returns once clients can use each of them."""
         with ThreadPoolExecutor() as threads:
-            list(threads.map(ClusterNode.format, self.nodes.values()))
-            list(threads.map(ClusterNode.start, self.nodes.values()))
+            list(threads.map(ClusterNode.format, [node for node in self.nodes.values() if not node.data.exists()]))
+            try:
+                list(threads.map(ClusterNode.start, self.nodes.values()))
+            except BaseException:
+                self.kill()
+                raise
+        return self
+
+    def stop(self) -> int:
+        """All at once; the exit status of one that failed, or 0."""
+        with ThreadPoolExecutor() as threads:
+            return max(threads.map(ClusterNode.stop, self.nodes.values()), key=abs)
 
     def kill(self) -> None:
         for node in self.nodes.values():
             node.kill()
+
+    # As of one node
+
+    def stderr(self) -> str:
+        return "".join(node.stderr() for node in self.nodes.values())
+
+    def rss_bytes(self) -> int:
+        return sum(node.rss_bytes() for node in self.nodes.values())
+
+    def open_descriptors(self) -> int:
+        return sum(node.open_descriptors() for node in self.nodes.values())
 
     # Who does what
 

@@ -8,12 +8,45 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
-READY_WITHIN_S = 30.0
+# Far more than a start takes, also where many run at once.
+READY_WITHIN_S = 120.0
 # What the tests are told by the environment is no setting of a node.
 OF_TESTS = ("CORDWOOD_TEST_", "CORDWOOD_PYSPARK_")
 TELLS_OF_PROCESSES = Path("/proc/self/fd").exists()
+
+
+class Nodes(Protocol):
+    """A node, or a cluster of them, whose processes a test ends and starts again."""
+
+    bootstrap: str
+
+    def start(self) -> object: ...
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL. Also when it has ended already."""
+        ...
+
+    def stderr(self) -> str: ...
+
+    def rss_bytes(self) -> int:
+        """Its resident memory; 0 if the system does not report it."""
+        ...
+
+    def open_descriptors(self) -> int: ...
+
+
+def stop(nodes: Nodes) -> None:
+    assert nodes.stop() == 0, nodes.stderr()
+
+
+def kill(nodes: Nodes) -> None:
+    nodes.kill()
 
 
 class NodeProcess:

@@ -6,11 +6,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka_client import Address, Client, Record, Sending, eventually, read, read_all, refusal_of
 from librdkafka_client import LibrdkafkaClient, connection_settings, consumer_settings
-from node_process import TELLS_OF_PROCESSES, NodeProcess
+from node_process import TELLS_OF_PROCESSES, Nodes
 
 from cordwood.wire.errors import ErrorCode
 
-StartNode = Callable[..., NodeProcess]
+StartNode = Callable[..., Nodes]
 LONG_AGO_MS = 1_600_000_000_000
 OFTEN = {"log.retention.check.interval.ms": "50", "log.initial.task.delay.ms": "50"}
 

@@ -7,14 +7,14 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka_client import connection_settings, consumer_settings
 from kafka_client import Address, eventually
 from librdkafka_client import LibrdkafkaClient
-from node_process import TELLS_OF_PROCESSES, NodeProcess
+from node_process import TELLS_OF_PROCESSES, Nodes
 
 PROGRAMS = 250
 PARTITIONS = 10
 
 
 def test_five_hundred_connections_write_and_read_at_once(
-    node: NodeProcess | None, address: Address, librdkafka: LibrdkafkaClient, topic: str
+    node: Nodes | None, address: Address, librdkafka: LibrdkafkaClient, topic: str
 ) -> None:
     """Each of 250 programs has a producer and a consumer, all of them open together."""
     _allow_descriptors(4096)
@@ -23,7 +23,7 @@ def test_five_hundred_connections_write_and_read_at_once(
     asyncio.run(_crowd(address, topic, node))
 
 
-async def _crowd(address: Address, topic: str, node: NodeProcess | None) -> None:
+async def _crowd(address: Address, topic: str, node: Nodes | None) -> None:
     settings = connection_settings(address)
     producers = [AIOKafkaProducer(**settings) for _ in range(PROGRAMS)]
     consumers = [AIOKafkaConsumer(**settings, **consumer_settings("read_uncommitted")) for _ in range(PROGRAMS)]

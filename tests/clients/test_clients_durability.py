@@ -3,26 +3,20 @@
 from collections.abc import Callable
 
 import pytest
+from clients_fixtures import one_node
 from kafka_client import Address, Client, ConfigValue, Record, Resource, Sending, Stored, read, read_all
 from librdkafka_client import LibrdkafkaClient
-from node_process import NodeProcess
+from node_process import NodeProcess, Nodes, kill, stop
 from workload import SteadyProducer
 
 CLIENTS = ("librdkafka", "kafka-python", "aiokafka", "kcat", "cordwood")
 
 START_MS = 1_600_000_000_000
 
-StartNode = Callable[..., NodeProcess]
+StartNode = Callable[..., Nodes]
+StartOneNode = Callable[..., NodeProcess]
 Connect = Callable[[str, Address], Client]
-Ending = Callable[[NodeProcess], object]
-
-
-def stop(node: NodeProcess) -> None:
-    assert node.stop() == 0, node.stderr()
-
-
-def kill(node: NodeProcess) -> None:
-    node.kill()
+Ending = Callable[[Nodes], object]
 
 
 ENDINGS = pytest.mark.parametrize("end", [stop, kill])
@@ -121,7 +115,8 @@ def test_what_was_acknowledged_before_the_end_is_there_afterwards(own_node: Star
     }
 
 
-def test_a_node_that_was_stopped_comes_back_without_recovering(own_node: StartNode) -> None:
+@one_node
+def test_a_node_that_was_stopped_comes_back_without_recovering(own_node: StartOneNode) -> None:
     node = own_node()
     LibrdkafkaClient(Address(node.bootstrap)).produce("kept", [Record(b"x")])
     assert node.stop() == 0
@@ -130,8 +125,9 @@ def test_a_node_that_was_stopped_comes_back_without_recovering(own_node: StartNo
     assert not (node.data / ".kafka_cleanshutdown").exists()
 
 
+@one_node
 @ENDINGS
-def test_a_log_of_many_segments_is_read_across_them(own_node: StartNode, end: Ending) -> None:
+def test_a_log_of_many_segments_is_read_across_them(own_node: StartOneNode, end: Ending) -> None:
     """By offset and by time, before and after."""
     node = own_node()
     client = LibrdkafkaClient(Address(node.bootstrap))

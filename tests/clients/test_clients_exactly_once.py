@@ -18,7 +18,7 @@ from group_fixtures import SETTINGS
 from kafka_client import PATIENCE_S, Address, Client, ConfigChange, Reading, Record, Resource, eventually
 from librdkafka_client import LibrdkafkaClient, connection_settings
 from member_journal import read_journal
-from node_process import NodeProcess
+from node_process import Nodes
 from transformer import run
 from transforming import Death, TransformerSpec, transformed
 
@@ -130,17 +130,17 @@ class Numbers:
 
 
 @pytest.fixture
-def mortal_node(request: pytest.FixtureRequest) -> NodeProcess | None:
+def mortal_node(request: pytest.FixtureRequest) -> Nodes | None:
     """A node that the test may kill; None where Kafka stands in, which is left alone."""
     if KAFKA is not None:
         return None
-    node: NodeProcess = request.getfixturevalue("own_node")(SETTINGS)
+    node: Nodes = request.getfixturevalue("own_node")(SETTINGS)
     return node
 
 
 @pytest.fixture
 def slots(
-    request: pytest.FixtureRequest, mortal_node: NodeProcess | None, topic: str, tmp_path: Path
+    request: pytest.FixtureRequest, mortal_node: Nodes | None, topic: str, tmp_path: Path
 ) -> Iterator[list[Slot]]:
     worker = WORKERS[request.param]
     address = Address(mortal_node.bootstrap if mortal_node is not None else str(KAFKA))
@@ -159,7 +159,7 @@ def slots(
 
 @pytest.mark.parametrize("slots", WORKERS, indirect=True)
 def test_each_number_is_transformed_once_whoever_is_killed(
-    slots: list[Slot], mortal_node: NodeProcess | None, topic: str, connect: Connect
+    slots: list[Slot], mortal_node: Nodes | None, topic: str, connect: Connect
 ) -> None:
     random = Random(topic if KAFKA else 1)
     address = Address(mortal_node.bootstrap if mortal_node is not None else str(KAFKA))

@@ -5,18 +5,18 @@ from collections.abc import Callable
 import fuzz
 import pytest
 from kafka_client import Address
-from node_process import NodeProcess
+from node_process import Nodes
 
 SECONDS = 6.0
 
 
 def test_others_go_on_and_memory_stays_while_a_client_sends_garbage(request: pytest.FixtureRequest) -> None:
     """Longer by hand: `python tests/clients/fuzz.py --seconds 60`."""
-    node: NodeProcess | None = request.getfixturevalue("node")
+    node: Nodes | None = request.getfixturevalue("node")
     if node is None:
         report = fuzz.fuzz(request.getfixturevalue("address"), SECONDS, seed=1)
     else:
-        start: Callable[..., NodeProcess] = request.getfixturevalue("own_node")
+        start: Callable[..., Nodes] = request.getfixturevalue("own_node")
         node = start(fuzz.NODE_SETTINGS)
         report = fuzz.fuzz(Address(node.bootstrap), SECONDS, seed=1, node=node)
     assert report.wrongs == [], str(report)

@@ -19,7 +19,7 @@ from kafka_python_client import connection_settings as kafka_python_settings
 from librdkafka_client import LibrdkafkaClient
 from librdkafka_client import connection_settings as librdkafka_settings
 from member_journal import Place
-from node_process import NodeProcess
+from node_process import Nodes, kill, stop
 
 import cordwood
 from cordwood.wire.errors import ErrorCode
@@ -212,7 +212,7 @@ def test_who_commits_automatically_has_committed_when_it_is_closed(
     assert LibrdkafkaGroups(groups_address).offsets(f"g-{topic}") == {Place(topic, 0): (10, "")}
 
 
-@pytest.mark.parametrize("end", [NodeProcess.stop, NodeProcess.kill], ids=["stop", "kill"])
+@pytest.mark.parametrize("end", [stop, kill])
 @pytest.mark.parametrize(
     "name",
     [
@@ -226,7 +226,7 @@ def test_who_commits_automatically_has_committed_when_it_is_closed(
     ],
 )
 def test_a_group_goes_on_after_its_node_was_restarted(
-    name: str, end: Callable[[NodeProcess], object], own_node: Callable[..., NodeProcess], topic: str, tmp_path: Path
+    name: str, end: Callable[[Nodes], object], own_node: Callable[..., Nodes], topic: str, tmp_path: Path
 ) -> None:
     """Members stay, and go on where they were: what was committed is not worked on again."""
     node = own_node(SETTINGS)

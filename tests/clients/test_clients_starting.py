@@ -4,11 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from clients_fixtures import one_node
 from kafka_client import Address, Record, read_all
 from librdkafka_client import LibrdkafkaClient
 from node_process import NodeProcess, refused_start
 
 StartNode = Callable[..., NodeProcess]
+pytestmark = one_node
 
 
 def test_a_second_node_on_the_same_directory_is_refused(own_node: StartNode) -> None:

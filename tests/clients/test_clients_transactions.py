@@ -9,7 +9,7 @@ from group_fixtures import SETTINGS
 from kafka_client import PATIENCE_S, Address, Client, Reading, Record, eventually, read
 from librdkafka_client import LibrdkafkaClient, connection_settings
 from member_journal import Place
-from node_process import NodeProcess
+from node_process import Nodes
 from transactional_producer import PRODUCERS, Fenced, LibrdkafkaTransactions, TransactionalProducer
 
 READERS = ("librdkafka", "kafka-python", "aiokafka", "cordwood")
@@ -172,7 +172,7 @@ def test_a_member_that_has_lost_its_partitions_cannot_commit_in_a_transaction(
 
 @pytest.mark.parametrize("end", ["commit", "abort"])
 def test_a_transaction_outlives_a_node_that_is_killed(
-    own_node: Callable[..., NodeProcess], end: str, topic: str, connect: Connect
+    own_node: Callable[..., Nodes], end: str, topic: str, connect: Connect
 ) -> None:
     node = own_node(SETTINGS)
     address = Address(node.bootstrap)

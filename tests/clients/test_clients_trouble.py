@@ -10,17 +10,13 @@ from cutting_proxy import CuttingProxy
 from flow import PARTITIONS, flow_of_tasks, flow_of_threads
 from group_fixtures import SETTINGS
 from kafka_client import Address, eventually, read
-from node_process import NodeProcess, free_port
+from node_process import Nodes, free_port, kill, stop
 
 from cordwood import CannotReachCluster, Producer
 
-StartNode = Callable[..., NodeProcess]
+StartNode = Callable[..., Nodes]
 
 TRANSACTIONAL = pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
-
-
-def stop(node: NodeProcess) -> None:
-    assert node.stop() == 0, node.stderr()
 
 
 def create(address: Address, topic: str) -> None:
@@ -31,9 +27,9 @@ def create(address: Address, topic: str) -> None:
 
 
 @TRANSACTIONAL
-@pytest.mark.parametrize("end", [stop, NodeProcess.kill], ids=["stop", "kill"])
+@pytest.mark.parametrize("end", [stop, kill])
 def test_threads_produce_and_consume_through_the_ends_of_their_node(
-    own_node: StartNode, topic: str, end: Callable[[NodeProcess], None], transactional: bool
+    own_node: StartNode, topic: str, end: Callable[[Nodes], None], transactional: bool
 ) -> None:
     node = own_node(SETTINGS)
     address = Address(node.bootstrap)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import pairwise
 
 from cordwood.broker.controller_channel import ControllerChannel
 from cordwood.broker.directory_events import DirectoryEvents
@@ -134,17 +135,21 @@ class AwayAtFirst:
 
     def __init__(self, channel: ControllerChannel, failures: int) -> None:
         self.asked: list[str] = []
+        self.asked_at_s: list[float] = []
         self._channel = channel
         self._failures = failures
 
     async def ask(self, request: Request[ResponseT], context: RequestContext | None = None) -> ResponseT:
         self.asked.append(type(request).__name__)
+        self.asked_at_s.append(asyncio.get_running_loop().time())
         if len(self.asked) <= self._failures:
             return error_response(request, ErrorCode.REQUEST_TIMED_OUT, type(request).stable_versions.high)
         return await self._channel.ask(request, context)
 
 
-def test_a_directory_that_failed_is_reported_again_until_the_controller_hears_of_it() -> None:
+def with_a_failed_directory(failures: int, test: Callable[[DirectoryEvents, AwayAtFirst], Awaitable[None]]) -> None:
+    """Runs the test on a node one of whose directories has just failed, and whose controller fails so often."""
+
     async def main() -> None:
         assert await machine.start()
         node = machine.node
@@ -152,20 +157,47 @@ def test_a_directory_that_failed_is_reported_again_until_the_controller_hears_of
         broker = node.broker
         directories = broker.replicas.directories
         config = NodeConfig(node.config, broker.image)
-        away = AwayAtFirst(broker.controller, failures=3)
+        away = AwayAtFirst(broker.controller, failures)
         loader = node.controller._loader
-        failures: list[Exception] = []
-        lifecycle = Lifecycle(config, broker.cluster_id, away, loader, directories, SeededRandom(1), failures.append)
+        fatal: list[Exception] = []
+        lifecycle = Lifecycle(config, broker.cluster_id, away, loader, directories, SeededRandom(1), fatal.append)
         lifecycle.epoch = broker.epoch
-        events = DirectoryEvents(config, directories, lifecycle, away, "/none", lambda _error: None)
+        events = DirectoryEvents(config, directories, lifecycle, away, "/none", fatal.append, SeededRandom(2))
         await events.joined()
         lost = directories.directories[1]
         events.went_offline(lost, DiskError("/two", "sync", "", "I/O error"))
+        await test(events, away)
         while lost.id in broker.image.brokers[1].log_dirs:
             await asyncio.sleep(0.1)
-        assert away.asked == ["BrokerHeartbeatRequest"] * 4
+        assert away.asked == ["BrokerHeartbeatRequest"] * (failures + 1)
+        assert not fatal
         await events.finish()
 
     world = World(1, limit_s=1_000)
     machine = Machine(world, "broker", {}, roots=("/one", "/two"))
     world.run(main())
+
+
+def test_a_failed_directory_is_reported_again_after_pauses_that_double() -> None:
+    async def test(_events: DirectoryEvents, away: AwayAtFirst) -> None:
+        while len(away.asked) < 9:
+            await asyncio.sleep(0.01)
+        pauses_s = [after - before for before, after in pairwise(away.asked_at_s)]
+        assert 0.016 <= pauses_s[0] <= 0.024
+        assert all(before < after for before, after in pairwise(pauses_s[:5]))
+        assert all(0.39 <= pause_s <= 0.51 for pause_s in pauses_s[5:])
+
+    with_a_failed_directory(failures=8, test=test)
+
+
+def test_a_failed_directory_is_reported_to_a_new_controller_without_a_pause() -> None:
+    async def test(events: DirectoryEvents, away: AwayAtFirst) -> None:
+        while len(away.asked) < 8:
+            await asyncio.sleep(0.01)
+        before_s = asyncio.get_running_loop().time()
+        events.wake()
+        while len(away.asked) < 9:
+            await asyncio.sleep(0)
+        assert away.asked_at_s[-1] - before_s < 0.001
+
+    with_a_failed_directory(failures=8, test=test)

@@ -155,7 +155,7 @@ def test_a_client_that_does_not_read_never_grows_memory(run: Run) -> None:
             sending = asyncio.ensure_future(client.send(frame(bytes(100)) * requests))
             await until(lambda: len(server) == 1)
             (served,) = server
-            await until(lambda: served._paused)
+            await until(lambda: served._full)
             began = len(handled)
             # It stays so: nothing more is begun, however often the loop turns.
             for _ in range(200):

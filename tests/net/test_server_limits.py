@@ -1,6 +1,7 @@
 """The server: how many connections, for how long, and a stop that finishes."""
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from net_support import client_of, echo, frame, serving, until
 from parked import SMALL_BUFFERS, Parked, Run
 
 from cordwood.net.server import Server
-from cordwood.net.serving import Limits
+from cordwood.net.serving import Answer, ConnectionInfo, Limits
 from cordwood.runtime.network import Part, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 
@@ -247,3 +248,30 @@ def test_a_server_that_holds_lets_its_peers_wait_until_it_accepts(run: Run) -> N
         await server.stop(1)
 
     run(main())
+
+
+# ---- a turn each
+
+
+def test_a_pipeline_of_requests_with_large_answers_lets_other_connections_in_between(run: Run) -> None:
+    begun: list[bytes] = []
+    other = socket.socket()
+
+    def large(request: bytearray, _connection: ConnectionInfo) -> Answer:
+        begun.append(bytes(request))
+        if len(begun) == 1:
+            other.sendall(frame(b"other"))
+        return [frame(bytes(50_000))]
+
+    async def main() -> None:
+        async with serving(large) as (server, address), client_of(address) as client:
+            other.connect((address.host, address.port))
+            await until(lambda: len(server) == 2)
+            await client.send(frame(b"mine") * 100)
+            for _ in range(100):
+                assert await client.receive_frame() == bytes(50_000)
+        assert begun.count(b"mine") == 100
+        assert begun.index(b"other") < 10
+
+    with other:
+        run(main())

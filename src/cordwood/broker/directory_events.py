@@ -17,8 +17,10 @@ from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import LogDirectory
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.metadata.versions import DIRECTORY_ASSIGNMENT_LEVEL
+from cordwood.net.backoff import Backoff
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
+from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -38,8 +40,9 @@ _log = logging.getLogger(__name__)
 _ASSIGNMENTS_AT_ONCE = 2_250
 # What `cordoned.log.dirs` says for every one.
 _ALL_DIRECTORIES = "*"
-# After a controller could not be told.
-_RETRY_S = 0.5
+# After a controller could not be told: soon, since a failed directory's partitions have no leader until it is.
+_RETRY_MS = 20
+_RETRY_MAX_MS = 500
 
 
 class DirectoryEvents:
@@ -54,6 +57,7 @@ class DirectoryEvents:
         controller: ControllerChannel,
         metadata_root: str,
         failed: Callable[[DiskError], None],
+        random: Random,
     ) -> None:
         self._directories = directories
         self._lifecycle = lifecycle
@@ -66,6 +70,8 @@ class DirectoryEvents:
         self._has_joined = False
         self._telling: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
+        self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
+        self._failures = 0
         node_config.subscribe(self._cordon)
 
     async def registered(self) -> None:
@@ -82,6 +88,11 @@ class DirectoryEvents:
         self._has_joined = True
         self._tell()
         await self._told()
+
+    def wake(self) -> None:
+        """Tells now what is to be told again: another controller may be active."""
+        if self._retry is not None:
+            self._tell()
 
     async def _told(self) -> None:
         while self._telling is not None:
@@ -132,6 +143,9 @@ class DirectoryEvents:
 
     def _tell(self) -> None:
         if self._has_joined and self._telling is None and self._has_news:
+            if self._retry is not None:
+                self._retry.cancel()
+                self._retry = None
             self._telling = asyncio.get_running_loop().create_task(self._tell_all())
 
     async def _tell_all(self) -> None:
@@ -142,9 +156,17 @@ class DirectoryEvents:
                 error = ErrorCode(await (self._assign() if self._assignments else self._report()))
         finally:
             self._telling = None
-        if error is not ErrorCode.NONE and self._has_joined:
-            _log.warning("Controller not told about log directories (%s), retrying in %g s", error.name, _RETRY_S)
-            self._retry = asyncio.get_running_loop().call_later(_RETRY_S, self._tell)
+        if error is ErrorCode.NONE:
+            self._failures = 0
+        elif self._has_joined:
+            if not self._failures:
+                _log.warning(
+                    "Controller not told about log directories (%s), retrying within %g s",
+                    error.name, _RETRY_MAX_MS / 1000,
+                )  # fmt: skip
+            self._failures += 1
+            pause_s = self._backoff.pause_s(self._failures)
+            self._retry = asyncio.get_running_loop().call_later(pause_s, self._tell)
 
     async def _assign(self) -> int:
         """Returns the controller's error; what it was not told stays."""

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from cordwood.net.backoff import Backoff
 from cordwood.replica.leader import IsrAnswered, ProposeIsr
 from cordwood.replica.partition import Partition
+from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -23,14 +25,20 @@ from .controller_channel import ControllerChannel
 _log = logging.getLogger(__name__)
 
 # After the controller could not be asked, or has refused for a reason that passes.
-_RETRY_S = 0.05
+_RETRY_MS = 50
+_RETRY_MAX_MS = 1_000
 
 
 class IsrChanges:
     """One AlterPartition is under way at a time; what is proposed meanwhile goes with the next. `broker_epoch` is that
-    of this start of the broker."""
+    of this start of the broker.
 
-    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel) -> None:
+    What the controller could not decide is proposed again after a pause, which doubles. `wake` ends the pause: another
+    controller may be active. So does a proposal for another partition, which is not to wait for the trouble of one."""
+
+    def __init__(
+        self, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel, random: Random
+    ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._controller = controller
@@ -40,13 +48,22 @@ class IsrChanges:
         self._proposals: dict[Partition, ProposeIsr] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
+        self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
+        self._failures = 0
+        # Cleared when a pause begins, set when it is to end.
+        self._woken = asyncio.Event()
         # Of the last request as a whole: each is logged once.
         self._last_error = ErrorCode.NONE
 
     def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
         self._proposals[partition] = proposal
+        self._woken.set()
         if self._task is None and not self._is_stopped:
             self._task = asyncio.get_running_loop().create_task(self._ask_all())
+
+    def wake(self) -> None:
+        """Asks again now, after failures."""
+        self._woken.set()
 
     async def stop(self) -> None:
         self._is_stopped = True
@@ -59,23 +76,32 @@ class IsrChanges:
             while self._proposals:
                 asked, self._proposals = self._proposals, {}
                 response = await self._controller.ask(self._request(asked))
-                if response.error_code != ErrorCode.NONE:
-                    error = ErrorCode(response.error_code)
-                    if error is not self._last_error:
-                        _log.warning(
-                            "The controller has not decided %d changes of in-sync replicas (%s), retrying every %g s",
-                            len(asked), error.name, _RETRY_S,
-                        )  # fmt: skip
-                    self._last_error = error
+                error = ErrorCode(response.error_code)
+                if error is not self._last_error and error is not ErrorCode.NONE:
+                    _log.warning(
+                        "The controller has not decided %d changes of in-sync replicas (%s), retrying within %g s",
+                        len(asked), error.name, _RETRY_MAX_MS / 1000,
+                    )  # fmt: skip
+                self._last_error = error
+                if error is not ErrorCode.NONE:
                     # What was proposed meanwhile is newer.
                     self._proposals = {**asked, **self._proposals}
-                    await asyncio.sleep(_RETRY_S)
-                    continue
-                self._last_error = ErrorCode.NONE
-                if not self._take(asked, response):
-                    await asyncio.sleep(_RETRY_S)
+                    await self._pause()
+                elif not self._take(asked, response):
+                    await self._pause()
+                else:
+                    self._failures = 0
         finally:
             self._task = None
+
+    async def _pause(self) -> None:
+        self._failures += 1
+        self._woken.clear()
+        try:
+            async with asyncio.timeout(self._backoff.pause_s(self._failures)):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
 
     def _request(self, proposals: dict[Partition, ProposeIsr]) -> AlterPartitionRequest:
         topics: dict[Uuid, list[RequestPartitionData]] = {}

@@ -99,8 +99,10 @@ class BrokerRole:
         )
         lifecycle = Lifecycle(node_config, dirs.cluster_id, heartbeats, loader, directories, random, halt)
         heartbeats.on_interruption(lifecycle.beat)
-        events = DirectoryEvents(node_config, directories, lifecycle, controller, dirs.metadata.root, failed)
-        isr_changes = IsrChanges(config.node_id, lambda: lifecycle.epoch, controller)
+        events = DirectoryEvents(node_config, directories, lifecycle, controller, dirs.metadata.root, failed, random)
+        heartbeats.on_interruption(events.wake)
+        isr_changes = IsrChanges(config.node_id, lambda: lifecycle.epoch, controller, random)
+        heartbeats.on_interruption(isr_changes.wake)
         replicas = Replicas(
             config.node_id,
             directories,

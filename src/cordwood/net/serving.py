@@ -30,7 +30,8 @@ from cordwood.runtime.network import Address, Connection, ConnectionLost, Part
 
 _log = logging.getLogger(__name__)
 
-# Answers are gathered up to this before they are sent.
+# Answers are gathered up to this before they are sent. Then it is the turn of other connections: what is left of a
+# pipeline of dear requests (all topics of a large cluster, thousands of times) would keep them waiting for seconds.
 _GATHER_BYTES = 1 << 16
 # How much of a request a log line shows.
 _SHOWN_BYTES = 64
@@ -239,7 +240,8 @@ class ServedConnection:
         self._tasks = tasks
         self._ended = ended
         self._loop = loop
-        # Requests that are here and not begun; more than none only while it is full, and no more than one read brought.
+        # Requests that are here and not begun; more than none only while it is full or waits for its next turn, and no
+        # more than one read brought.
         self._backlog: deque[bytearray] = deque()
         # Requests that were not answered at once, and those behind them, in order.
         self._replies: deque[Reply] = deque()
@@ -357,10 +359,10 @@ class ServedConnection:
         self._serving = True
         try:
             while True:
-                self._begin_requests()
+                has_had_its_turn = self._begin_requests()
                 self._send_ready()
                 self._full = self._is_full()
-                if self._full or not self._backlog:
+                if self._full or not self._backlog or has_had_its_turn:
                     break
         except Exception as error:  # noqa: BLE001  # logged
             self._unsendable(error)
@@ -377,11 +379,17 @@ class ServedConnection:
             self._connection.close()
         elif self._full or self._stopping:
             self._pause()
+        elif self._backlog:
+            self._pause()
+            if not self._advance_is_due:
+                self._advance_is_due = True
+                self._loop.call_soon(self._advance)
         elif self._paused:
             self._paused = False
             self._connection.resume_reading()
 
-    def _begin_requests(self) -> None:
+    def _begin_requests(self) -> bool:
+        """Returns whether other connections come first now, although there is room for more."""
         handler, info, backlog, replies, gathered = (
             self._handler,
             self.info,
@@ -399,7 +407,7 @@ class ServedConnection:
                 # The answers to those before it are ready, so they go out.
                 self._send_ready()
                 self._failed(error, frame, len(frame))
-                return
+                return False
             if answer is None:
                 continue
             if isinstance(answer, list) and not replies:
@@ -408,12 +416,11 @@ class ServedConnection:
                 gathered += answer
                 gathered_bytes += sum(map(len, answer))
                 if gathered_bytes > _GATHER_BYTES:
-                    gathered_bytes = 0
-                    self._send_ready()
-                    self._full = self._is_full()
+                    return True
             else:
                 self._await_turn(answer, frame)
                 self._full = self._is_full()
+        return False
 
     def _await_turn(self, answer: list[Part] | Reply | Answering, frame: bytearray) -> None:
         reply = answer if isinstance(answer, Reply) else Reply()

@@ -90,9 +90,15 @@ class Cluster:
             _voter(node_id, self.directory_ids[node_id]) for node_id in self._contacts if node_id < _FIRST_SPARE_ID
         )
         for node_id, roles in layout.roles.items():
-            machine = Machine(world, host_of(node_id), {}, (_ROOT,), config=self._config(node_id, roles))
+            config = self._config(node_id, roles)
+            roots = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+            machine = Machine(world, host_of(node_id), {}, roots, config=config)
             self.machines[node_id] = machine
-            self._format(node_id, machine.disks[_ROOT])
+            self._format(node_id, machine.disks[config.metadata_log_dir])
+            for root in roots:
+                if root != config.metadata_log_dir:
+                    meta = MetaProperties(self.cluster_id, node_id, new_uuid(self._random))
+                    machine.disks[root].write_file(META_PROPERTIES, meta.encode(world.clock.now_ms()))
 
     @property
     def controllers(self) -> dict[int, Machine]:

@@ -1337,6 +1337,7 @@ BROKER_QUOTAS = index(
         9223372036854775807,
         valid=Range(0),
         importance=Importance.MEDIUM,
+        update=UpdateMode.CLUSTER_WIDE,
     ),
     Definition(
         "leader.replication.throttled.rate",
@@ -1344,6 +1345,7 @@ BROKER_QUOTAS = index(
         9223372036854775807,
         valid=Range(0),
         importance=Importance.MEDIUM,
+        update=UpdateMode.CLUSTER_WIDE,
     ),
     Definition(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -1351,6 +1353,7 @@ BROKER_QUOTAS = index(
         9223372036854775807,
         valid=Range(0),
         importance=Importance.MEDIUM,
+        update=UpdateMode.CLUSTER_WIDE,
     ),
 )
 
