@@ -43,7 +43,7 @@ class IdempotentLoad:
         return sum(len(numbers) for numbers in self.acked.values())
 
     def has(self, count: int) -> bool:
-        """Whether that many records were acknowledged."""
+        """Returns whether that many records were acknowledged."""
         return self.count >= count
 
     def stop(self) -> None:
