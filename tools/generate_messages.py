@@ -68,7 +68,7 @@ def group_by_module(facts: Facts) -> dict[str, tuple[str, list[Facts]]]:
         request = requests[response["apiKey"]]
         api = request["name"].removesuffix("Request")
         modules[module_name(api)] = (f"{api}, API {request['apiKey']}.", [response, request])
-    modules["headers"] = ("What stands before a request and a response.", facts["headers"])
+    modules["headers"] = ("Headers of requests and responses.", facts["headers"])
     for message in facts["data"]:
         modules[f"data.{module_name(message['name'])}"] = (f"{message['name']}.", [message])
     pairs: dict[str, list[Facts]] = defaultdict(list)
@@ -97,7 +97,7 @@ def package_of(message: Facts) -> str:
 
 def package_title(package: str) -> str:
     if package == "data":
-        return "What is stored inside records, requests and responses."
+        return "Data stored inside records, requests and responses."
     return f"The records that Kafka's {package.removesuffix('_records')} module stores."
 
 

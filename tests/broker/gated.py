@@ -66,7 +66,7 @@ class Meter:
 
 
 def serve(node: SimulatedNode, gate: Gate, *, short_way: bool = True) -> Pipeline[Broker]:
-    """How connections are served that are opened from here on."""
+    """Chooses how connections are served that are opened from here on."""
     if short_way:
         pipeline = broker_pipeline(node.broker, HANDLERS, gate)
     else:

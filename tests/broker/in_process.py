@@ -56,7 +56,7 @@ async def node_at(directory: Path, **settings: str) -> AsyncIterator[InProcessNo
 
 
 class InProcessNode:
-    """What `data_answers` asks, and what tests look at."""
+    """A node for `data_answers` and for tests that look into it."""
 
     def __init__(self, node: Node, network: Network | None = None) -> None:
         self.node = node

@@ -302,7 +302,7 @@ def test_a_snapshot_of_the_metadata_is_written_when_enough_was_committed() -> No
 
 
 def watch_the_loop(node: SimulatedNode) -> list[tuple[str, str]]:
-    """What blocks and is done on the loop from here on, not in a thread's job: syncs, removals."""
+    """Records blocking work on the loop's thread from here on: syncs, removals."""
     blocking: list[tuple[str, str]] = []
     loop, watched = node.world.loop, node.machine.disk_stepped
 

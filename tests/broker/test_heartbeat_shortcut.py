@@ -157,7 +157,7 @@ def test_members_hear_what_they_would_hear_the_general_way(actions: list[tuple[s
 
 
 def heard_after(actions: list[tuple[str, str]], *, short_way: bool) -> list[bytes | str]:
-    """What members hear, and then what metrics have counted."""
+    """The responses to members, and then the metrics."""
     heard: list[bytes | str] = []
 
     async def test(node: SimulatedNode, requests: RequestMetrics) -> None:
@@ -262,7 +262,7 @@ def test_no_client_profits_from_what_another_one_may_do(actions: list[str]) -> N
 
 
 def told_each(actions: list[str], *, short_way: bool) -> tuple[list[bytes], list[object]]:
-    """What each client is told that sends the heartbeats of one and the same member, and what quotas are asked."""
+    """The response to each client that sends heartbeats of the same member, and the quota checks."""
     answers: list[bytes] = []
     asked: list[object] = []
 

@@ -344,7 +344,7 @@ def test_no_client_profits_from_what_another_one_may_do(actions: list[tuple[str,
 
 
 def told_each(actions: list[tuple[str, int]], *, short_way: bool) -> tuple[list[bytes], list[object]]:
-    """What each client is told, and what quotas are asked."""
+    """The response to each client, and the quota checks."""
     answers: list[bytes] = []
     asked: list[object] = []
 

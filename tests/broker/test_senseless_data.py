@@ -58,7 +58,7 @@ def test_senseless_requests_are_answered(seed: int) -> None:
 
 
 class Senseless:
-    """What is sent; of what is answered only sessions are kept, to be used and abused."""
+    """The requests; of the responses only sessions are kept, to be used and abused."""
 
     def __init__(self, random: Random, topic_ids: list[bytes]) -> None:
         self._random = random

@@ -68,7 +68,7 @@ async def _write(channel: Channel, partition: int, draw: random.Random) -> None:
 
 
 async def _follow(channel: Channel, draw: random.Random, has_session: bool) -> dict[int, list[int]]:
-    """What it has seen of each partition, when it has seen all."""
+    """The records seen of each partition, once all were seen."""
     seen: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
     session, epoch = 0, 0 if has_session else -1
     told: dict[Place, int] = {}

@@ -63,10 +63,10 @@ class Stage:
     client: Client
     position: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     codes: list[Any] = field(default_factory=list)
-    """How the next commits are answered, then with success: a code, a code by partition, or `Cut`."""
+    """The outcomes of the next commits, followed by success: a code, a code by partition, or `Cut`."""
     stored: dict[tuple[str, int], tuple[int, str | None, int]] = field(default_factory=dict)
     refusals: list[int] = field(default_factory=list)
-    """How the next questions for offsets are answered."""
+    """The outcomes of the next offset fetches."""
 
     @property
     def seen(self) -> list[OffsetCommitRequest]:

@@ -48,7 +48,7 @@ class Stage:
         self.now_s = 100.0
         self.wake_s: float | None = None
         self.asked: list[ConsumerGroupHeartbeatRequest] = []
-        """What has not been answered."""
+        """Requests without a response."""
         self.effects: list[Effect] = []
         """Of the last event, without requests and alarms."""
         self.errors: list[ClientError] = []

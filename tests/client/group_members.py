@@ -45,7 +45,7 @@ class Group:
         self.client = client
         self.members: list[Member] = []
         self.overlaps = False
-        """Whether members may be cut off for so long that others have what they do not know to have lost."""
+        """True if members may be cut off for so long that others own what they do not know to have lost."""
 
     async def member(
         self, name: str, protocol: str, *, kind: "type[Member] | None" = None, **settings: Any
@@ -108,7 +108,7 @@ class Member:
         self.position: dict[TopicPartition, OffsetAndMetadata] = {}
         self.is_alive = False
         self.jobs: list[asyncio.Future[None]] = []
-        """What its application does besides; ends when that does not go on."""
+        """The application's other work; ends when that stops."""
         self._network = group.world.network.host(name)
         self._random = SeededRandom(group.world.random(name).getrandbits(60))
 

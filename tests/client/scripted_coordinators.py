@@ -25,7 +25,7 @@ class Coordinators:
         self.of: dict[str, int] = {}
         self.default = default
         self.errors: list[int] = []
-        """What the next questions for a coordinator are answered with."""
+        """The responses to the next coordinator look-ups."""
         for broker in brokers:
             broker.answers[FindCoordinatorRequest.api_key] = self._find
 

@@ -39,7 +39,7 @@ class Fate(Enum):
 class Transaction:
     name: bytes
     writes: Counter[int] = field(default_factory=Counter)
-    """How many records each partition was given."""
+    """The number of records per partition."""
     fate: Fate = Fate.ABORTED
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from member_journal import Event, Place, Position
 
 Undone = dict[tuple[str, Place], list[Position]]
-"""What a member has worked on in a partition, and not committed."""
+"""Records that a member has processed in a partition, and not committed."""
 
 
 class GroupHistory:

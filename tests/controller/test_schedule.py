@@ -1,4 +1,4 @@
-"""What the active controller does by itself, in virtual time."""
+"""The periodic work of the active controller, in virtual time."""
 
 from __future__ import annotations
 

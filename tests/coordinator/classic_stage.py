@@ -43,7 +43,7 @@ _SETTINGS = {
 
 
 class Asked(Generic[T]):
-    """What became of a request."""
+    """The outcome of a request."""
 
     def __init__(self, result: T | Promise[T]) -> None:
         self._result = result

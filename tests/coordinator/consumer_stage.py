@@ -149,7 +149,7 @@ def play(test: Callable[[Stage], Awaitable[None]], **settings: str) -> None:
 
 
 def assigned(response: ConsumerGroupHeartbeatResponse) -> Owned | None:
-    """What a member is told to have, if it is told."""
+    """The assignment in a response, if there is one."""
     if response.assignment is None:
         return None
     return {(topic.topic_id, number) for topic in response.assignment.topic_partitions for number in topic.partitions}

@@ -23,7 +23,7 @@ _Step = tuple[str, int, int]
 
 
 class _Client:
-    """What one client knows; it has a name if it is a static member."""
+    """The knowledge of one client; it has a name if it is a static member."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
@@ -157,7 +157,7 @@ def _check_timers(stage: Stage) -> None:
 
 
 def _check_log(stage: Stage) -> None:
-    """What rests is loaded as it is, but for what its members could also speak."""
+    """A group at rest is loaded as it is, without the protocols that were not chosen."""
     group = stage.group
     if group.state not in (ClassicState.STABLE, ClassicState.EMPTY):
         return

@@ -165,7 +165,7 @@ async def _take(stage: Stage, clients: list[_Client], step: _Step) -> None:
 
 
 async def _settle(stage: Stage, clients: list[_Client]) -> None:
-    """Who is gone expires, regular expressions are looked up, and members reconcile."""
+    """Expires members that are gone, resolves regular expressions, and lets members reconcile."""
     for _ in range(12):
         for client in clients:
             client.heartbeat(stage)

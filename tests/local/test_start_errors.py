@@ -1,4 +1,4 @@
-"""What keeps a node of a cluster from starting, and what it says."""
+"""Errors that keep a node of a cluster from starting."""
 
 from pathlib import Path
 

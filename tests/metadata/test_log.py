@@ -313,7 +313,7 @@ class History:
         self.log.clean(self.now_ms)
 
     def check(self) -> None:
-        """What is there is a prefix of what was appended, and not shorter than what was committed."""
+        """The log is a prefix of what was appended, and not shorter than what was committed."""
         found = [value for config in self.log.load().image.configs.values() for value in config.values()]
         assert sorted(found, key=int) == self.appended[: len(found)]
         assert len(found) >= self.committed, f"{self.committed} were committed, {len(found)} are there"

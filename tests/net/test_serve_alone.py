@@ -88,7 +88,7 @@ def serve_in_general(connection: ServedConnection, request: bytearray) -> None:
 
 
 def outcome(sent: Steps, at_the_end: bytes, *, is_stopped: bool) -> tuple[object, ...]:
-    """What the handler was asked, what its peer heard, and how the connection ended."""
+    """The requests of the handler, the bytes of the peer, and the end of the connection."""
     world = World(1, odds=NetworkOdds(delay_s=0.001, slow=0.0, split=0.0), limit_s=1000)
     handler = Served()
     told: list[object] = []

@@ -65,7 +65,7 @@ class Violation(AssertionError):
 
 @dataclass
 class Judge:
-    """What must always hold, whatever happens."""
+    """The invariants."""
 
     leaders: dict[int, ReplicaKey] = field(default_factory=dict)
     # By base offset: end, epoch and bytes of each committed batch.

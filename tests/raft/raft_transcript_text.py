@@ -107,7 +107,7 @@ def _contents(batches: Buffer) -> str:
 
 
 def _fields(message: Any) -> str:
-    """What matters of a message, and nothing that every one of its kind has."""
+    """The fields of a message, without those that every one of its kind has."""
     words: list[str] = []
     topics = getattr(message, "topics", None) or getattr(message, "responses", None) or []
     holders = [message, *(partition for topic in topics for partition in topic.partitions)]

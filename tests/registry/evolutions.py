@@ -1,4 +1,4 @@
-"""What the tables of evolutions have in common: an old and a new schema, and which of them reads the other's data."""
+"""The tables of evolutions: an old and a new schema, and which of them reads the other's data."""
 
 from __future__ import annotations
 

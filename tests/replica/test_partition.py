@@ -19,7 +19,7 @@ from cordwood.wire.errors import ErrorCode
 
 
 class Flushes:
-    """Who asked for a flush."""
+    """The partitions that asked for a flush."""
 
     def __init__(self) -> None:
         self.asked: list[Partition] = []

@@ -24,7 +24,7 @@ def count_the_leader_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def believe_a_follower_before_its_append(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was sent to a follower counts as if it had it."""
+    """Records count as acknowledged as soon as they were sent to a follower."""
     fetched = FollowerState.fetched
 
     def believe(self: FollowerState, event: FollowerFetched, leader_end: int, now_ms: int) -> None:

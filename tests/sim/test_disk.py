@@ -20,7 +20,7 @@ def new_disk(seed: int = 0, odds: CrashOdds | None = None) -> SimDisk:
 
 
 def outcomes(use: Callable[[SimDisk], None], odds: CrashOdds | None = None) -> set[tuple[tuple[str, bytes], ...]]:
-    """What a power loss after `use` leaves, over many seeds."""
+    """The remains of a power loss after `use`, over many seeds."""
     found = set()
     for seed in SEEDS:
         disk = new_disk(seed, odds)

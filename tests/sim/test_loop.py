@@ -245,7 +245,7 @@ def test_wall_time_goes_with_the_loop_and_may_be_set_back() -> None:
 
 
 def run_and_kill(start: Callable[[list[str]], None]) -> list[str]:
-    """What a process notes that begins with `start`, and is killed after 10 s."""
+    """The notes of a process that begins with `start`, and is killed after 10 s."""
     world = World(0)
     seen: list[str] = []
 

@@ -32,7 +32,7 @@ VALUE_MESSAGES = {
     ControlType.KRAFT_VOTERS: "VotersRecord",
 }
 WRITER_DEPENDENT = ("sizeInBytes", "crc")
-"""What differs between two compressors of the same records."""
+"""Fields that differ between two compressors of the same records."""
 
 
 def check(case: dict[str, Any]) -> None:

@@ -190,7 +190,7 @@ class Controller:
 
     def _leader_changed(self, leader: LeaderAndEpoch) -> None:
         if self._active is not None:
-            refusal = Refusal(ErrorCode.NOT_CONTROLLER, f"node {self.id} is not the controller any more")
+            refusal = Refusal(ErrorCode.NOT_CONTROLLER, f"node {self.id} is no longer the controller")
             self._active.shard.close(refusal)
             self._active = None
         if leader.leader_id == self.id:

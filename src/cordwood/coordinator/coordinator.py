@@ -169,7 +169,7 @@ class Coordinator(Generic[S]):
         finally:
             if self._loading.get(index) is asyncio.current_task():
                 del self._loading[index], self._loading_states[index]
-        _log.info("loaded %s: %d records in %.2f s", name, records, self._clock.monotonic() - began)
+        _log.info("Loaded %s: %d records in %.2f s", name, records, self._clock.monotonic() - began)
         self._begin(partition, state)
 
     def _begin(self, partition: Partition, state: S) -> None:

@@ -57,7 +57,7 @@ async def load(
         if now - told >= _PROGRESS_S:
             told = now
             share = (offset - first_offset) / max(1, log.end_offset - first_offset)
-            _log.info("loading %s: %d records, %.0f %%, %.0f s", name, loading.records, 100 * share, now - began)
+            _log.info("Loading %s: %d records, %.0f %%, %.0f s", name, loading.records, 100 * share, now - began)
     state.loaded()
     return loading.records
 
@@ -97,6 +97,8 @@ class _Loading:
                     decoded = CoordinatorRecord(key, value, version)
             except DecodeError as error:
                 # Of a later release, perhaps.
-                _log.warning("a record of %s at offset %d is not known here: %s", self._name, record.offset, error)
+                _log.warning(
+                    "Skipping a record of %s at offset %d of an unknown type: %s", self._name, record.offset, error
+                )
                 continue
             replay((decoded,), record.offset, producer_id)

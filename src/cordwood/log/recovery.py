@@ -266,7 +266,7 @@ class _Opening:
                 if file.base_offset not in missing:
                     missing.add(file.base_offset)
                     logger.error(
-                        "%s/%s is missing, of which an index is there: its records are lost",
+                        "%s/%s is missing although its index exists: its records are lost",
                         self.directory,
                         file_name(file.base_offset, LOG),
                     )

@@ -2,7 +2,7 @@
 
 The leader appends in its epoch. Everybody is told of batches once they are committed, in order and each once: that is
 how metadata reaches a node. Leadership is reported too, and only when every batch before the new epoch was delivered,
-so that a new leader decides on all that was written before it. """
+so that a new leader decides on all that was written before it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol

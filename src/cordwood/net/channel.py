@@ -196,7 +196,7 @@ class Channel:
         return True
 
     def _give_up(self, reason: str) -> None:
-        _log.warning("connection closed: %s", reason)
+        _log.warning("Connection closed: %s", reason)
         self.lost_error = BadResponse(reason)
         self._connection.abort()
 

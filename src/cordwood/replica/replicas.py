@@ -157,7 +157,9 @@ class Replicas:
             return None
         lost_to = 0 if is_new else max(each.noted_end(topic, index) for each in self.directories.online)
         if lost_to:
-            _log.error("%s-%d is missing, with offsets up to %d: it begins anew, empty", topic, index, lost_to - 1)
+            _log.error(
+                "%s-%d is missing, with offsets up to %d: starting over with an empty log", topic, index, lost_to - 1
+            )
         try:
             return directory.create(topic, index, topic_id, self._clock.now_ms())
         except DiskError as error:

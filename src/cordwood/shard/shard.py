@@ -187,7 +187,7 @@ class Shard(Generic[S]):
 
     def _expire(self, promise: Promise[T], timeout_ms: int) -> None:
         """Answers decisions that are not committed in time with a timeout; they may still be committed."""
-        refusal = Refusal(ErrorCode.REQUEST_TIMED_OUT, "what was decided is not committed in time")
+        refusal = Refusal(ErrorCode.REQUEST_TIMED_OUT, "the decision was not committed in time")
         timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, promise.resolve, refusal)
         promise.then(lambda _outcome: timer.cancel())
 

@@ -113,7 +113,7 @@ def imbalance(assignment: Assignment) -> int:
 
 
 def moved(spec: GroupSpec, assignment: Assignment) -> int:
-    """How many partitions a member had and did not get again."""
+    """The number of partitions that a member had and lost."""
     return sum(
         len(numbers - assignment[member_id].get(topic_id, frozenset()))
         for member_id, member in spec.members.items()

@@ -38,7 +38,7 @@ class Model:
     markers: list[tuple[int, int, bool]] = field(default_factory=list)
 
     def outcome(self, at: int, producer_id: int) -> bool | None:
-        """How the transaction of a record has ended; None while it is open."""
+        """The outcome of a record's transaction; None while it is open."""
         if producer_id == -1:
             return True
         ends = [commit for marker_at, ended, commit in self.markers if ended == producer_id and marker_at > at]
@@ -145,7 +145,7 @@ def commit(state: GroupState, group_id: str, partitions: range, producer_id: int
 
 
 def expire(state: GroupState) -> int:
-    """How many records it takes this time."""
+    """Returns the number of records written this time."""
     decided: Decision[None] = expire_offsets(state)
     state.replay(decided.records, 1000, -1)
     return len(decided.records)

@@ -43,7 +43,7 @@ def expire_offsets(state: GroupState) -> Decision[None]:
             state.timers.after(_EXPIRY, 0, expire_offsets)
             break
     if records:
-        _log.info("%d offsets and groups have expired", len(records))
+        _log.info("Expired %d committed offsets and groups (offsets.retention.minutes)", len(records))
     return Decision(None, records)
 
 

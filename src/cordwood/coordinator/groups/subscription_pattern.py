@@ -43,7 +43,7 @@ def resolve_patterns(patterns: Iterable[str], topic_names: Collection[str]) -> d
         try:
             compiled = _compile(pattern)
         except InvalidPattern as invalid:
-            _log.error("the regular expression %r matches no topic, as it is not valid: %s", pattern, invalid)
+            _log.error("The regular expression %r is not valid and matches no topic: %s", pattern, invalid)
             continue
         if compiled.programsize > LARGEST_SET:
             topics[pattern] = frozenset(name for encoded, name in names.items() if compiled.fullmatch(encoded))

@@ -75,7 +75,7 @@ async def body_of(request: Request) -> Json:
     except (ValueError, RecursionError):
         raise RegistryError(400, "The body is not valid JSON") from None
     if not isinstance(body, dict):
-        raise RegistryError(400, "The body is to be a JSON object")
+        raise RegistryError(400, "The body must be a JSON object")
     return body
 
 
@@ -104,7 +104,7 @@ def _list(value: Any) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise invalid_schema("references is to be a list")
+        raise invalid_schema("references must be a list")
     return value
 
 
@@ -125,5 +125,5 @@ def _integer(body: Json, name: str, default: int) -> int:
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MAX_VERSION:
-        raise invalid_schema(f"{name} is to be a number of 32 bits")
+        raise invalid_schema(f"{name} must be a 32-bit number")
     return value

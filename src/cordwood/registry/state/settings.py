@@ -47,7 +47,7 @@ def _checked(changes: Json) -> None:
         raise RegistryError(42203, f"Invalid compatibility policy {str(policy)[:50]!r}: STRICT or LENIENT")
     for name, kind in (("normalize", bool), ("alias", str), ("compatibilityGroup", str)):
         if changes.get(name) is not None and not isinstance(changes[name], kind):
-            raise RegistryError(422, f"{name} is to be a {'boolean' if kind is bool else 'string'}")
+            raise RegistryError(422, f"{name} must be a {'boolean' if kind is bool else 'string'}")
     for name in ("defaultMetadata", "overrideMetadata"):
         check_metadata(changes.get(name))
     for name in ("defaultRuleSet", "overrideRuleSet"):
@@ -80,14 +80,14 @@ def check_rule_set(rule_set: Any) -> None:
     if rule_set is None:
         return
     if not isinstance(rule_set, dict):
-        raise RegistryError(42210, "Invalid rule set: it is to be an object")
+        raise RegistryError(42210, "Invalid rule set: it must be an object")
     names: set[str] = set()
     for group in ("migrationRules", "domainRules", "encodingRules"):
         rules = rule_set.get(group)
         if rules is None:
             continue
         if not isinstance(rules, list):
-            raise RegistryError(42210, f"Invalid rule set: {group} is to be a list of rules")
+            raise RegistryError(42210, f"Invalid rule set: {group} must be a list of rules")
         for rule in rules:
             _check_rule(rule, names)
 
@@ -100,7 +100,7 @@ def _check_rule(rule: Any, names: set[str]) -> None:
     names.add(rule["name"])
     for text in ("doc", "kind", "mode", "type", "expr", "onSuccess", "onFailure"):
         if rule.get(text) is not None and not isinstance(rule[text], str):
-            raise RegistryError(42210, f"Invalid rule set: {text} of rule '{rule['name']}' is to be a string")
+            raise RegistryError(42210, f"Invalid rule set: {text} of rule '{rule['name']}' must be a string")
     if not _are_texts(rule.get("tags") or []) or not isinstance(rule.get("params") or {}, dict):
         raise RegistryError(42210, f"Invalid rule set: tags are strings and params an object in rule '{rule['name']}'")
 

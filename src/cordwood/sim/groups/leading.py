@@ -66,9 +66,9 @@ def without_what_others_have(
 
 
 def may_not_know(generation: int, joined: JoinGroupResponse, instance_id: str | None) -> bool:
-    """Whether who was in this generation may have been given something since that it does not know of, so that others
-    may have had what it has. Who is not static is out of a group whose rebalance it misses; and where nobody leads, the
-    coordinator knows what each member has, however many epochs it has missed."""
+    """Returns whether a member of this generation may have been given something since that it does not know of, so that
+    others may have had what it has. Who is not static is out of a group whose rebalance it misses; and where nobody
+    leads, the coordinator knows what each member has, however many epochs it has missed."""
     is_next = joined.generation_id in (generation, generation + 1)
     return not is_next and (instance_id is not None or bool(joined.leader))
 

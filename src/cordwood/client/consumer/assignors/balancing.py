@@ -2,7 +2,7 @@
 
 What a member has and may keep stays, what nobody has goes to whoever has least, and then partitions are moved one by
 one from a member that has more to one that has less by two at least. A partition that goes from one member to another
-while one of the same topic goes the other way would be two moves for nothing: `Moves` sees to that. """
+while one of the same topic goes the other way would be two moves for nothing: `Moves` sees to that."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence

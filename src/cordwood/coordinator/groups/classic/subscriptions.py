@@ -38,7 +38,7 @@ def subscribed_topics(
         try:
             topics.update(_topics(metadata))
         except DecodeError as error:
-            _log.warning("what %s subscribes to cannot be read: %s", member, error)
+            _log.warning("Ignoring the subscription of %s, which cannot be decoded: %s", member, error)
             return None
     return frozenset(topics)
 

@@ -152,7 +152,7 @@ def leave(state: GroupState, group: ConsumerGroup, leaving: list[MemberIdentity]
         else:
             members[member.member_id] = member
             _log.info(
-                "member %s leaves group %s: %s",
+                "Member %s leaves group %s: %s",
                 member.member_id,
                 group.group_id,
                 identity.reason or "it does not say why",

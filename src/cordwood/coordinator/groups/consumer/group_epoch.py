@@ -57,7 +57,7 @@ def follow_subscription(
         if is_new_epoch or metadata_hash != group.metadata_hash:
             epoch += 1
             written.append(records.group_record(group.group_id, epoch, metadata_hash))
-            _log.info("group %s goes to epoch %d", group.group_id, epoch)
+            _log.info("Group %s moves to epoch %d", group.group_id, epoch)
         group.metadata_checked_in = epoch
         if group.has_partition_metadata:
             written.append(records.partition_metadata_tombstone(group.group_id))

@@ -105,5 +105,5 @@ def _resolve(group_id: str, state: GroupState) -> Decision[None]:
         epoch = group.epoch + 1
         written.append(records.group_record(group_id, epoch, metadata_hash))
         group.metadata_checked_in = epoch
-        _log.info("group %s goes to epoch %d: its regular expressions match other topics", group_id, epoch)
+        _log.info("Group %s moves to epoch %d: its regular expressions match other topics", group_id, epoch)
     return Decision(None, written)

@@ -78,7 +78,7 @@ def _group(state: GroupState, group_id: str, *, create: bool) -> ConsumerGroup |
         return None
     if group is not None and not (group.type is GroupType.CLASSIC and group.is_empty):
         # Its tombstone comes first, so this is not to be.
-        _log.warning("group %s is a %s group with members, and has records of a consumer group", group_id, group.type)
+        _log.warning("Group %s is a %s group with members, but has records of a consumer group", group_id, group.type)
     created = state.groups[group_id] = ConsumerGroup(group_id)
     return created
 
@@ -94,7 +94,7 @@ def _replay_group(
         group.metadata_hash = value.metadata_hash
         return
     if group.members:
-        _log.warning("group %s is removed with %d members", key.group_id, len(group.members))
+        _log.warning("Group %s was deleted with %d members in it", key.group_id, len(group.members))
     _follow_subscriptions(state, group, list(group.subscriptions), gone=True)
     del state.groups[key.group_id]
 

@@ -85,7 +85,7 @@ def _expired(group_id: str, member_id: str, what: str, state: GroupState) -> Dec
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup) or member is None:
         return Decision(None)
-    _log.info("member %s of group %s is removed: its %s is over", member_id, group_id, what)
+    _log.info("Removing member %s from group %s: its %s expired", member_id, group_id, what)
     return fence(state, group, [member], None)
 
 
@@ -94,5 +94,7 @@ def _still_revoking(group_id: str, member_id: str, epoch: int, state: GroupState
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup) or member is None or member.epoch != epoch:
         return Decision(None)
-    _log.info("member %s of group %s is removed: it has not left epoch %d in time", member_id, group_id, epoch)
+    _log.info(
+        "Removing member %s from group %s: still in epoch %d after its rebalance timeout", member_id, group_id, epoch
+    )
     return fence(state, group, [member], None)

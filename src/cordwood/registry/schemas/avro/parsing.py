@@ -110,7 +110,7 @@ class Parser:
         self._define(record, node)
         fields = node.get("fields")
         if not isinstance(fields, list):
-            raise InvalidSchema(f'Record {record.full_name} has no fields: "fields" is to be an array')
+            raise InvalidSchema(f'Record {record.full_name} has no fields: "fields" must be an array')
         names: set[str] = set()
         for each in fields:
             described = self._field(each, record)
@@ -132,9 +132,7 @@ class Parser:
             raise InvalidSchema(f"No field type: field {name} of record {record.full_name}")
         order = node.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in _ORDERS:
-            raise InvalidSchema(
-                f"Field {name} of record {record.full_name}: order is to be one of {', '.join(_ORDERS)}"
-            )
+            raise InvalidSchema(f"Field {name} of record {record.full_name}: order must be one of {', '.join(_ORDERS)}")
         described = Field(
             name,
             self._type(node["type"], record.namespace),
@@ -152,7 +150,7 @@ class Parser:
         enum = Enum(*self._name(node, namespace), **self._common(node))
         symbols = node.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
-            raise InvalidSchema(f'Enum {enum.full_name} has no symbols: "symbols" is to be an array of strings')
+            raise InvalidSchema(f'Enum {enum.full_name} has no symbols: "symbols" must be an array of strings')
         for symbol in symbols:
             self._check_name(symbol)
         if len(set(symbols)) < len(symbols):
@@ -170,7 +168,7 @@ class Parser:
         fixed = Fixed(*self._name(node, namespace), **self._common(node))
         size = node.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise InvalidSchema(f'Fixed {fixed.full_name} has no valid size: "size" is to be a number of bytes')
+            raise InvalidSchema(f'Fixed {fixed.full_name} has no valid size: "size" must be a number of bytes')
         fixed.size = size
         self._define(fixed, node)
         fixed.properties = _others(node, _OF_NAMED | {"size"})
@@ -237,7 +235,7 @@ def _texts(node: Properties, name: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise InvalidSchema(f'"{name}" is to be an array of strings: {_excerpt(value)}')
+        raise InvalidSchema(f'"{name}" must be an array of strings: {_excerpt(value)}')
     return list(dict.fromkeys(value))
 
 

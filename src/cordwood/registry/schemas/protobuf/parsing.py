@@ -233,7 +233,7 @@ class _Parser:
     def _field_number(self, name: str) -> int:
         number = self._integer()
         if not 1 <= number <= MAX_FIELD_NUMBER:
-            raise InvalidSchema(f"The number of field {name} is {number}: it is to be from 1 to {MAX_FIELD_NUMBER}")
+            raise InvalidSchema(f"The number of field {name} is {number}: it must be from 1 to {MAX_FIELD_NUMBER}")
         return number
 
     def _oneof(self, message: Message) -> OneOf:
