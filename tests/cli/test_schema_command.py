@@ -125,3 +125,31 @@ def test_differences_have_the_verdict_of_transitive_levels(tmp_path: Path) -> No
     verdicts = {line.split("\t")[0]: line.split("\t")[1] for line in lines if line.split("\t")[0].isupper()}
     assert verdicts["BACKWARD"] == verdicts["FULL"] == "compatible"
     assert verdicts["BACKWARD_TRANSITIVE"] == "incompatible"
+
+
+def test_produce_and_consume_encode_and_decode_by_the_registry(tmp_path: Path) -> None:
+    def run(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cordwood", *words, "--bootstrap", node.bootstrap, "--quiet"]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+    avro = _record_file(tmp_path, "order.avsc", X)
+    proto = tmp_path / "order.proto"
+    proto.write_text('syntax = "proto3"; message Order { int32 x = 1; bytes b = 2; }')
+    with cordwood.testing.node(registry=True) as node:
+        by = ("--registry", node.registry_url)
+        orders, others = node.topic("orders"), node.topic("others")
+        refused = run("produce", orders, *by, text="{}\n")
+        assert (refused.returncode, "--value-schema" in refused.stderr) == (1, True)
+        done = run("produce", orders, *by, "--value-schema", avro, "--key-separator", ":", text='a:{"x": 1}\n')
+        assert done.returncode == 0, done.stderr
+        # The latest schema is that of the topic from now on.
+        assert run("produce", orders, *by, text='{"x": 2}\n').returncode == 0
+        bad = run("produce", orders, *by, text='{"y": 2}\n')
+        assert bad.returncode != 0
+        assert "line 1: the value does not fit schema 1" in bad.stderr
+        assert run("consume", orders, *by, "--keys").stdout == 'a\t{"x": 1}\n\t{"x": 2}\n'
+        shown = [json.loads(line) for line in run("consume", orders, *by, "--json").stdout.splitlines()]
+        assert [(each["offset"], json.loads(each["value"])) for each in shown] == [(0, {"x": 1}), (1, {"x": 2})]
+        values = '{"x": 3, "b": "AAE="}\n'
+        assert run("produce", others, *by, "--value-schema", str(proto), text=values).returncode == 0
+        assert json.loads(run("consume", others, *by).stdout) == json.loads(values)

@@ -68,11 +68,11 @@ def encode_protobuf(value: Message) -> bytes:
 
 
 def decode_protobuf(schema: ProtobufSchema, indexes: list[int], data: bytes) -> Message:
-    return _message_class(schema, tuple(indexes)).FromString(data)
+    return message_class(schema, tuple(indexes)).FromString(data)
 
 
 @lru_cache(_COMPILED)
-def _message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Message]:
+def message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Message]:
     messages = schema.file.messages
     names = [schema.file.package] if schema.file.package else []
     try:
