@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from registry_fixtures import Rest, record
 
@@ -312,3 +314,32 @@ def test_deep_and_large_schemas_are_refused_in_time(rest: Rest, subject: str) ->
     tangled = f'{{"$ref":"#/definitions/d0","definitions":{{{definitions}}}}}'
     assert rest.register(f"{subject}-t", tangled, "JSON").status == 200
     assert rest.register(f"{subject}-t", tangled.replace('"d1"', '"e1"'), "JSON").status in (200, 409, 422)
+
+
+def test_every_list_has_pages(rest: Rest, subject: str) -> None:
+    base = rest.register(subject, R1).body
+    for number in range(3):
+        using = {"type": "record", "name": f"U{number}", "fields": [{"name": "r", "type": "R"}]}
+        references = [{"name": "R", "subject": subject, "version": 1}]
+        rest.register(f"{subject}-{number}", json.dumps(using), references=references)
+        rest.register(f"{subject}-same-{number}", R1)
+        rest.register(f":.{subject}-{number}:s", R1)
+    for path in (
+        f"/subjects/{subject}/versions/1/referencedby",
+        f"/schemas/ids/{base['id']}/subjects",
+        f"/schemas/ids/{base['id']}/versions",
+        f"/schemas/guids/{base['guid']}/ids",
+        "/contexts",
+    ):
+        whole = rest("GET", path).body
+        assert len(whole) >= 3, path
+        assert rest("GET", f"{path}?offset=1&limit=1").body == whole[1:2], path
+
+
+def test_aliases_are_listed_with_the_schemas_that_they_stand_for(rest: Rest, subject: str) -> None:
+    rest.register(subject, R1)
+    rest("PUT", f"/config/{subject}-alias", {"alias": subject})
+    path = f"/schemas?subjectPrefix={subject}"
+    assert [each["subject"] for each in rest("GET", path).body] == [subject]
+    found = rest("GET", f"{path}&aliases=true").body
+    assert [(each["subject"], each["schema"]) for each in found] == [(subject, R1), (f"{subject}-alias", R1)]

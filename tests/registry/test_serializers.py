@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -15,13 +17,24 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from registry_fixtures import Rest, record
 
+import cordwood.aio
 import cordwood.testing.embedded
 from cordwood import Consumer, Producer
-from cordwood.registry import Deserializer, RegistryClient, RegistryRefused, Serializer, topic_subject
+from cordwood.client.errors import SerializationFailed
+from cordwood.registry import (
+    Deserializer,
+    RegistryClient,
+    RegistryRefused,
+    Serializer,
+    record_strategy,
+    topic_record_strategy,
+    topic_subject,
+)
 from cordwood.registry.schemas.parsing import parse_schema
 from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.schemas.schema import Reference
 from cordwood.registry.serializers.framing import BadFrame
+from cordwood.runtime.clock import SystemClock
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"x","type":"int"},{"name":"t","type":["null","string"]}]}'
 JSON = '{"title":"T","type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}'
@@ -138,3 +151,129 @@ def test_producer_and_consumer_use_them(
         value_deserializer=Deserializer(ours),
     ) as consumer:
         assert next(iter(consumer)).value == {"x": 1, "t": "one"}
+
+
+def test_strategies_follow_the_topic_and_the_type_of_each_record(
+    node: cordwood.testing.embedded.EmbeddedNode, ours: RegistryClient, subject: str
+) -> None:
+    one, two = node.topic(f"{subject}-1"), node.topic(f"{subject}-2")
+    avro = '{"type":"record","name":"a.Order","fields":[{"name":"x","type":"int"}]}'
+    proto = PROTO.replace("package p", f"package p{subject.replace('-', '')}")
+    messages = parse_schema("PROTOBUF", proto)
+    assert isinstance(messages, ProtobufSchema)
+    assert messages.descriptor.name
+    package = f"p{subject.replace('-', '')}"
+    kinds = [GetMessageClass(messages.pool.FindMessageTypeByName(f"{package}.{name}")) for name in ("A", "B")]
+    values = Serializer(ours, avro)
+    with Producer(bootstrap_servers=node.bootstrap, value_serializer=values, key_serializer=values) as producer:
+        for topic in (one, two):
+            producer.send(topic, {"x": 1}, key={"x": 2})
+    by_type = Serializer(ours, proto, "PROTOBUF", subject=topic_record_strategy)
+    with Producer(bootstrap_servers=node.bootstrap, value_serializer=by_type) as producer:
+        for kind in kinds:
+            producer.send(one, kind())
+    by_name = Serializer(ours, JSON, "JSON", subject=record_strategy)
+    with Producer(bootstrap_servers=node.bootstrap, value_serializer=by_name) as producer:
+        producer.send(two, {"x": 3})
+    subjects = set(ours.ask("GET", "/subjects"))
+    assert {
+        *(f"{topic}-{kind}" for topic in (one, two) for kind in ("key", "value")),
+        *(f"{one}-{package}.{name}" for name in ("A", "B")),
+        "T",
+    } <= subjects
+
+
+@pytest.mark.parametrize(("schema", "kind"), [(AVRO, "AVRO"), (JSON, "JSON"), (PROTO, "PROTOBUF")])
+def test_producers_and_consumers_name_schemas_in_headers_by_themselves(
+    node: cordwood.testing.embedded.EmbeddedNode, ours: RegistryClient, subject: str, schema: str, kind: str
+) -> None:
+    topic = node.topic(subject)
+    value: Any = {"AVRO": {"x": 1, "t": "one"}, "JSON": {"x": 1}, "PROTOBUF": _message("p.B.C", x=7)}[kind]
+    serializer = Serializer(ours, schema, kind, use_headers=True)
+    with Producer(bootstrap_servers=node.bootstrap, value_serializer=serializer) as producer:
+        producer.send(topic, value, headers={"own": b"1"})
+    fresh = RegistryClient(node.registry_url)
+    settings = {"bootstrap_servers": node.bootstrap, "group_id": topic, "auto_offset_reset": "earliest"}
+    with Consumer(topic, value_deserializer=Deserializer(fresh), **settings) as consumer:
+        record = next(iter(consumer))
+    assert [name for name, _ in record.headers] == ["own", "__value_schema_id"]
+    if kind == "PROTOBUF":
+        assert record.value.SerializeToString() == value.SerializeToString()
+    else:
+        assert record.value == value
+
+
+def test_async_clients_do_not_block_the_loop_while_schemas_are_loaded(
+    node: cordwood.testing.embedded.EmbeddedNode, subject: str
+) -> None:
+    topic = node.topic(subject)
+    threads: list[int] = []
+
+    class Watched(RegistryClient):
+        def ask(self, method: str, path: str, body: Any = None) -> Any:
+            threads.append(get_ident())
+            return super().ask(method, path, body)
+
+    async def main() -> Any:
+        serializer = Serializer(Watched(node.registry_url), AVRO)
+        async with cordwood.aio.Producer(bootstrap_servers=node.bootstrap, value_serializer=serializer) as producer:
+            await (await producer.send(topic, {"x": 1, "t": "one"}))
+            await (await producer.send_many([(topic, {"x": 2, "t": "two"})]))
+        deserializer = Deserializer(Watched(node.registry_url))
+        async with cordwood.aio.Consumer(
+            topic,
+            bootstrap_servers=node.bootstrap,
+            group_id=topic,
+            auto_offset_reset="earliest",
+            value_deserializer=deserializer,
+        ) as consumer:
+            return [(await consumer.getone()).value for _ in range(2)]
+
+    assert asyncio.run(main()) == [{"x": 1, "t": "one"}, {"x": 2, "t": "two"}]
+    assert len(threads) == 2
+    assert get_ident() not in threads
+
+
+def test_async_client_tells_why_a_schema_cannot_be_loaded(
+    node: cordwood.testing.embedded.EmbeddedNode, subject: str
+) -> None:
+    topic = node.topic(subject)
+
+    async def main() -> None:
+        serializer = Serializer(RegistryClient(node.registry_url), AVRO, auto_register=False)
+        async with cordwood.aio.Producer(bootstrap_servers=node.bootstrap, value_serializer=serializer) as producer:
+            await producer.send(topic, {"x": 1, "t": "one"})
+
+    with pytest.raises(SerializationFailed, match=rf"subject {topic}-value cannot be loaded: .*40401"):
+        asyncio.run(main())
+
+
+def test_latest_version_is_looked_for_again_once_it_is_old(ours: RegistryClient, subject: str) -> None:
+    class Later(SystemClock):
+        later_s = 0.0
+
+        def monotonic(self) -> float:  # type: ignore[override]
+            return self.later_s
+
+    clock = Later()
+    ours.register(subject, record("R", "x"))
+    serializer = Serializer(ours, subject=subject, use_latest=True, latest_max_age_s=10.0, clock=clock)
+    first = serializer({"x": 1})
+    ours.register(subject, record("R", "x", "y=1"))
+    assert serializer({"x": 1}) == first
+    clock.later_s = 11.0
+    assert serializer({"x": 1})[:5] != first[:5]
+
+
+def test_cache_keeps_what_was_used_last(rest: Rest, subject: str) -> None:
+    client = RegistryClient(rest.url, cached=2)
+    ids = [
+        client.register(f"{subject}-{number}", record("R", *(f"f{each}" for each in range(number)))).id
+        for number in range(3)
+    ]
+    client = RegistryClient(rest.url, cached=2)
+    client.by_id(ids[0])
+    client.by_id(ids[1])
+    client.by_id(ids[0])
+    client.by_id(ids[2])
+    assert [client.known_by_id(id_) is not None for id_ in ids] == [True, False, True]

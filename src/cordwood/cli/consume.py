@@ -18,6 +18,7 @@ _FIELDS_HELP = "{topic} {partition} {offset} {timestamp} {time} {key} {value} {h
     "cordwood consume orders\n\n"
     "cordwood consume orders --follow --from latest --keys\n\n"
     "cordwood consume orders --from @-1h --until @-30m --json | jq .value\n\n"
+    "cordwood consume orders --registry http://localhost:8081\n\n"
     "cordwood consume orders --partition 2 --from -10 --format '{offset} {time} {key} {value}\\n'\n\n"
     "cordwood consume orders --group billing --follow\n\n"
     "cordwood consume 'orders-*' bills --follow --format '{topic} {value}\\n'"
@@ -86,6 +87,18 @@ def consume(
         bool, typer.Option("--read-committed", help="Skip records of open or aborted transactions.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--registry",
+            metavar="URL",
+            help="Decode values, and keys that have a schema, by this schema registry, to JSON.",
+            show_default=False,
+        ),
+    ] = None,
+    registry_user: Annotated[
+        str | None, typer.Option(metavar="USER:PASSWORD", help="For a registry with basic authentication.")
+    ] = None,
 ) -> None:
     """Print topics' records, as cat does, or as tail -f does with --follow. Ctrl-C ends it."""
     consume_records(
@@ -106,5 +119,7 @@ def consume(
             null,
             read_committed,
             quiet,
+            registry,
+            registry_user,
         ),
     )

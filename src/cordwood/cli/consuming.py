@@ -61,6 +61,8 @@ class ConsumeOptions(NamedTuple):
     null: str = ""
     read_committed: bool = False
     quiet: bool = False
+    registry: str | None = None
+    registry_user: str | None = None
 
 
 SPELLING = Spelling(
@@ -131,6 +133,8 @@ def _check(options: ConsumeOptions) -> None:
         raise BadOption(f"{options.record_count} is not a number of records", "--count")
     if any(partition < 0 for partition in options.partitions):
         raise BadOption(f"{min(options.partitions)} is not a partition number", "--partition")
+    if options.registry is not None and options.group is not None:
+        raise BadOption("cannot be combined with --group", "--registry")
     if options.group is None:
         return
     if options.partitions or options.until:
@@ -187,7 +191,15 @@ async def _print_partitions(
     if left == 0:
         return
     async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
-        reading = PartitionReading(consumer, starts, ends, _warn_of_gap)
+        if options.registry is None:
+            reading = PartitionReading(consumer, starts, ends, _warn_of_gap)
+        else:
+            from cordwood.cli.schema_values import DecodedReading, registry_client
+            from cordwood.registry import Deserializer
+
+            client = registry_client(options.registry, options.registry_user)
+            reading = DecodedReading(consumer, starts, ends, _warn_of_gap)
+            reading.deserializer = Deserializer(client)
         watcher = None
         if options.follow and not options.partitions:
             watching = read_later_partitions(consumer, options.topics)

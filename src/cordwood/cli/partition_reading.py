@@ -48,8 +48,7 @@ class PartitionReading:
         while self._left and most != 0:
             count = 0
             try:
-                rendered = await self._consumer.render(text, timeout_ms=timeout_ms, max_records=most, ends=self._ends)
-                count = 0 if rendered is None else rendered.record_count
+                count = await self._render(text, most, timeout_ms)
                 if self._ends is not None:
                     await self._drop_done(self._ends)
             except OffsetOutOfRange as error:
@@ -57,6 +56,11 @@ class PartitionReading:
             if count:
                 most = None if most is None else most - count
                 yield count
+
+    async def _render(self, text: RecordText, most: int | None, timeout_ms: int | None) -> int:
+        """How many records were written."""
+        rendered = await self._consumer.render(text, timeout_ms=timeout_ms, max_records=most, ends=self._ends)
+        return 0 if rendered is None else rendered.record_count
 
     async def _drop_done(self, ends: Offsets) -> None:
         for partition in sorted(self._left):

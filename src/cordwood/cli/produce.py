@@ -77,6 +77,21 @@ def produce(
     ] = None,
     create: Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")] = False,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--registry",
+            metavar="URL",
+            help="Values are JSON, encoded by the latest schema that this registry has for the topic.",
+            show_default=False,
+        ),
+    ] = None,
+    registry_user: Annotated[
+        str | None, typer.Option(metavar="USER:PASSWORD", help="For a registry with basic authentication.")
+    ] = None,
+    value_schema: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --registry: register this schema, and use it.")
+    ] = None,
 ) -> None:
     r"""Write records to a topic, one for each line. Ends with 0 when all of them are acknowledged."""
     produce_lines(
@@ -97,5 +112,8 @@ def produce(
             idempotent,
             create,
             quiet,
+            registry,
+            registry_user,
+            value_schema,
         ),
     )

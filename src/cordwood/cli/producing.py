@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cordwood.cli.access import ACCESS_SPELLING, DEFAULT_TIMEOUT_S, EXIT_BAD_INPUT, Access, BadOption, fail, run_alone
 from cordwood.cli.input import Inputs
-from cordwood.cli.line_records import LineOptions, json_parser
+from cordwood.cli.line_records import LineOptions, LineParser, json_parser
 from cordwood.cli.line_sending import JsonSending, LineSending, TextSending
 from cordwood.cli.lines import MAX_LINE_BYTES
 from cordwood.cli.output import counted, note, warn
@@ -64,6 +64,9 @@ class ProduceOptions(NamedTuple):
     idempotent: bool | None = None
     create: bool = False
     quiet: bool = False
+    registry: str | None = None
+    registry_user: str | None = None
+    value_schema: str | None = None
 
 
 SPELLING = Spelling(
@@ -88,6 +91,9 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
     """Raises `BadOption` before anything is done, or `SystemExit`."""
     constant = _line_options(options)
     delimiter = _text(options.delimiter, "--delimiter")
+    if options.value_schema is not None and options.registry is None:
+        raise BadOption("needs --registry", "--value-schema")
+    encoded = None if options.registry is None else _encoding_parser(options, options.registry, constant)
     inputs = _open(options.files or ["-"])
     sending: LineSending | None = None
 
@@ -103,7 +109,9 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
         await producer.start()
         try:
             timeout_s = settings.delivery_timeout_ms / 1000
-            if options.as_json:
+            if encoded is not None:
+                sending = JsonSending(producer, topic, delimiter, timeout_s, encoded)
+            elif options.as_json:
                 parse = json_parser(constant, repartition=options.repartition)
                 sending = JsonSending(producer, topic, delimiter, timeout_s, parse)
             else:
@@ -130,6 +138,14 @@ def produce_lines(access: Access, options: ProduceOptions) -> None:
         raise
     finally:
         inputs.close()
+
+
+def _encoding_parser(options: ProduceOptions, url: str, constant: LineOptions) -> LineParser:
+    from cordwood.cli.schema_values import encoding_parser, registry_client, text_parser, value_schema
+
+    schema = value_schema(registry_client(url, options.registry_user), options.topic, options.value_schema)
+    parse = json_parser(constant, repartition=options.repartition) if options.as_json else text_parser(constant)
+    return encoding_parser(parse, schema)
 
 
 def _line_options(options: ProduceOptions) -> LineOptions:

@@ -3,18 +3,18 @@
 import difflib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_UNREACHABLE, fail
+from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_UNREACHABLE, Access, fail, run_alone
 from cordwood.cli.output import print_json, print_table
 from cordwood.registry.client import RegisteredSchema, RegistryClient, RegistryRefused
 from cordwood.registry.schemas.compatibility import Level, violations
-from cordwood.registry.schemas.schema import InvalidSchema
+from cordwood.registry.schemas.schema import InvalidSchema, Reference
 from cordwood.runtime.blocking_http import Unreachable
 
 app = typer.Typer(
@@ -37,14 +37,30 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The schema: .avsc, .
 Type = Annotated[
     str | None, typer.Option("--type", metavar="TYPE", help="AVRO, JSON or PROTOBUF; else by the file's name.")
 ]
+References = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=SUBJECT:VERSION", help="A schema that this one refers to by NAME; may be repeated."),
+]
 DEFAULT_URL = "http://127.0.0.1:8081"
 
 
-@app.command(epilog="Examples:\n\ncordwood schema register orders-value order.avsc")
-def register(subject: Subject, file: File, schema_type: Type = None, url: Url = DEFAULT_URL, user: User = None) -> None:
+@app.command(
+    epilog="Examples:\n\ncordwood schema register orders-value order.avsc\n\n"
+    "cordwood schema register orders-value order.avsc --reference shop.Customer=customers-value:2"
+)
+def register(
+    subject: Subject,
+    file: File,
+    schema_type: Type = None,
+    reference: References = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Without differences that have no meaning.")] = False,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
     """Register a schema, and print its id."""
     text, kind = _read(file, schema_type)
-    registered = _run(url, user, lambda client: client.register(subject, text, kind))
+    references = _references(reference)
+    registered = _run(url, user, lambda client: client.register(subject, text, kind, references, normalize=normalize))
     print_table(("id", "version", "guid"), [(registered.id, registered.version, registered.guid)])
 
 
@@ -85,18 +101,73 @@ def versions(subject: Subject, url: Url = DEFAULT_URL, user: User = None) -> Non
     )
 
 
-@app.command(epilog="Examples:\n\ncordwood schema check orders-value order.avsc")
-def check(subject: Subject, file: File, schema_type: Type = None, url: Url = DEFAULT_URL, user: User = None) -> None:
-    """Check whether a schema may be the next version of a subject; exit with 1 if not."""
+@app.command(
+    epilog="Examples:\n\ncordwood schema check orders-value order.avsc\n\n"
+    "cordwood schema check orders-value order.avsc --against-data orders --bootstrap localhost:9092"
+)
+def check(
+    subject: Subject,
+    file: File,
+    schema_type: Type = None,
+    reference: References = None,
+    against_data: Annotated[
+        str | None,
+        typer.Option(metavar="TOPIC", help="Read the topic: can the schema read all records that are stored there?"),
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="With --against-data: keys instead of values.")] = False,
+    bootstrap: Annotated[
+        str | None, typer.Option("--bootstrap", "-b", metavar="HOST:PORT", help="With --against-data: the cluster.")
+    ] = None,
+    client_config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --against-data: a client's properties.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
+    """Check whether a schema may be the next version of a subject; exit with 1 if not.
+
+    With --against-data it reads the topic instead, and names the first record that the schema cannot read: its
+    partition, offset and field."""
     text, kind = _read(file, schema_type)
+    references = _references(reference)
+    if against_data is not None:
+        access = Access(bootstrap=bootstrap, client_config=client_config)
+        _check_data(access, url, user, against_data, (text, kind, references), is_key=keys)
+        return
     path = f"/compatibility{_path(subject)}/versions?verbose=true"
-    body = {"schema": text, "schemaType": kind}
+    body = {"schema": text, "schemaType": kind, "references": [each._asdict() for each in references]}
     verdict = _run(url, user, lambda client: client.ask("POST", path, body))
     print("compatible" if verdict["is_compatible"] else "incompatible")
     for message in verdict.get("messages") or ():
         print(message)
     if not verdict["is_compatible"]:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _check_data(
+    access: Access, url: str, user: str | None, topic: str, given: tuple[str, str, Sequence[Reference]], *, is_key: bool
+) -> None:
+    from cordwood.cli.schema_data import Findings, check_stored_records
+    from cordwood.client.consumer.consumer import Consumer
+    from cordwood.client.consumer.settings import ConsumerSettings
+    from cordwood.runtime.sockets import SocketNetwork
+
+    def work(client: RegistryClient) -> Findings:
+        schema = client.parsed(*given)
+
+        async def main() -> Findings:
+            settings = access.settings_of(ConsumerSettings, allow_auto_create_topics=False)
+            async with Consumer(settings=settings, network=SocketNetwork()) as consumer:
+                return await check_stored_records(consumer, client, topic, schema, is_key=is_key)
+
+        return run_alone(main)
+
+    findings = _run(url, user, work)
+    if findings.first is not None:
+        print("unreadable")
+        print(findings.first)
+        raise typer.Exit(EXIT_FAILED)
+    print(f"readable: all of {findings.read_count} records")
 
 
 @app.command(epilog="Examples:\n\ncordwood schema diff orders-value 1 2")
@@ -109,11 +180,14 @@ def diff(
 ) -> None:
     """Compare two versions of a subject, with the verdict of each compatibility level."""
 
-    def read(client: RegistryClient) -> tuple[RegisteredSchema, RegisteredSchema]:
-        one, other = (client.ask("GET", f"{_path(subject)}/versions/{number}")["id"] for number in (old, new))
-        return client.by_id(one, subject), client.by_id(other, subject)
+    def of_version(client: RegistryClient, number: int) -> RegisteredSchema:
+        return client.by_id(client.ask("GET", f"{_path(subject)}/versions/{number}")["id"], subject)
 
-    before, after = _run(url, user, read)
+    def read(client: RegistryClient) -> tuple[RegisteredSchema, RegisteredSchema, list[RegisteredSchema]]:
+        earlier = [number for number in client.ask("GET", f"{_path(subject)}/versions") if number < new]
+        return of_version(client, old), of_version(client, new), [of_version(client, number) for number in earlier]
+
+    before, after, earlier = _run(url, user, read)
     lines = difflib.unified_diff(
         _pretty(before.schema.canonical).splitlines(),
         _pretty(after.schema.canonical).splitlines(),
@@ -124,8 +198,12 @@ def diff(
     for line in lines:
         print(line)
     rows = []
-    for level in (Level.BACKWARD, Level.FORWARD, Level.FULL):
-        found = violations(level, after.schema, [before.schema])
+    for level in Level:
+        if level is Level.NONE:
+            continue
+        # The plain levels compare these two, the transitive ones the new version with all before it.
+        others = [each.schema for each in earlier] if level.is_transitive else [before.schema]
+        found = violations(level, after.schema, others)
         rows.append((level.value, "incompatible" if found else "compatible", "; ".join(found)))
     print_table(("level", "verdict", "reasons"), rows, title="Compatibility")
 
@@ -146,17 +224,48 @@ def delete(
     print_table(("deleted version",), [(each,) for each in (gone if isinstance(gone, list) else [gone])])
 
 
-@app.command(epilog="Examples:\n\ncordwood schema config\n\ncordwood schema config orders-value --level FULL")
+@app.command(
+    epilog="Examples:\n\ncordwood schema config\n\ncordwood schema config orders-value --level FULL\n\n"
+    "cordwood schema config orders-value --group major --normalize\n\n"
+    'cordwood schema config orders-value --set \'defaultMetadata={"properties": {"owner": "shop"}}\'\n\n'
+    "cordwood schema config orders-value --unset compatibilityGroup"
+)
 def config(
     subject: Annotated[str | None, typer.Argument(metavar="SUBJECT", help="A subject; else all.")] = None,
     level: Annotated[str | None, typer.Option(metavar="LEVEL", help="Set the compatibility level.")] = None,
+    group: Annotated[
+        str | None, typer.Option(metavar="PROPERTY", help="Compare only versions with the same value of this property.")
+    ] = None,
+    normalize: Annotated[bool | None, typer.Option(help="Normalize schemas before they are registered.")] = None,
+    alias: Annotated[str | None, typer.Option(metavar="SUBJECT", help="Let this subject stand for another.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=JSON", help="Any other setting, as the REST API names it; may be repeated."
+        ),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Take a setting back; may be repeated.")
+    ] = None,
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Show the configuration of a subject, or of all, and set its compatibility level."""
+    """Show the configuration of a subject, or of all, and change it."""
     path = "/config" if subject is None else f"/config/{quote(subject, safe='')}"
-    if level is not None:
-        _run(url, user, lambda client: client.ask("PUT", path, {"compatibility": level}))
+    named = {"compatibility": level, "compatibilityGroup": group, "normalize": normalize, "alias": alias}
+    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    for text in settings or ():
+        name, equals, value = text.partition("=")
+        try:
+            changes[name] = json.loads(value)
+        except ValueError:
+            # A plain word.
+            changes[name] = value
+        if not equals:
+            fail(f"--set {text}: expected NAME=JSON", EXIT_BAD_INPUT)
+    changes |= dict.fromkeys(unset or ())
+    if changes:
+        _run(url, user, lambda client: client.ask("PUT", path, changes))
     print_json(_run(url, user, lambda client: client.ask("GET", f"{path}?defaultToGlobal=true")))
 
 
@@ -176,10 +285,11 @@ def mode(
 
 @app.command("export", epilog="Examples:\n\ncordwood schema export > schemas.jsonl")
 def export_schemas(url: Url = DEFAULT_URL, user: User = None) -> None:
-    """Print all versions of all subjects, as lines of JSON, in the order of their ids."""
-    found = _run(url, user, lambda client: client.ask("GET", "/schemas?subjectPrefix=:*:"))
-    for each in sorted(found, key=lambda version: (version["id"], version["version"])):
-        print(json.dumps(each, ensure_ascii=False))
+    """Print all versions (deleted ones, too), configurations and modes, as lines of JSON."""
+    from cordwood.cli.schema_archive import exported
+
+    for line in _run(url, user, lambda client: list(exported(client))):
+        print(json.dumps(line, ensure_ascii=False))
 
 
 @app.command("import", epilog="Examples:\n\ncordwood schema import schemas.jsonl")
@@ -188,20 +298,11 @@ def import_schemas(
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Register exported versions with the ids and versions that they had."""
-    found = [json.loads(line) for line in _text(file).splitlines() if line.strip()]
+    """Register exported versions with the ids and versions that they had, and set configurations and modes."""
+    from cordwood.cli.schema_archive import imported
 
-    def load(client: RegistryClient) -> None:
-        for each in found:
-            subject = each["subject"]
-            client.ask("PUT", f"/mode/{quote(subject, safe='')}?force=true", {"mode": "IMPORT"})
-            try:
-                client.ask("POST", f"{_path(subject)}/versions", each)
-            finally:
-                client.ask("DELETE", f"/mode/{quote(subject, safe='')}")
-
-    _run(url, user, load)
-    print(f"imported {len(found)} versions")
+    lines = [json.loads(line) for line in _text(file).splitlines() if line.strip()]
+    print(f"imported {_run(url, user, lambda client: imported(client, lines))} versions")
 
 
 def _versions(client: RegistryClient, subject: str) -> Iterator[Any]:
@@ -224,6 +325,17 @@ def _pretty(text: str) -> str:
 def _read(file: Path, schema_type: str | None) -> tuple[str, str]:
     by_name = {".proto": "PROTOBUF", ".json": "JSON"}.get(file.suffix, "AVRO")
     return _text(file), by_name if schema_type is None else schema_type.upper()
+
+
+def _references(texts: Sequence[str] | None) -> list[Reference]:
+    found = []
+    for text in texts or ():
+        name, _, referred = text.partition("=")
+        subject, _, version = referred.rpartition(":")
+        if not name or not subject or not version.isdecimal():
+            fail(f"--reference {text}: expected NAME=SUBJECT:VERSION", EXIT_BAD_INPUT)
+        found.append(Reference(name, subject, int(version)))
+    return found
 
 
 def _text(file: Path) -> str:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .client import RegisteredSchema, RegistryClient, RegistryRefused
-    from .serializers.serializer import Deserializer, Serializer, record_subject, topic_record_subject, topic_subject
+    from .serializers.avro_arrow import arrow_type, avro_to_arrow
+    from .serializers.serializer import Deserializer, Serializer
+    from .serializers.strategies import (
+        record_strategy,
+        record_subject,
+        topic_record_strategy,
+        topic_record_subject,
+        topic_strategy,
+        topic_subject,
+    )
 
 _MODULES = {
     "RegisteredSchema": "client",
@@ -20,9 +29,14 @@ _MODULES = {
     "RegistryRefused": "client",
     "Deserializer": "serializers.serializer",
     "Serializer": "serializers.serializer",
-    "record_subject": "serializers.serializer",
-    "topic_record_subject": "serializers.serializer",
-    "topic_subject": "serializers.serializer",
+    "arrow_type": "serializers.avro_arrow",
+    "avro_to_arrow": "serializers.avro_arrow",
+    "record_strategy": "serializers.strategies",
+    "record_subject": "serializers.strategies",
+    "topic_record_strategy": "serializers.strategies",
+    "topic_record_subject": "serializers.strategies",
+    "topic_strategy": "serializers.strategies",
+    "topic_subject": "serializers.strategies",
 }
 
 __all__ = [
@@ -31,8 +45,13 @@ __all__ = [
     "RegistryClient",
     "RegistryRefused",
     "Serializer",
+    "arrow_type",
+    "avro_to_arrow",
+    "record_strategy",
     "record_subject",
+    "topic_record_strategy",
     "topic_record_subject",
+    "topic_strategy",
     "topic_subject",
 ]
 

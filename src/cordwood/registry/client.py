@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cordwood.runtime.blocking_http import Answer, Unreachable, exchange
+from cordwood.runtime.threads import Lock
 
 from .schemas.parsing import parse_schema
 from .schemas.schema import AVRO, Reference, Schema
@@ -87,6 +88,12 @@ class RegistryClient:
             known = self._known.put(key, self._registered(answer["id"], answer))
         return known
 
+    def parsed(self, text: str, schema_type: str = AVRO, references: Sequence[Reference] = ()) -> Schema:
+        """A schema that need not be registered, with what it refers to. Raises `InvalidSchema`."""
+        resolved: dict[str, str] = {}
+        self._resolve(references, resolved)
+        return parse_schema(schema_type, text, tuple(references), resolved)
+
     def latest(self, subject: str) -> RegisteredSchema:
         answer = self.ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return self._registered(answer["id"], answer)
@@ -98,6 +105,13 @@ class RegistryClient:
             query = f"?subject={quote(subject, safe='')}" if subject else ""
             known = self._known.put(key, self._registered(id_, self.ask("GET", f"/schemas/ids/{id_}{query}")))
         return known
+
+    def known_by_id(self, id_: int, subject: str = "") -> RegisteredSchema | None:
+        """If it is in the cache: without asking the registry."""
+        return self._known.get(("id", id_, subject))
+
+    def known_by_guid(self, guid: str) -> RegisteredSchema | None:
+        return self._known.get(("guid", guid))
 
     def by_guid(self, guid: str) -> RegisteredSchema:
         known = self._known.get(("guid", guid))
@@ -139,19 +153,26 @@ class RegistryClient:
 
 
 class _Cache:
-    """The schemas that were used last. Single operations on it are atomic, so threads may share it."""
+    """The schemas that were used last. Threads may share it."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._schemas: OrderedDict[tuple[Any, ...], RegisteredSchema] = OrderedDict()
+        self._lock = Lock()
 
     def get(self, key: tuple[Any, ...]) -> RegisteredSchema | None:
-        return self._schemas.get(key)
+        with self._lock:
+            found = self._schemas.get(key)
+            if found is not None:
+                self._schemas.move_to_end(key)
+            return found
 
     def put(self, key: tuple[Any, ...], schema: RegisteredSchema) -> RegisteredSchema:
-        self._schemas[key] = schema
-        while len(self._schemas) > self._capacity:
-            self._schemas.popitem(last=False)
+        with self._lock:
+            self._schemas[key] = schema
+            self._schemas.move_to_end(key)
+            while len(self._schemas) > self._capacity:
+                self._schemas.popitem(last=False)
         return schema
 
 

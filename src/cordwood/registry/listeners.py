@@ -1,5 +1,5 @@
-"""The URLs at which a registry listens, as `cordwood.registry.listeners` has them (`http://host:port`, or https), and at
-which others reach it."""
+"""The URLs at which a registry listens, as `cordwood.registry.listeners` has them (`http://host:port`, or https), and
+at which others reach it."""
 
 from __future__ import annotations
 

@@ -180,8 +180,8 @@ class Registry:
         except TimeoutError:
             raise RegistryError(
                 50002,
-                f"Topic {self.settings.topic} took no write within {self.settings.timeout_s:g} s; it may still be done. The "
-                f"last error: {last_error}",
+                f"Topic {self.settings.topic} took no write within {self.settings.timeout_s:g} s; it may still be done "
+                f"(last error: {last_error})",
             ) from None
 
     async def cluster_id(self) -> str:

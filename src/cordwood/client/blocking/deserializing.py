@@ -1,12 +1,13 @@
 """Deserializers and interceptors of a consumer for threads: both are called in the thread that reads, in this order."""
 
 from collections.abc import Callable
-from typing import Any
 
 from cordwood.client.cluster import TopicPartition
+from cordwood.client.consumer.deserialization import Deserialization
 from cordwood.client.consumer.interceptors import Interceptors, Records
-from cordwood.client.consumer.settings import ConsumerSettings, Deserializer
+from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import SerializationFailed
+from cordwood.client.schema_hooks import NeedsLoading
 from cordwood.wire.record import ConsumerRecord
 
 Seek = Callable[[TopicPartition, int], None]
@@ -17,9 +18,8 @@ class DeserializingInterceptors(Interceptors):
 
     def __init__(self, settings: ConsumerSettings, seek: Seek) -> None:
         super().__init__(settings.interceptors)
-        self._read_key = settings.key_deserializer
-        self._read_value = settings.value_deserializer
-        self._reads = self._read_key is not None or self._read_value is not None
+        self._deserialize = Deserialization(settings)
+        self._reads = self._deserialize.is_needed
         self._seek = seek
 
     @property
@@ -54,12 +54,15 @@ class DeserializingInterceptors(Interceptors):
         done: list[ConsumerRecord] = []
         for record in records:
             try:
-                key, value = _apply(self._read_key, record.key), _apply(self._read_value, record.value)
+                done.append(self._read(record))
             except Exception as error:  # noqa: BLE001  # whatever an application's own function raises
                 return done, error
-            done.append(record._replace(key=key, value=value))
         return done, None
 
-
-def _apply(read: Deserializer | None, content: bytes | None) -> Any:
-    return content if read is None or content is None else read(content)
+    def _read(self, record: ConsumerRecord) -> ConsumerRecord:
+        try:
+            return self._deserialize(record)
+        except NeedsLoading as needed:
+            # This is the thread of an event loop, which the call blocks anyway.
+            needed.load()
+            return self._deserialize(record)

@@ -12,6 +12,7 @@ from cordwood.client.blocking.facade import Facade
 from cordwood.client.blocking.portal import Portal
 from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.group_metadata import GroupMetadata
+from cordwood.client.errors import SerializationFailed
 from cordwood.client.keywords import ProducerKeywords
 from cordwood.client.producer.batch import GivenHeaders
 from cordwood.client.producer.bulk import BulkDelivery
@@ -21,6 +22,7 @@ from cordwood.client.producer.producer import Producer as AsyncProducer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.offset_arguments import OffsetsToSend
 from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
+from cordwood.client.schema_hooks import load_now
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Event, Lock
 
@@ -71,7 +73,12 @@ class Producer(Facade):
         """
         if self._thread.forked:
             self._portal.check_fork()
-        outcome = self._core.try_send(topic, value, key, partition, timestamp_ms, headers)
+        try:
+            outcome = self._core.try_send(topic, value, key, partition, timestamp_ms, headers)
+        except SerializationFailed as error:
+            # Called on an event loop, which this blocks anyway.
+            load_now(error)
+            outcome = self._core.try_send(topic, value, key, partition, timestamp_ms, headers)
         return self._send_when_possible(outcome) if type(outcome) is Unsent else outcome
 
     def send_and_wait(

@@ -39,9 +39,10 @@ from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener, pattern_of
 from cordwood.client.consumer.turns import ReadingTurns
-from cordwood.client.errors import BadSetting, Closed, IllegalState
+from cordwood.client.errors import BadSetting, Closed, IllegalState, SerializationFailed
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
 from cordwood.client.offsets import EARLIEST, LATEST
+from cordwood.client.schema_hooks import load_for
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
@@ -385,7 +386,11 @@ class Consumer:
         """Calls `take` until it returns something, or the timeout expires."""
         running = self._ready()
         self._in_hand = None
-        return await self._turns.next(running, take, timeout_ms)
+        while True:
+            try:
+                return await self._turns.next(running, take, timeout_ms)
+            except SerializationFailed as error:
+                await load_for(error)
 
     # ---- positions
 

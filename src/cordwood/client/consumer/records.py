@@ -1,11 +1,12 @@
 """One partition's share of a fetch response: whole batches as they came, decoded when the application takes them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.aborted import Aborted
-from cordwood.client.consumer.settings import ConsumerSettings, Deserializer
+from cordwood.client.consumer.deserialization import Deserialization
+from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadAnswer, ClientError, SerializationFailed
 from cordwood.wire.messages.fetch import PartitionData
 from cordwood.wire.record import Buffer, ConsumerRecord
@@ -162,11 +163,11 @@ class FetchedRecords:
         self.is_drained = self._is_decoded = True
 
     def _deserialize(self, records: list[ConsumerRecord], epoch_before: int | None) -> list[ConsumerRecord]:
-        read_key, read_value = self._settings.key_deserializer, self._settings.value_deserializer
+        deserialized = Deserialization(self._settings)
         done: list[ConsumerRecord] = []
         for record in records:
             try:
-                key, value = _apply(read_key, record.key), _apply(read_value, record.value)
+                read = deserialized(record)
             except Exception as error:  # whatever an application's own function raises
                 self._refused = records[len(done) :] + self._refused
                 self.offset = record.offset
@@ -180,7 +181,7 @@ class FetchedRecords:
                     self.partition,
                     record.offset,
                 ) from error
-            done.append(record._replace(key=key, value=value))
+            done.append(read)
         return done
 
     def rewind(self, offset: int) -> None:
@@ -252,7 +253,3 @@ class FetchedRecords:
 
     def _bad(self, offset: int, reason: object) -> ClientError:
         return BadAnswer(f"{self.partition} at offset {offset}: {reason}; seek past it to continue")
-
-
-def _apply(read: Deserializer | None, contents: bytes | None) -> Any:
-    return contents if read is None or contents is None else read(contents)

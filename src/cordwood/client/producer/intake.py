@@ -32,10 +32,11 @@ from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.interceptors import Interceptors, ProducerRecord
 from cordwood.client.producer.metrics import ProducerMetrics
 from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner
-from cordwood.client.producer.serialization import checked_headers, serialize
+from cordwood.client.producer.serialization import checked_headers, serialize, serialize_record
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.shortcut import Shortcut
 from cordwood.client.producer.transactions.machine import Transactions
+from cordwood.client.schema_hooks import RecordSerializer
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.threads import Lock
 
@@ -91,6 +92,9 @@ class Intake:
         self._hears_acknowledgements = self._interceptors.hear_acknowledgements
         self._key_serializer = settings.key_serializer
         self._value_serializer = settings.value_serializer
+        self._sees_records = any(
+            isinstance(each, RecordSerializer) for each in (settings.key_serializer, settings.value_serializer)
+        )
         self._max_block_s = settings.max_block_ms / 1000
         self._transactions = transactions
         self._wake_transactions = wake_transactions
@@ -226,10 +230,13 @@ class Intake:
     ) -> Delivery | Unsent:
         if self._is_intercepted:
             return self._take_intercepted(ProducerRecord(topic, value, key, partition, timestamp_ms, headers))
-        key = serialize(key, self._key_serializer, "key", topic)
-        value = serialize(value, self._value_serializer, "value", topic)
-        timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
         checked = checked_headers(headers, topic) if headers else ()
+        if self._sees_records:
+            key, value, checked = self._serialized(topic, key, value, checked)
+        else:
+            key = serialize(key, self._key_serializer, "key", topic)
+            value = serialize(value, self._value_serializer, "value", topic)
+        timestamp_ms = self._clock.now_ms() if timestamp_ms is None else _checked_time(timestamp_ms)
         if self._shortcut is not None:
             delivery = self._shortcut.append(topic, key, value, partition, timestamp_ms, checked)
             if delivery is not None:
@@ -240,14 +247,23 @@ class Intake:
         record = self._interceptors.on_send(record)
         topic = record.topic
         try:
-            key = serialize(record.key, self._key_serializer, "key", topic)
-            value = serialize(record.value, self._value_serializer, "value", topic)
-            timestamp_ms = self._clock.now_ms() if record.timestamp_ms is None else _checked_time(record.timestamp_ms)
             headers = checked_headers(record.headers, topic) if record.headers else ()
+            key, value, headers = self._serialized(topic, record.key, record.value, headers)
+            timestamp_ms = self._clock.now_ms() if record.timestamp_ms is None else _checked_time(record.timestamp_ms)
             return self._append(topic, key, value, record.partition, timestamp_ms, headers, None)
         except ClientError as error:
             self._interceptors.on_acknowledgement(None, error)
             raise
+
+    def _serialized(
+        self, topic: str, key: Any, value: Any, headers: Headers
+    ) -> tuple[bytes | None, bytes | None, Headers]:
+        """With the headers that serializers add."""
+        key, of_key = serialize_record(key, self._key_serializer, "key", topic)
+        value, of_value = serialize_record(value, self._value_serializer, "value", topic)
+        if of_key or of_value:
+            headers = [*headers, *of_key, *of_value]
+        return key, value, headers
 
     def _append(
         self,

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from cordwood.client.client import Client
 from cordwood.client.consumer.group_metadata import GroupMetadata
-from cordwood.client.errors import BadSetting, ClientError, Closed, FatalTransactionError, IllegalState
+from cordwood.client.errors import (
+    BadSetting,
+    ClientError,
+    Closed,
+    FatalTransactionError,
+    IllegalState,
+    SerializationFailed,
+)
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.arrow_columns import Column, Columns, Rows
 from cordwood.client.producer.batch import GivenHeaders, RecordMetadata
@@ -26,6 +33,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transaction_calls import TransactionCalls
 from cordwood.client.producer.transactions.offset_arguments import OffsetsToSend, checked_group, checked_offsets
 from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
+from cordwood.client.schema_hooks import load_for
 from cordwood.runtime.clock import Clock, SystemClock
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
@@ -154,7 +162,11 @@ class Producer:
         `headers` are a dict or pairs, of a str and of bytes or None. Raises `TimedOut` when the topic is not known
         within `max_block_ms` (`TopicNotCreated` if there is none), `BufferExhausted` when there is no room.
         """
-        outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
+        try:
+            outcome = self.try_send(topic, value, key, partition, timestamp_ms, headers)
+        except SerializationFailed as error:
+            await load_for(error)
+            return await self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
         if type(outcome) is Unsent:
             return await self.send_when_possible(outcome)
         if self._should_yield:
@@ -187,7 +199,12 @@ class Producer:
         engine = self._running()
         gathering = engine.bulk.gathering()
         for record in records:
-            outcome = engine.intake.try_send(*arguments(record))
+            sent = arguments(record)
+            try:
+                outcome = engine.intake.try_send(*sent)
+            except SerializationFailed as error:
+                await load_for(error)
+                outcome = engine.intake.try_send(*sent)
             if isinstance(outcome, Unsent):
                 outcome = await self.send_when_possible(outcome)
             elif self._should_yield:

@@ -6,6 +6,7 @@ from typing import Any
 from cordwood.client.errors import SerializationFailed
 from cordwood.client.producer.batch import GivenHeaders, Headers
 from cordwood.client.producer.settings import Serializer
+from cordwood.client.schema_hooks import RecordSerializer
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -40,6 +41,19 @@ def serialize(content: Any, serializer: Serializer | None, what: str, topic: str
         f"a {what} of type {type(content).__name__} for topic {topic}; without a {what}_serializer, expected bytes, "
         "str or None"
     )
+
+
+def serialize_record(
+    content: Any, serializer: Serializer | None, what: str, topic: str
+) -> tuple[bytes | None, Headers]:
+    """As `serialize`, with the headers that a `RecordSerializer` adds."""
+    if content is None or serializer is None or not isinstance(serializer, RecordSerializer):
+        return serialize(content, serializer, what, topic), ()
+    try:
+        data, headers = serializer.serialize(topic, content, is_key=what == "key")
+    except Exception as error:
+        raise SerializationFailed(f"the {what}_serializer failed for topic {topic}: {error}") from error
+    return data, list(headers)
 
 
 def checked_headers(headers: GivenHeaders, topic: str) -> Headers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -27,11 +28,14 @@ _log = logging.getLogger(__name__)
 def registry_app(registry: Registry, credentials: Credentials | None = None) -> App:
     """`credentials`: those of basic authentication; None takes anybody."""
     app = Starlette(routes=_routes(registry, credentials), exception_handlers={HTTPException: _http_error})
+    app.router.redirect_slashes = False
 
     async def encoded_paths(scope: Scope, receive: Receive, send: Send) -> None:
         # Routes match the path as it was sent, so that a subject may have a slash in it (%2F).
         if scope["type"] == "http":
-            scope = {**scope, "path": scope["raw_path"].decode("ascii")}
+            path = scope["raw_path"].decode("ascii")
+            # As Confluent's: /subjects/ is /subjects. A redirect would name whatever host the client has sent.
+            scope = {**scope, "path": path.removesuffix("/") or "/"}
         await app(scope, receive, send)
 
     return encoded_paths

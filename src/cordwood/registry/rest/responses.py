@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from cordwood.registry.state.errors import RegistryError
 from cordwood.registry.state.records import Json, SchemaVersion
+
+from .requests import number
+
+Item = TypeVar("Item")
 
 V1 = "application/vnd.schemaregistry.v1+json"
 _OFFERED = (V1, "application/vnd.schemaregistry+json", "application/json")
@@ -48,6 +52,12 @@ def _quality(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
+
+
+def page(request: Request, found: list[Item]) -> list[Item]:
+    """By the parameters `offset` and `limit`."""
+    offset, limit = max(0, number(request, "offset", 0)), number(request, "limit", -1)
+    return found[offset:] if limit < 0 else found[offset : offset + limit]
 
 
 def respond(request: Request, value: Any, status: int = 200) -> Response:

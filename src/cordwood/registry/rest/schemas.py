@@ -12,8 +12,8 @@ from cordwood.registry.state.errors import RegistryError, schema_not_found
 from cordwood.registry.state.records import Json, SchemaVersion
 from cordwood.registry.state.subjects import DEFAULT_CONTEXT, parse_subject
 
-from .requests import flag, id_of, number, parameter
-from .responses import respond, schema_body, version_body
+from .requests import flag, id_of, parameter
+from .responses import page, respond, schema_body, version_body
 from .subjects import formatted_text
 
 
@@ -26,14 +26,21 @@ class SchemaRoutes:
         state = self._registry.state
         prefix = request.query_params.get("subjectPrefix", "")
         wanted = "" if prefix in ("", ":*:") else parse_subject(prefix).qualified
-        found: list[SchemaVersion] = []
-        for name in sorted(state.subjects):
-            if name.startswith(wanted):
-                versions = state.versions(name, with_deleted=flag(request, "deleted"))
-                found += versions[-1:] if flag(request, "latestOnly") else versions
-        offset, limit = max(0, number(request, "offset", 0)), number(request, "limit", -1)
-        page = found[offset:] if limit < 0 else found[offset : offset + limit]
-        return respond(request, [version_body(each) for each in page])
+        names = {name: name for name in state.subjects if name.startswith(wanted)}
+        if flag(request, "aliases"):
+            # Under its own name, with the schemas of the subject that it stands for.
+            names |= {
+                name: alias
+                for name, config in state.configs.items()
+                if name is not None and name.startswith(wanted) and (alias := config.get("alias"))
+            }
+        found: list[Json] = []
+        for name in sorted(names):
+            versions = state.versions(names[name], with_deleted=flag(request, "deleted"))
+            for version in versions[-1:] if flag(request, "latestOnly") else versions:
+                body = version_body(version)
+                found.append(body if names[name] == name else {**body, "subject": name})
+        return respond(request, page(request, found))
 
     async def by_id(self, request: Request) -> Response:
         version = self._of_id(request)
@@ -56,11 +63,11 @@ class SchemaRoutes:
         return Response(text or version.text, media_type="application/vnd.schemaregistry.v1+json")
 
     async def subjects_of_id(self, request: Request) -> Response:
-        return respond(request, sorted({version.subject for version in self._holders(request)}))
+        return respond(request, page(request, sorted({version.subject for version in self._holders(request)})))
 
     async def versions_of_id(self, request: Request) -> Response:
         found = [{"subject": each.subject, "version": each.version} for each in self._holders(request)]
-        return respond(request, sorted(found, key=lambda each: (str(each["subject"]), each["version"])))
+        return respond(request, page(request, sorted(found, key=lambda each: (str(each["subject"]), each["version"]))))
 
     async def by_guid(self, request: Request) -> Response:
         version = self._of_guid(request)
@@ -77,7 +84,7 @@ class SchemaRoutes:
         ]
         if not found:
             raise schema_not_found(guid[:50])
-        return respond(request, found)
+        return respond(request, page(request, found))
 
     async def types(self, request: Request) -> Response:
         return respond(request, list(SCHEMA_TYPES))
@@ -85,7 +92,7 @@ class SchemaRoutes:
     # ---- contexts
 
     async def list_contexts(self, request: Request) -> Response:
-        return respond(request, sorted(self._registry.state.contexts))
+        return respond(request, page(request, sorted(self._registry.state.contexts)))
 
     async def delete_context(self, request: Request) -> Response:
         context = parameter(request, "context")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,10 +23,8 @@ from cordwood.registry.state.scope import config_in_scope
 from cordwood.registry.state.state import State
 from cordwood.registry.state.subjects import Subject, parse_subject
 
-from .requests import body_of, flag, number, parameter, subject_of, submitted, version_of
-from .responses import respond, version_body
-
-Item = TypeVar("Item", str, int)
+from .requests import body_of, flag, parameter, subject_of, submitted, version_of
+from .responses import page, respond, version_body
 
 
 class SubjectRoutes:
@@ -50,7 +46,7 @@ class SubjectRoutes:
             is_live = bool(state.versions(name))
             if (is_live and not only_deleted) or (not is_live and with_deleted):
                 found.append(name)
-        return respond(request, _page(request, found))
+        return respond(request, page(request, found))
 
     async def list_versions(self, request: Request) -> Response:
         subject = self._aliased(subject_of(request))
@@ -60,7 +56,7 @@ class SubjectRoutes:
         found = [version.version for version in versions if version.is_deleted or not only_deleted]
         if not found:
             raise subject_not_found(subject.qualified)
-        return respond(request, _page(request, found))
+        return respond(request, page(request, found))
 
     async def get_version(self, request: Request) -> Response:
         version = self._version(request)
@@ -79,7 +75,9 @@ class SubjectRoutes:
         keys = state.referrers.get((version.subject, version.version), set())
         versions = [state.subjects[subject][number] for subject, number in keys]
         with_deleted = flag(request, "deleted")
-        return respond(request, sorted({each.id for each in versions if with_deleted or not each.is_deleted}))
+        return respond(
+            request, page(request, sorted({each.id for each in versions if with_deleted or not each.is_deleted}))
+        )
 
     async def get_metadata(self, request: Request) -> Response:
         """/subjects/{subject}/metadata?key=…&value=…: the latest version whose properties have all of these."""
@@ -223,8 +221,3 @@ def formatted_text(registry: Registry, version: SchemaVersion, how: str) -> str 
         return registry.parsed.of(registry.state, version).formatted(how)
     except InvalidSchema as error:
         raise RegistryError(50001, f"The stored schema cannot be read: {error}") from None
-
-
-def _page(request: Request, found: list[Item]) -> list[Item]:
-    offset, limit = max(0, number(request, "offset", 0)), number(request, "limit", -1)
-    return found[offset:] if limit < 0 else found[offset : offset + limit]

@@ -26,18 +26,18 @@ _COMPILED = 1_000
 
 def encode_avro(schema: AvroSchema, value: Any) -> bytes:
     out = BytesIO()
-    fastavro.schemaless_writer(out, _compiled_avro(schema), value)
+    fastavro.schemaless_writer(out, compiled_avro(schema), value)
     return out.getvalue()
 
 
 def decode_avro(schema: AvroSchema, data: bytes, reader: Schema | None) -> Any:
     """As the reader's schema has it, if one is given."""
-    wanted = _compiled_avro(reader) if isinstance(reader, AvroSchema) else None
-    return fastavro.schemaless_reader(BytesIO(data), _compiled_avro(schema), wanted)
+    wanted = compiled_avro(reader) if isinstance(reader, AvroSchema) else None
+    return fastavro.schemaless_reader(BytesIO(data), compiled_avro(schema), wanted)
 
 
 @lru_cache(_COMPILED)
-def _compiled_avro(schema: AvroSchema) -> Any:
+def compiled_avro(schema: AvroSchema) -> Any:
     return fastavro.parse_schema(json.loads(schema.resolved))
 
 
@@ -68,11 +68,11 @@ def encode_protobuf(value: Message) -> bytes:
 
 
 def decode_protobuf(schema: ProtobufSchema, indexes: list[int], data: bytes) -> Message:
-    return _message_class(schema, tuple(indexes)).FromString(data)
+    return message_class(schema, tuple(indexes)).FromString(data)
 
 
 @lru_cache(_COMPILED)
-def _message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Message]:
+def message_class(schema: ProtobufSchema, indexes: tuple[int, ...]) -> type[Message]:
     messages = schema.file.messages
     names = [schema.file.package] if schema.file.package else []
     try:
