@@ -78,3 +78,18 @@ def test_only_one_option_names_the_first_controllers(tmp_path: Path) -> None:
     done = run_here(["format", "-c", str(file), "-t", "x", "--standalone", "--no-initial-controllers"], b"")
     assert done.code == 1
     assert "Only one of --standalone" in done.stderr
+
+
+def test_what_was_formatted_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = next(case["config"] for case in CASES if "standalone" in str(case["runs"]))
+    Path("server.properties").write_text(config)
+    cluster_id = json.loads(run_here(["random-uuid", "--json"], b"").stdout)["id"]
+    arguments = ["format", "-c", "server.properties", "-t", cluster_id, "--standalone", "--ignore-formatted", "--json"]
+    told = json.loads(run_here(arguments, b"").stdout)
+    assert told["clusterId"] == cluster_id
+    for directory in told["formatted"]:
+        meta = (tmp_path / directory["path"] / "meta.properties").read_bytes()
+        assert uuid_from_text(directory["directoryId"]) == MetaProperties.decode("meta", meta).directory_id
+    assert told["formatted"]
+    assert json.loads(run_here(arguments, b"").stdout)["formatted"] == []

@@ -1,5 +1,6 @@
 """The figures of a member of the quorum: windows of time, elections, and the names of its states."""
 
+from itertools import pairwise
 from math import isnan
 
 from cordwood.quorum.figures import QuorumFigures, Windowed, state_name
@@ -47,7 +48,7 @@ def test_an_election_takes_from_the_first_pre_vote_to_the_next_leader() -> None:
     time = Time()
     figures = QuorumFigures(time.monotonic)
     states = [follower(1, 2), prospective(1), Unattached(2, None, None, None, None), follower(2, 3)]
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in pairwise(states):
         figures.stepped(before, after, time.now_s)
         time.now_s += 0.25
     assert figures.election_ms.average == 500

@@ -27,8 +27,10 @@ def test_a_voter_is_removed_and_added_again() -> None:
         assert all(replica["lastFetchTimestamp"] > 0 for replica in before.values())
         chosen = next(node_id for node_id, replica in before.items() if replica["role"] == "follower")
 
-        removed = run("quorum", "remove", str(chosen), "--bootstrap", where)
+        removed = run("quorum", "remove", str(chosen), "--bootstrap", where, "--json")
         assert removed.returncode == 0, removed.stderr
+        directory_id = before[chosen]["directoryId"]
+        assert json.loads(removed.stdout) == {"id": chosen, "directoryId": directory_id, "isVoter": False}
         assert replicas(where)[chosen]["role"] == "observer"
 
         again = run("quorum", "remove", str(chosen), "--bootstrap", where)

@@ -409,6 +409,35 @@ def test_nothing_is_sent_before_what_it_relies_on_is_persisted() -> None:
         assert kinds.index("persist") < first_message
 
 
+# A leader that is lost
+
+
+def test_a_follower_whose_leader_has_ended_its_epoch_grants_pre_votes() -> None:
+    stage = follower_of_2("answer 2 leader=2")
+    assert "not granted" in stage.play("vote from=3 epoch=1 pre")[0]
+    stage.play("end from=2 epoch=1 successors=3,1")
+    assert "Vote granted" in stage.play("vote from=3 epoch=1 pre")[0]
+
+
+def test_a_voter_that_has_lost_the_leader_meanwhile_is_asked_again() -> None:
+    """It denied the pre-vote while it had a leader, and its log is too short to be elected itself."""
+    stage = played("start id=1 voters=1,2,3 log=1*3", "begin from=2 epoch=1", "answer 2 leader=2")
+    stage.play("fail 2 error=BROKER_NOT_AVAILABLE")
+    stage.play("answer 3")
+    assert isinstance(stage.machine.state, Prospective)
+    assert not any(line.startswith("send 3") for line in stage.play("tick 0"))
+    effects = stage.play("vote from=3 epoch=1 end=1/1 pre")
+    assert "not granted" in effects[0]
+    assert any(line.startswith("send 3 Vote") for line in effects)
+
+
+def test_an_election_that_cannot_be_won_while_the_leader_is_gone_is_held_again_soon() -> None:
+    lost = "fail 2 error=BROKER_NOT_AVAILABLE"
+    stage = played("start id=1 voters=1,2,3", "begin from=2 epoch=1", lost, lost, "answer 3")
+    assert isinstance(stage.machine.state, Prospective)
+    assert stage.machine.state.election_deadline_ms == stage.now + 50
+
+
 # A node with another node's identity
 
 

@@ -45,9 +45,9 @@ def format_node(
     random: Random,
     now_ms: int,
     tell: Callable[[str], None],
-) -> None:
-    """Formats the directories that are not formatted yet; `tell` gets a line about each. Raises CannotFormat, before
-    anything is written, or DiskError."""
+) -> dict[str, Uuid]:
+    """Formats the directories that are not formatted yet; `tell` gets a line about each. The ids that they got, by
+    directory. Raises CannotFormat, before anything is written, or DiskError."""
     voters = _initial_voters(config, formatting, random)
     try:
         levels = initial_levels(formatting.levels, formatting.release, is_dynamic=not config.quorum.is_static)
@@ -55,6 +55,7 @@ def format_node(
     except UnsupportedLevels as error:
         raise CannotFormat(str(error)) from error
     disks: dict[str, Disk] = {}
+    formatted: dict[str, Uuid] = {}
     try:
         for root in sorted({*config.log_dirs, config.metadata_log_dir}):
             disks[root] = open_disk(root)
@@ -70,6 +71,8 @@ def format_node(
             directory_id = new_uuid(random) if own is None else own.key.directory_id
             written = MetaProperties(formatting.cluster_id, config.node_id, directory_id)
             disks[root].write_file(META_PROPERTIES, written.encode(now_ms))
+            formatted[root] = directory_id
+        return formatted
     finally:
         for disk in disks.values():
             disk.close()

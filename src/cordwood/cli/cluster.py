@@ -7,7 +7,7 @@ import typer
 
 from cordwood.cli.access import Access, reaching_cluster, run
 from cordwood.cli.output import print_facts, print_json, print_table
-from cordwood.cli.quorum import lag, quorum_json, replicas
+from cordwood.cli.quorum import lag, log_end, quorum_json, replicas
 from cordwood.cli.shared_options import AsJson
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.cluster import (
@@ -86,7 +86,7 @@ def _print(described: ClusterDescription, features: list[FeatureLevels], quorum:
         )
         print_table(
             ("node", "role", "log end", "lag"),
-            [(node.id, role, node.log_end_offset, lag(quorum, node)) for role, node in replicas(quorum)],
+            [(node.id, role, log_end(node), lag(quorum, node)) for role, node in replicas(quorum)],
             title="Quorum",
             kind="quorum",
         )

@@ -12,6 +12,8 @@ from cordwood.broker.formatting import CannotFormat, Formatting, format_node
 from cordwood.broker.standalone import node_config
 from cordwood.cli.completion import complete_broker_assignment
 from cordwood.cli.foreground import said_layers
+from cordwood.cli.output import print_json
+from cordwood.cli.shared_options import AsJson
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.quorum import parse_initial_controllers
 from cordwood.metadata.controller.decision import new_uuid
@@ -65,6 +67,7 @@ def format_directories(
             autocompletion=complete_broker_assignment,
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Format the directories of a cluster's node, as kafka-storage format does.
 
@@ -93,16 +96,30 @@ def format_directories(
             ignore_formatted=ignore_formatted,
         )
         node = node_config(*said_layers(config, settings or ()))
-        format_node(node, formatting, LocalDisk, SeededRandom(), SystemClock().now_ms(), typer.echo)
+        tell = _say_nothing if as_json else typer.echo
+        formatted = format_node(node, formatting, LocalDisk, SeededRandom(), SystemClock().now_ms(), tell)
     except BadConfiguration as error:
         _give_up(error.problems)
     except (ConfigError, CannotFormat, DiskError) as error:
         _give_up([str(error)])
+    if as_json:
+        directories = [
+            {"path": root, "directoryId": uuid_text(directory_id)} for root, directory_id in formatted.items()
+        ]
+        print_json({"clusterId": cluster_id, "nodeId": node.node_id, "formatted": directories})
 
 
-def random_uuid() -> None:
+def random_uuid(as_json: AsJson = False) -> None:
     """Print a random id, for a new cluster or for a controller's directory."""
-    typer.echo(uuid_text(new_uuid(SeededRandom())))
+    text = uuid_text(new_uuid(SeededRandom()))
+    if as_json:
+        print_json({"id": text})
+    else:
+        typer.echo(text)
+
+
+def _say_nothing(_line: str) -> None:
+    """For output that a program reads."""
 
 
 def _level(entry: str) -> tuple[str, int]:

@@ -49,7 +49,7 @@ def status(access: Access, as_json: AsJson = False) -> None:
             (
                 replica.id,
                 role,
-                replica.log_end_offset,
+                log_end(replica),
                 lag(quorum, replica),
                 _time(replica.last_fetch_ms),
                 _time(replica.last_caught_up_ms),
@@ -76,6 +76,7 @@ def add(
         ),
     ],
     listener: Annotated[str, typer.Option(metavar="NAME", help="The name of its controller listener.")] = "CONTROLLER",
+    as_json: AsJson = False,
 ) -> None:
     """Make a controller a voter. It has to run, formatted with --no-initial-controllers, and to have caught up."""
     try:
@@ -87,7 +88,10 @@ def add(
         await admin.add_raft_voter(voter.node_id, voter.directory_id, {listener.upper(): voter.address})
 
     run(access, work)
-    note(f"controller {voter.node_id} is a voter now")
+    if as_json:
+        print_json({"id": voter.node_id, "directoryId": uuid_text(voter.directory_id), "isVoter": True})
+    else:
+        note(f"controller {voter.node_id} is a voter now")
 
 
 @app.command(epilog="Examples:\n\ncordwood quorum remove 4")
@@ -95,19 +99,24 @@ def add(
 def remove(
     access: Access,
     node_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Of the controller.", show_default=False)],
+    as_json: AsJson = False,
 ) -> None:
     """Take a controller out of the voters; it follows as an observer until it is stopped."""
 
-    async def work(admin: Admin) -> None:
+    async def work(admin: Admin) -> QuorumReplica:
         quorum = await admin.describe_metadata_quorum()
         found = next((voter for voter in quorum.voters if voter.id == node_id), None)
         if found is None:
             voters = ", ".join(str(voter.id) for voter in quorum.voters)
             raise BrokerError(ErrorCode.VOTER_NOT_FOUND, f"the voters are {voters}", f"controller {node_id}")
         await admin.remove_raft_voter(node_id, found.directory_id)
+        return found
 
-    run(access, work)
-    note(f"controller {node_id} is no voter any more")
+    removed = run(access, work)
+    if as_json:
+        print_json({"id": node_id, "directoryId": uuid_text(removed.directory_id), "isVoter": False})
+    else:
+        note(f"controller {node_id} is no voter any more")
 
 
 def quorum_json(quorum: Quorum) -> dict[str, Any]:
@@ -120,7 +129,7 @@ def quorum_json(quorum: Quorum) -> dict[str, Any]:
                 "id": replica.id,
                 "role": role,
                 "directoryId": uuid_text(replica.directory_id),
-                "logEndOffset": replica.log_end_offset,
+                "logEndOffset": log_end(replica),
                 "lag": lag(quorum, replica),
                 "lastFetchTimestamp": replica.last_fetch_ms,
                 "lastCaughtUpTimestamp": replica.last_caught_up_ms,
@@ -138,8 +147,15 @@ def replicas(quorum: Quorum) -> list[tuple[str, QuorumReplica]]:
     ]
 
 
-def lag(quorum: Quorum, replica: QuorumReplica) -> int:
-    """Behind the leader, in records of the metadata log."""
+def log_end(replica: QuorumReplica) -> int | None:
+    """None for a voter that this leader has not heard from: how far it is isn't known."""
+    return None if replica.log_end_offset < 0 else replica.log_end_offset
+
+
+def lag(quorum: Quorum, replica: QuorumReplica) -> int | None:
+    """Behind the leader, in records of the metadata log; None if the replica's log end isn't known."""
+    if replica.log_end_offset < 0:
+        return None
     end = next((voter.log_end_offset for voter in quorum.voters if voter.id == quorum.leader), quorum.high_watermark)
     return max(0, end - replica.log_end_offset)
 

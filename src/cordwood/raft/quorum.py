@@ -163,6 +163,17 @@ class Quorum:
             state.has_fetched = False
             jitter_ms = self._random.below(LEADER_LOSS_JITTER_MS)
             state.fetch_deadline_ms = min(state.fetch_deadline_ms, now + jitter_ms)
+        elif isinstance(state, Prospective | Candidate):
+            state.votes.unreachable(node.id)
+            self.shorten_hopeless_election(now)
+
+    def shorten_hopeless_election(self, now: int) -> None:
+        """A voter that can't win while others are gone tries again soon, at a random time: the voters that are left may
+        have noticed at different times that the leader is gone, or have voted for themselves in the same epoch."""
+        state = self.state
+        if isinstance(state, Prospective | Candidate) and state.votes.is_hopeless:
+            backoff_ms = LEADER_LOSS_JITTER_MS // 2 + self._random.below(LEADER_LOSS_JITTER_MS)
+            state.election_deadline_ms = min(state.election_deadline_ms, now + backoff_ms)
 
     def become_prospective(self, now: int) -> None:
         """The election or fetch timeout expired. Nothing that the file says changes."""

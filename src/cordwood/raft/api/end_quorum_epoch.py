@@ -1,7 +1,8 @@
 """EndQuorumEpoch: a leader that resigns names its preferred successors to the voters (KIP-595).
 
-The first of the preferred candidates starts an election at once, the others later and later, so that the one with
-the longest log usually wins. Errors as those of Vote, without the voter's key. Version 1 has directory ids.
+The first of the preferred candidates starts an election as soon as the others should have heard of the end too, these
+later and later, so that the one with the longest log usually wins. Errors as those of Vote, without the voter's key.
+Version 1 has directory ids.
 """
 
 from cordwood.raft.events import RequestReceived
@@ -34,6 +35,9 @@ from .common import (
     unexpected,
     voter_only_error,
 )
+
+# Before a voter has heard of the end it denies pre-votes, and the first candidate would have to wait for another turn.
+_HEARD_MS = 20
 
 
 def end_quorum_epoch_request(replica: Replica, state: Resigned) -> EndQuorumEpochRequest:
@@ -71,6 +75,8 @@ def answer_end_quorum_epoch(
         replica.follow(ended.leader_id, ended.leader_epoch, endpoints, now)
         state = replica.quorum.state
         if isinstance(state, Follower) and state.leader_id == ended.leader_id:
+            # Its leader is gone for good, so it grants pre-votes.
+            state.has_fetched = False
             state.fetch_deadline_ms = now + _election_backoff_ms(replica, _candidates(ended))
     return respond(replica, received, _response(replica, received, error))
 
@@ -82,12 +88,14 @@ def _candidates(ended: RequestPartitionData) -> list[ReplicaKey]:
 
 
 def _election_backoff_ms(replica: Replica, candidates: list[ReplicaKey]) -> int:
-    """Grows with the position among the candidates: 0 for the first, the most for one that isn't among them."""
+    """Grows with the position among the candidates: least for the first, the most for one that isn't among them."""
     longest_ms = replica.config.quorum.election_backoff_max_ms
     positions = (place for place, key in enumerate(candidates) if key.matches(replica.config.local.key))
     position = next(positions, len(candidates))
-    if position == 0:
+    if len(candidates) == 1 and position == 0:
         return 0
+    if position == 0:
+        return min(longest_ms, _HEARD_MS)
     if position == len(candidates):
         return longest_ms
     return min(longest_ms, longest_ms >> (len(candidates) - 1) << (position - 1))

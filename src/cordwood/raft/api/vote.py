@@ -88,6 +88,9 @@ def _decide(replica: Replica, voter_id: int, asked: RequestPartitionData, now: i
     if granted and asked.pre_vote and isinstance(state, Follower):
         # The other one is ahead: two candidates at once would split the votes.
         state.fetch_deadline_ms = max(state.fetch_deadline_ms, now + LEADER_LOSS_JITTER_MS)
+    if asked.pre_vote and not granted and isinstance(state, Prospective):
+        # It has lost the leader too, and the longer log is here.
+        state.votes.ask_again(candidate.id)
     if granted and not asked.pre_vote and isinstance(state, Unattached | Prospective) and state.voted_key is None:
         quorum.add_vote(asked.replica_epoch, candidate, now)
     return ErrorCode.NONE, granted
@@ -130,6 +133,8 @@ def take_vote(replica: Replica, response: VoteResponse, source: Node, now: int) 
         replica.advance_election(now)
         if isinstance(state, Prospective) and state.votes.is_lost:
             give_up_pre_vote(replica, state, now)
+        else:
+            replica.quorum.shorten_hopeless_election(now)
     return True
 
 

@@ -11,18 +11,27 @@ class Votes:
     A replica that is being removed may be elected without a vote of its own (`Quorum.is_eligible`).
     """
 
-    __slots__ = ("_granted", "_rejected", "_voters")
+    __slots__ = ("_granted", "_rejected", "_unreachable", "_voters")
 
     def __init__(self, voters: Iterable[ReplicaKey], local_id: int) -> None:
         self._voters = {key.id: key for key in voters}
         self._granted = {local_id} & self._voters.keys()
         self._rejected: set[int] = set()
+        # Nobody listens at their addresses; they are asked on.
+        self._unreachable: set[int] = set()
 
     def record(self, voter_id: int, granted: bool) -> None:
         """Counts a vote; the answer of a replica that isn't a voter of this election is not counted."""
         if voter_id in self._voters:
             (self._granted if granted else self._rejected).add(voter_id)
             (self._rejected if granted else self._granted).discard(voter_id)
+
+    def unreachable(self, voter_id: int) -> None:
+        self._unreachable.add(voter_id)
+
+    def ask_again(self, voter_id: int) -> None:
+        """Forgets that a voter rejected: it has lost the leader meanwhile."""
+        self._rejected.discard(voter_id)
 
     @property
     def granting(self) -> list[int]:
@@ -40,6 +49,12 @@ class Votes:
     def is_lost(self) -> bool:
         """True once a majority can't be reached any more."""
         return len(self._voters) - len(self._rejected) < self._majority
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if those that neither reject nor are gone are too few, and somebody is left to win another election."""
+        gone = self._rejected | (self._unreachable - self._granted)
+        return bool(self._rejected) and len(self._voters) - len(gone) < self._majority
 
     @property
     def _majority(self) -> int:
