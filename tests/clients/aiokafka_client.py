@@ -30,6 +30,9 @@ from kafka_client import (
 
 T = TypeVar("T")
 
+# Where there are as many brokers.
+_REPLICAS = 3
+
 
 class AiokafkaClient:
     name = "aiokafka"
@@ -113,7 +116,9 @@ class AiokafkaClient:
         return {partition["partition"]: partition["leader"] for partition in description["partitions"]}
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        topic = NewTopic(name, partitions, -1, topic_configs=dict(configs or {}))
+        # It refuses -1, which stands for the cluster's default.
+        brokers = self._run(self._admin.describe_cluster())["brokers"]
+        topic = NewTopic(name, partitions, min(_REPLICAS, len(brokers)), topic_configs=dict(configs or {}))
         self._check(self._run(self._admin.create_topics([topic])).topic_errors)
 
     def add_partitions(self, name: str, total: int) -> None:
