@@ -24,6 +24,8 @@ from cordwood.wire.messages.offset_fetch import (
 )
 from cordwood.wire.primitives import Uuid
 
+from .coordinator import UNAVAILABLE
+
 _STATIC_MEMBERS_SINCE = 7
 _EPOCHS_SINCE = 9
 _GROUPS_SINCE = 8
@@ -124,6 +126,8 @@ async def commit_offsets(
         commit = commits[partition]
         note_commit(client, commit, error)
         first_error = first_error or error
+    if first_error in UNAVAILABLE:
+        client.routes.forget_coordinators()
     return first_error
 
 
@@ -158,11 +162,13 @@ async def committed_offsets(
     response = await client.ask(request, version)
     told, error = _told(client, response, version)
     if error:
+        client.routes.forget_coordinators()
         return error
     offsets: dict[Partition, int] = {}
     for partition in partitions:
         answer = told.get(partition)
         if answer is not None and answer.error_code:
+            client.routes.forget_coordinators()
             return ErrorCode(answer.error_code)
         offset, metadata = (-1, "") if answer is None else (answer.committed_offset, answer.metadata or "")
         offsets[partition] = offset

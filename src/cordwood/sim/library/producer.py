@@ -27,7 +27,7 @@ class LibraryProducer(LibraryClient):
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(run, name)
         self._is_idempotent = self.chance(_IDEMPOTENT)
-        self._is_replicated = run.history.promise is Promise.REPLICATED
+        self._is_replicated = run.cluster is not None
         self._tap = Tap(run, run.world.network.host(name))
 
     async def live(self) -> None:
