@@ -200,6 +200,9 @@ class Partition:
             return
         if self.follower is None:
             self.follower = Follower(self.log, self._replication.backoff_ms)
+            if self.awaits_flush:
+                # It is not fetched for until what an earlier start, or this one as the leader, has left is flushed.
+                self._request_flush(self)
         self.step(LeaderChanged(self.state.leader_epoch))
 
     # What may be asked of it
