@@ -468,8 +468,10 @@ class Partition:
         """Its directory has failed."""
         self._lose_log(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def removed(self) -> None:
-        self._lose_log(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    def removed(self, error: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
+        """`error` is for the produces that wait: after a reassignment others go on with the partition, and may have
+        what was appended."""
+        self._lose_log(error)
 
     def _lose_log(self, error: ErrorCode) -> None:
         self.log = self._led = self.leader = self.follower = None
