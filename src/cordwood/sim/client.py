@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from cordwood.broker.coordinator_topics import GROUP_TOPIC
 from cordwood.net.channel import Channel
 from cordwood.runtime.network import NetworkError
+from cordwood.wire.hashing import partition_for_id
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request, ResponseT
@@ -14,6 +16,7 @@ from cordwood.wire.schema import Request, ResponseT
 from .cluster import Cluster
 from .history import History, Partition
 from .machine import PORT, Machine
+from .partition_watch import PartitionWatch
 from .routes import Routes
 from .world import World
 
@@ -38,6 +41,8 @@ class Run:
         self.machine = machine
         self.cluster = cluster
         self.history = history
+        # Of a cluster: what its controllers have committed of the partitions.
+        self.committed: PartitionWatch | None = None
         self.is_over = False
         self.partitions: list[Partition] = []
         self.topic_ids: dict[str, Uuid] = {}
@@ -55,6 +60,23 @@ class Run:
         if self.cluster is None:
             return machine.incarnation
         return machine.incarnation * _MAX_MACHINES + list(self.cluster.machines.values()).index(machine)
+
+    def start_at(self, host: str) -> int:
+        machines = [self.machine] if self.cluster is None else self.cluster.machines.values()
+        return self.start_of(next(machine for machine in machines if machine.name == host))
+
+    def coordinator_of(self, group: str) -> tuple[int, int] | None:
+        """Of a cluster: the broker that coordinates a group, by what is committed, and since which leader epoch."""
+        if self.committed is None:
+            return None
+        count = sum(topic == GROUP_TOPIC for topic, _ in self.committed.states)
+        state = self.committed.states.get((GROUP_TOPIC, partition_for_id(group, count))) if count else None
+        return None if state is None else (state.leader, state.leader_epoch)
+
+    def node_of(self, start: int) -> int:
+        """The node id of a machine, given a start of it."""
+        assert self.cluster is not None
+        return list(self.cluster.machines)[start % _MAX_MACHINES]
 
     def next_number(self) -> int:
         self._numbers += 1
@@ -115,7 +137,7 @@ class Client:
     async def ask(
         self, request: Request[ResponseT], version: int | None = None, machine: Machine | None = None
     ) -> ResponseT:
-        """Of `machine`, or of whoever is responsible. Raises `NetworkError`; nobody knows then what has become of it."""
+        """Of `machine`, or of whoever is responsible. Raises `NetworkError`; nobody knows then what became of it."""
         machine = machine or await self._responsible(request)
         channel = await self.channel(machine)
         incarnation = self.incarnation
@@ -133,7 +155,7 @@ class Client:
         """None: any broker."""
         coordinated = self.routes.coordinated(request)
         if coordinated is None:
-            return self.routes.leader_for(request, self.run.topic_ids)
+            return self.routes.leader_for(request)
         known = self.routes.coordinator(coordinated)
         if known is None:
             key_type, key = coordinated

@@ -25,7 +25,7 @@ _MIN_REPLICAS = 2
 _TOPIC, _BROKER = 2, 4
 _SET, _DELETE = 0, 1
 # So that a reassignment takes a while; what is written between two fetches is less.
-_THROTTLES_BYTES = ("3000", "100000")
+_THROTTLES_BYTES = ("30000", "300000")
 _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _TOPIC_SETTINGS = (
@@ -62,7 +62,7 @@ class ClusterAdmin(Client):
     # Reassignments
 
     async def _reassign(self) -> None:
-        """Of one partition or of several; to other brokers, or to more or fewer; also of those that are on their way."""
+        """Of one partition or of several; to other brokers, to more or fewer; also of those that are on their way."""
         partitions = self.source.sample(self.run.partitions, self.source.randint(1, len(self.run.partitions)))
         plan: dict[Partition, list[int] | None] = {}
         for partition in partitions:

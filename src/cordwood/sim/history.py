@@ -21,7 +21,7 @@ class Promise(Enum):
 
     DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
     KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
-    REPLICATED = "acks=all, min.insync.replicas=2: what is acknowledged survives while one replica in sync keeps its disk"
+    REPLICATED = "acks=all, min.insync.replicas=2: what is acknowledged survives if a replica in sync keeps its disk"
     PREFIX = "the defaults, with power losses: each may take the end of a log"
 
 

@@ -88,9 +88,7 @@ class PartitionWatch:
         if before is not None and before.replicas != state.replicas:
             adding = f"adding {_listed(state.adding_replicas)}" if state.adding_replicas else None
             removing = f"removing {_listed(state.removing_replicas)}" if state.removing_replicas else None
-            self._world.trace.note(
-                "replicas", partition_name(partition), _listed(state.replicas), adding, removing
-            )
+            self._world.trace.note("replicas", partition_name(partition), _listed(state.replicas), adding, removing)
 
     # Who may lose what
 
@@ -106,9 +104,7 @@ class PartitionWatch:
         """Returns whether nothing acknowledged would be lost with this broker's disk: of each of its partitions a
         broker that is alive has all that is committed."""
         return all(
-            any(
-                other != node_id and other in alive and (other, partition) not in self._lossy for other in _safe(state)
-            )
+            any(other != node_id and other in alive and (other, partition) not in self._lossy for other in _safe(state))
             for partition, state in self.states.items()
             if node_id in state.replicas
         )

@@ -33,6 +33,8 @@ class Held:
     partition: Partition
     log: int
     high_watermark: int
+    leader_epoch: int
+    is_leader: bool
 
 
 @dataclass(frozen=True, slots=True)

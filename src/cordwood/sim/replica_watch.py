@@ -14,9 +14,9 @@ from .partition_watch import PartitionWatch
 from .quorum_history import Batch
 from .replica_history import Held, Led
 
-_LOOK_S = 0.05
+_LOOK_S = 0.1
 # Comparing whole logs takes its time.
-_COMPARISONS = 20
+_COMPARISONS = 10
 
 
 class ReplicaWatch:
@@ -63,6 +63,8 @@ class ReplicaWatch:
                     partition,
                     self._number_of(node_id, partition, replica.log),
                     replica.log.high_watermark,
+                    replica.state.leader_epoch,
+                    replica.leader is not None,
                 )
             )
             if replica.leader is None:

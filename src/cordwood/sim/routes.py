@@ -3,7 +3,6 @@
 A client that asks by hand learns who leads from the metadata of some broker, which may be outdated.
 """
 
-from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -23,7 +22,6 @@ from cordwood.wire.messages.offset_fetch import OffsetFetchRequest
 from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.messages.sync_group import SyncGroupRequest
 from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
-from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request
 
 from .cluster import Cluster
@@ -58,7 +56,7 @@ class Routes:
         together = [partition for partition in partitions if leaders.get(partition) is chosen]
         return together if chosen is not None else together[:1]
 
-    def leader_for(self, request: Request[Any], topic_ids: Mapping[str, Uuid]) -> Machine | None:
+    def leader_for(self, request: Request[Any]) -> Machine | None:
         """The leader of the first of the partitions that the request names, if it is for a leader."""
         if self._cluster is None:
             return None

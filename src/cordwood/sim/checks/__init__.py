@@ -25,10 +25,7 @@ from .one_leader import an_epoch_has_one_leader
 from .order import sends_keep_the_order_of_time
 from .ownership import a_partition_has_one_owner
 from .partition_leaders import a_partition_epoch_has_one_leader
-from .partition_watermarks import (
-    high_watermarks_never_go_back_within_an_epoch,
-    high_watermarks_of_replicas_never_go_back,
-)
+from .partition_watermarks import elections_move_no_high_watermark_back, high_watermarks_never_go_back_within_an_epoch
 from .polls import polls_leave_nothing_out
 from .quorum_progress import epochs_never_go_back, the_metadata_high_watermark_never_goes_back
 from .reads import reads_are_whole_and_behind_the_high_watermark
@@ -86,7 +83,7 @@ CLUSTER_CHECKS: tuple[Check, ...] = (
     leaders_have_been_in_sync,
     leaders_go_by_the_committed_isr,
     high_watermarks_never_go_back_within_an_epoch,
-    high_watermarks_of_replicas_never_go_back,
+    elections_move_no_high_watermark_back,
     in_sync_replicas_agree,
     in_sync_replicas_have_what_is_committed,
     reassignments_end_in_sync,

@@ -1,9 +1,10 @@
-"""A leader's high watermark never goes back within its epoch, and that of a replica while it has its log."""
+"""A leader's high watermark never goes back within its epoch, nor with its election."""
 
 from collections.abc import Iterator
 
 from cordwood.sim.history import History
 from cordwood.sim.partition import Partition, partition_name
+from cordwood.sim.replica_history import Held
 
 from .violation import Violation
 
@@ -22,16 +23,20 @@ def high_watermarks_never_go_back_within_an_epoch(history: History) -> Iterator[
         latest[key] = led.high_watermark
 
 
-def high_watermarks_of_replicas_never_go_back(history: History) -> Iterator[Violation]:
-    """An election, in particular, moves none back."""
-    latest: dict[tuple[Partition, int, int, int], int] = {}
+def elections_move_no_high_watermark_back(history: History) -> Iterator[Violation]:
+    """Who comes to lead goes on with the high watermark that it had. A follower takes its leader's, which may be lower
+    where that has not heard yet how far its predecessor was."""
+    latest: dict[tuple[Partition, int, int, int], Held] = {}
     for held in history.replicas.held:
         key = (held.partition, held.node_id, held.incarnation, held.log)
-        if held.high_watermark < latest.get(key, 0):
+        before = latest.get(key)
+        latest[key] = held
+        if before is None or not held.is_leader or held.leader_epoch != before.leader_epoch + 1:
+            continue
+        if held.high_watermark < before.high_watermark:
             yield Violation(
-                "high watermarks of replicas never go back",
-                f"{partition_name(held.partition)} on node {held.node_id}: {held.high_watermark} at {held.at_s:.6f} "
-                f"after {latest[key]}",
+                "elections move no high watermark back",
+                f"{partition_name(held.partition)} on node {held.node_id}: {held.high_watermark} at {held.at_s:.6f}, "
+                f"as the leader of epoch {held.leader_epoch}, after {before.high_watermark}",
             )
             return
-        latest[key] = held.high_watermark

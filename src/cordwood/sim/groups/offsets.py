@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Client, by_topic
 from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
 from cordwood.sim.partition import Partition
@@ -158,8 +159,14 @@ async def committed_offsets(
     wants_all = version >= _ALL_SINCE and not require_stable and client.chance(_ALL_PARTITIONS)
     request = _fetch_request(client, group, None if wants_all else partitions, identity, version)
     request.require_stable = require_stable
-    begun_s = run.now_s
+    begun_s, coordinator = run.now_s, run.coordinator_of(group)
     response = await client.ask(request, version)
+    if coordinator is not None and (
+        coordinator != run.coordinator_of(group) or coordinator[0] != run.node_of(client.incarnation)
+    ):
+        # As with Kafka, a broker that has not heard yet that another one coordinates the group tells what it knows.
+        client.routes.forget_coordinators()
+        raise NetworkError("it may be outdated")
     told, error = _told(client, response, version)
     if error:
         client.routes.forget_coordinators()

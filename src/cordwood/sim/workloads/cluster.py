@@ -22,9 +22,9 @@ from cordwood.wire.messages.create_topics import CreatableTopic, CreatableTopicC
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from .base import Workload, any_consumer
-from .stage import Stage, cluster_layout, cluster_settings
+from .stage import CLUSTER_PROMISES, Stage, cluster_layout, cluster_settings
 
-_DURATION_S = 15.0
+_DURATION_S = 12.0
 _TOPIC, _LOOSE = "topic", "loose"
 _PARTITIONS = 2
 _TIMEOUT_MS = 3_000
@@ -104,5 +104,4 @@ async def _create(admin: Client, name: str, settings: dict[str, str]) -> list[Pa
     return [(name, index) for index in range(_PARTITIONS)]
 
 
-_PROMISES = {Promise.REPLICATED: 7, Promise.DURABLE: 3}
-CLUSTER = Workload("cluster", _PROMISES, _settings, _main, CLUSTER_CHECKS, cluster_layout)
+CLUSTER = Workload("cluster", CLUSTER_PROMISES, _settings, _main, CLUSTER_CHECKS, cluster_layout)

@@ -18,6 +18,7 @@ from cordwood.sim.client import Run
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
+from cordwood.sim.history import Promise
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
 from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
@@ -31,6 +32,8 @@ from cordwood.wire.records import decode_batch
 
 # In which a cluster that nothing befalls any more has to work again.
 HEALING_S = 60.0
+# How often each is drawn.
+CLUSTER_PROMISES = {Promise.REPLICATED: 7, Promise.DURABLE: 3}
 _LOOK_S = 0.2
 # Until transactions that nobody ends are aborted. One that a broker with a fast clock began lasts longer by as much.
 _MAX_ENDING_S = 100.0
@@ -70,7 +73,7 @@ class Stage:
         else:
             partitions = PartitionWatch(run.world, run.history.replicas)
             QuorumWatch(run.cluster, run.history.quorum, partitions)
-            self.partitions = partitions
+            self.partitions = run.committed = partitions
             self._watch = ReplicaWatch(run, partitions)
             self._faults = ClusterFaults(run, partitions)
             self._work.append(self._watch.work())
@@ -115,7 +118,9 @@ class Stage:
         judge = Admin(run, "judge")
         for partition in run.partitions:
             if not await healing.comes(partial(produces, judge, partition)):
-                healing.fails(f"no produce with acks=all to {partition_name(partition)} succeeds: {self._told(partition)}")
+                healing.fails(
+                    f"no produce with acks=all to {partition_name(partition)} succeeds: {self._told(partition)}"
+                )
                 return None
         for partition in self.partitions.states:
             if not await healing.comes(partial(self._is_in_sync, partition)):
@@ -156,10 +161,14 @@ class Stage:
         assert self._watch is not None
         told = [f"{self.partitions.states.get(partition)}"]
         for node_id, replica in self._watch.replicas(partition):
-            role = f"leads with {replica.leader.isr}" if replica.leader is not None else f"follows {replica.state.leader}"
+            role = (
+                f"leads with {replica.leader.isr}" if replica.leader is not None else f"follows {replica.state.leader}"
+            )
             epoch = replica.state.leader_epoch
             assert replica.log is not None
-            told.append(f"node {node_id} {role} in epoch {epoch}, {replica.log.high_watermark} of {replica.log.end_offset}")
+            told.append(
+                f"node {node_id} {role} in epoch {epoch}, {replica.log.high_watermark} of {replica.log.end_offset}"
+            )
         return "; ".join(told)
 
     def _has_open_transactions(self) -> bool:
@@ -212,4 +221,3 @@ async def is_started(faults: ClusterFaults, machine: Machine) -> bool:
     if not machine.is_up:
         faults.start_again(machine)
     return machine.is_started
-
