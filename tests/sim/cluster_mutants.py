@@ -8,13 +8,13 @@ import pytest
 from coordinator_mutants import answer_before_the_commit
 from mutants import Mutant
 
-from cordwood.coordinator import coordinator
+from cordwood.coordinator.loading import load
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Appended, Log
-from cordwood.metadata import snapshot_files
 from cordwood.metadata.controller import alter_partition, partition_change
 from cordwood.metadata.controller.partition_change import Assignment, Election
 from cordwood.metadata.image import MetadataImage
+from cordwood.metadata.image_records import image_records
 from cordwood.replica.follower import Fetched, Follower, Truncate
 from cordwood.replica.leader import FollowerFetched, FollowerState, Leader
 from cordwood.replica.partition import Partition
@@ -166,22 +166,19 @@ def elect_whoever_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def miss_a_record_in_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last partition of each is left out."""
-    records_of = snapshot_files.image_records
 
     def without_the_last(image: MetadataImage) -> Iterator[MetadataRecord]:
-        records = list(records_of(image))
-        partitions = [record for record in records if isinstance(record, PartitionRecord)]
-        return iter([record for record in records if record is not (partitions or [None])[-1]])
+        records = list(image_records(image))
+        partitions = [at for at, record in enumerate(records) if isinstance(record, PartitionRecord)]
+        return iter([record for at, record in enumerate(records) if at not in partitions[-1:]])
 
-    monkeypatch.setattr(snapshot_files, "image_records", without_the_last)
+    monkeypatch.setattr("cordwood.metadata.snapshot_files.image_records", without_the_last)
 
 
 # ---- coordinators
 
 
 def serve_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = coordinator.load
-
     async def late(kind: str, name: str, log: Log, state: Any, clock: Any, *, read_bytes: int) -> int:
         """It says that all is loaded, and goes on with that."""
         state.loaded()
@@ -193,7 +190,7 @@ def serve_while_loading(monkeypatch: pytest.MonkeyPatch) -> None:
         _behind.append(asyncio.ensure_future(later()))
         return 0
 
-    monkeypatch.setattr(coordinator, "load", late)
+    monkeypatch.setattr("cordwood.coordinator.coordinator.load", late)
 
 
 _behind: list[asyncio.Future[None]] = []

@@ -28,13 +28,14 @@ _SET, _DELETE = 0, 1
 _THROTTLES_BYTES = ("30000", "300000")
 _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_TOPIC_SETTINGS = (
+_Settings = tuple[tuple[str, tuple[str, ...]], ...]
+_TOPIC_SETTINGS: _Settings = (
     ("min.insync.replicas", ("2", "2", "3")),
     ("segment.ms", ("1000", "600000")),
     ("segment.bytes", ("1048576", "1073741824")),
     ("max.message.bytes", ("200000", "1048588")),
 )
-_LOOSE_SETTINGS = (("retention.ms", ("1000", "600000")), ("min.insync.replicas", ("1", "2")))
+_LOOSE_SETTINGS: _Settings = (("retention.ms", ("1000", "600000")), ("min.insync.replicas", ("1", "2")))
 
 
 class ClusterAdmin(Client):

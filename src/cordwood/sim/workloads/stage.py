@@ -137,11 +137,12 @@ class Stage:
             deadline_s = self._run.now_s + _MAX_ENDING_S
             while self._has_open_transactions() and self._run.now_s < deadline_s:
                 await asyncio.sleep(1)
-        await read_everything(judge)
         if self._watch is not None:
+            # What comes later, as a retry that was on its way, may come behind what is read.
             for partition in self._run.partitions:
                 self._watch.compare(partition)
                 self._run.history.replicas.final_offsets[partition] = self._offsets(partition)
+        await read_everything(judge)
 
     # A cluster's partitions
 
