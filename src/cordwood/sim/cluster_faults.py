@@ -192,7 +192,8 @@ class ClusterFaults:
         await asyncio.wait([stop], timeout=patience_s)
         while not stop.done() and not self._may_end(machine) and not self._run.is_over:
             await asyncio.wait([stop], timeout=_LOOK_S)
-        machine.kill()
+        if self._may_end(machine):
+            machine.kill()
 
     def _crash_soon(self, machine: Machine) -> None:
         if not self._may_end(machine):

@@ -30,15 +30,15 @@ class PartitionWatch:
         # Replicas that have lost what others count on, until the controller has taken them out of those in sync.
         self._lossy: set[tuple[int, Partition]] = set()
         self._names: dict[Uuid, str] = {}
-        self._next_offset = 0
+        self.next_offset = 0
         self._world = world
         self._history = history
 
     def committed(self, batches: Sequence[MetadataBatch]) -> None:
         """As any node has it; what is known already is passed over."""
         for batch in batches:
-            if batch.base_offset >= self._next_offset:
-                self._next_offset = batch.next_offset
+            if batch.base_offset >= self.next_offset:
+                self.next_offset = batch.next_offset
                 for record in batch.records:
                     self._replay(record)
 
