@@ -123,7 +123,13 @@ def test_the_life_of_a_record_tells_what_became_of_it() -> None:
 def watch_of(*records: MetadataRecord) -> PartitionWatch:
     watch = PartitionWatch(World(1), ReplicaHistory())
     created = PartitionRecord(
-        partition_id=0, topic_id=TOPIC_ID, replicas=[1, 2, 3], isr=[1, 2, 3], leader=1, leader_epoch=0, partition_epoch=0
+        partition_id=0,
+        topic_id=TOPIC_ID,
+        replicas=[1, 2, 3],
+        isr=[1, 2, 3],
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
     )
     commit(watch, TopicRecord(name="topic", topic_id=TOPIC_ID), created, *records)
     return watch
