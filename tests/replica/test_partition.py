@@ -126,6 +126,17 @@ def test_a_restarted_partition_counts_what_is_on_stable_storage_only() -> None:
     assert log_of(again).high_watermark == log_of(again).end_offset == 1
 
 
+def test_a_follower_that_starts_with_unflushed_records_has_them_flushed() -> None:
+    """It does not fetch before, and nothing that is appended would ask for it."""
+    where = disk()
+    append(partition_on(where, Flushes(), flush_messages="1"), "a")
+    flushes = Flushes()
+    again = partition_on(where.restart(power_lost=False), flushes, flush_messages="1")
+    again.update(state(leader=OTHER, epoch=1, replicas=(BROKER, OTHER)), again.config)
+    assert again.awaits_flush
+    assert flushes.asked == [again]
+
+
 # Written and committed are two things
 
 

@@ -52,6 +52,23 @@ def test_a_reassignment_copies_to_new_replicas_and_deletes_the_old_ones() -> Non
     with_cluster(test, ids=(1, 2, 3, 4))
 
 
+def test_a_produce_that_waits_when_its_partition_moves_away_is_not_told_that_there_is_none() -> None:
+    """Others may have the record, as they have here."""
+
+    async def test(cluster: Cluster) -> None:
+        await cluster.create(replicas=[(1, 2)])
+        cluster.machines[2].pause()
+        waiting = asyncio.ensure_future(send(cluster, 1, "a"))
+        await cluster.until(lambda: cluster.contents(1) != b"")
+        await reassign(cluster, 3, 4)
+        assert (await waiting).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await cluster.until(lambda: cluster.state().replicas == (3, 4))
+        assert cluster.contents(3) != b""
+        cluster.machines[2].resume()
+
+    with_cluster(test, ids=(1, 2, 3, 4))
+
+
 def test_a_replica_that_was_down_while_it_was_removed_deletes_its_log_when_it_returns() -> None:
     async def test(cluster: Cluster) -> None:
         await cluster.create(replicas=[(1, 2)])

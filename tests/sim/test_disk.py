@@ -530,3 +530,17 @@ def test_dump_shows_the_tree_and_what_is_not_durable() -> None:
         "  d/a  4 bytes, 1 changes unsynced",
         "  not durable: create d/a",
     ]
+
+
+def test_a_full_disk_stays_full_over_restarts_until_it_is_freed() -> None:
+    disk = SimDisk(random.Random(1))
+    disk.write_file("before", b"x")
+    disk.fill()
+    with pytest.raises(DiskError, match="No space left"):
+        disk.write_file("a", b"x")
+    disk = disk.restart(power_lost=False)
+    assert disk.read_file("before") == b"x"
+    with pytest.raises(DiskError, match="No space left"):
+        disk.create("b")
+    disk.free()
+    disk.restart(power_lost=False).write_file("a", b"x")

@@ -2,7 +2,7 @@
 
 import client_mutants
 import pytest
-from cluster_mutants import CLUSTER_MUTANTS
+from cluster_mutants import CLUSTER_GROUP_MUTANTS, CLUSTER_MUTANTS, CLUSTER_TRANSACTION_MUTANTS
 from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
 from damage_mutants import DAMAGE_MUTANTS
 from mutants import MUTANTS, Mutant
@@ -19,6 +19,8 @@ BROKEN = [
     *(("quorum", mutant) for mutant in QUORUM_MUTANTS),
     *(("cluster", mutant) for mutant in CLUSTER_MUTANTS),
     *(("registry", mutant) for mutant in REGISTRY_MUTANTS),
+    *(("cluster-groups", mutant) for mutant in CLUSTER_GROUP_MUTANTS),
+    *(("cluster-transactions", mutant) for mutant in CLUSTER_TRANSACTION_MUTANTS),
 ]
 BROKEN_CLIENTS = [
     *(("node", mutant) for mutant in client_mutants.NODE_MUTANTS),

@@ -4,7 +4,17 @@ import pytest
 
 from cordwood.sim.__main__ import describe, outcome_of
 
-SEEDS = {"node": 300, "groups": 150, "transactions": 150, "damage": 200, "quorum": 200, "cluster": 60, "registry": 30}
+SEEDS = {
+    "node": 300,
+    "groups": 120,
+    "transactions": 120,
+    "damage": 200,
+    "quorum": 200,
+    "cluster": 240,
+    "cluster-groups": 30,
+    "cluster-transactions": 30,
+    "registry": 30,
+}
 SEEDS_PER_TEST = 10
 STRETCHES = [(workload, first) for workload, seeds in SEEDS.items() for first in range(0, seeds, SEEDS_PER_TEST)]
 

@@ -60,6 +60,8 @@ class ReplicaChanges:
     deleted: dict[TopicPartition, Uuid]
     leading: dict[TopicPartition, PartitionChange]
     following: dict[TopicPartition, PartitionChange]
+    # Those among the deleted that other brokers go on with: a reassignment has taken this one's replica.
+    moved: set[TopicPartition] = field(default_factory=set)
 
 
 class TopicsDelta:
@@ -193,6 +195,7 @@ class TopicsDelta:
                 if broker_id not in partition.replicas:
                     if before is not None and broker_id in before.replicas:
                         changes.deleted[key] = topic_id
+                        changes.moved.add(key)
                 elif before is None or before.partition_epoch != partition.partition_epoch:
                     mine = changes.leading if partition.leader == broker_id else changes.following
                     mine[key] = PartitionChange(topic_id, before, partition)

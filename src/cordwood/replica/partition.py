@@ -204,6 +204,9 @@ class Partition:
             return
         if self.follower is None:
             self.follower = Follower(self.log, self._replication.backoff_ms)
+            if self.awaits_flush:
+                # It is not fetched for until what an earlier start, or this one as the leader, has left is flushed.
+                self._request_flush(self)
         self.step(LeaderChanged(self.state.leader_epoch))
 
     # What may be asked of it
@@ -510,8 +513,10 @@ class Partition:
         """Its directory has failed."""
         self._lose_log(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def removed(self) -> None:
-        self._lose_log(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    def removed(self, error: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
+        """`error` is for the produces that wait: after a reassignment others go on with the partition, and may have
+        what was appended."""
+        self._lose_log(error)
 
     def _lose_log(self, error: ErrorCode) -> None:
         self.log = self._led = self.leader = self.follower = None

@@ -12,6 +12,7 @@ from cordwood.metadata.image import Partition as PartitionState
 from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 
 from .flusher import Flusher
@@ -96,7 +97,7 @@ class Replicas:
 
     def apply(self, changes: ReplicaChanges) -> None:
         for topic, index in changes.deleted:
-            self._remove(topic, index)
+            self._remove(topic, index, is_moved=(topic, index) in changes.moved)
         if changes.deleted and self.traffic is not None:
             left = {topic for topic, _ in self._partitions}
             self.traffic = {topic: traffic for topic, traffic in self.traffic.items() if topic in left}
@@ -180,10 +181,10 @@ class Replicas:
             is_needed = not is_new and len(self.directories.online) < len(self.directories.directories)
         return None if is_needed else self.directories.emptiest
 
-    def _remove(self, topic: str, index: int) -> None:
+    def _remove(self, topic: str, index: int, *, is_moved: bool) -> None:
         partition = self._partitions.pop((topic, index), None)
         if partition is not None:
-            partition.removed()
+            partition.removed(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_moved else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         directory = self.directories.directory_of(topic, index)
         if directory is not None:
             self._delete(directory, topic, index)

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from .record_life import life
 from .workload import run_seed
 from .workloads import WORKLOADS
 
@@ -33,6 +34,8 @@ class Outcome(NamedTuple):
     # Of a cluster: its starts, faults and leaders.
     timeline: str
     tail: str
+    # Of the first record that a violation names.
+    life: str
 
 
 @app.command()
@@ -91,6 +94,7 @@ def outcome_of(seed: int, workload: str = "node") -> Outcome:
         result.digest,
         result.timeline,
         result.tail,
+        next(filter(None, (life(result.history, str(one)) for one in result.violations)), ""),
     )
 
 
@@ -105,6 +109,7 @@ def describe(outcome: Outcome) -> str:
             *([f"  and {more} more"] if more else []),
             "",
             *(["the cluster's history:", outcome.timeline, ""] if outcome.timeline else []),
+            *(["the record's life:", outcome.life, ""] if outcome.life else []),
             "the end of its trace:",
             outcome.tail,
             "",

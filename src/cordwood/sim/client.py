@@ -5,20 +5,27 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from cordwood.broker.coordinator_topics import GROUP_TOPIC
 from cordwood.net.channel import Channel
 from cordwood.runtime.network import NetworkError
+from cordwood.wire.hashing import partition_for_id
+from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Request, ResponseT
 
 from .cluster import Cluster
 from .history import History, Partition
 from .machine import PORT, Machine
+from .partition_watch import PartitionWatch
+from .routes import Routes
 from .world import World
 
 _CONNECT_TIMEOUT_S = 2.0
 _REQUEST_TIMEOUT_S = 5.0
 # Between attempts to connect.
 _BACKOFF_S = 0.2
+_MAX_MACHINES = 100
+_BATCHES_SINCE = 4
 
 
 class Over(Exception):
@@ -34,6 +41,8 @@ class Run:
         self.machine = machine
         self.cluster = cluster
         self.history = history
+        # Of a cluster: what its controllers have committed of the partitions.
+        self.committed: PartitionWatch | None = None
         self.is_over = False
         self.partitions: list[Partition] = []
         self.topic_ids: dict[str, Uuid] = {}
@@ -46,6 +55,29 @@ class Run:
     def any_broker(self, source: Random) -> Machine:
         return self.machine if self.cluster is None else source.choice(list(self.cluster.brokers.values()))
 
+    def start_of(self, machine: Machine) -> int:
+        """The machine's current incarnation, as a number that no start of another machine has."""
+        if self.cluster is None:
+            return machine.incarnation
+        return machine.incarnation * _MAX_MACHINES + list(self.cluster.machines.values()).index(machine)
+
+    def start_at(self, host: str) -> int:
+        machines = [self.machine] if self.cluster is None else self.cluster.machines.values()
+        return self.start_of(next(machine for machine in machines if machine.name == host))
+
+    def coordinator_of(self, group: str) -> tuple[int, int] | None:
+        """Of a cluster: the broker that coordinates a group, by what is committed, and since which leader epoch."""
+        if self.committed is None:
+            return None
+        count = sum(topic == GROUP_TOPIC for topic, _ in self.committed.states)
+        state = self.committed.states.get((GROUP_TOPIC, partition_for_id(group, count))) if count else None
+        return None if state is None else (state.leader, state.leader_epoch)
+
+    def node_of(self, start: int) -> int:
+        """The node id of a machine, given a start of it."""
+        assert self.cluster is not None
+        return list(self.cluster.machines)[start % _MAX_MACHINES]
+
     def next_number(self) -> int:
         self._numbers += 1
         return self._numbers
@@ -53,44 +85,86 @@ class Run:
 
 class Client:
     def __init__(self, run: Run, name: str, machine: Machine | None = None) -> None:
-        """Of a cluster it asks the broker on `machine`, or else any."""
+        """Of a cluster it asks the broker on `machine`, or else whichever its request is for."""
         self.run = run
         self.name = name
         self._machine = machine
         self.source: Random = run.world.random(name)
         # The node that the connection is to.
         self.incarnation = 0
+        self.routes = Routes(run.cluster, self.source)
         self._network = run.world.network.host(name)
-        self._channel: Channel | None = None
+        # By machine: the connection, and the incarnation that it is to.
+        self._channels: dict[str, tuple[Channel, int]] = {}
+        # Asked for whatever any broker can answer.
+        self._favourite: Machine | None = None
 
-    async def channel(self) -> Channel:
+    async def channel(self, machine: Machine | None = None) -> Channel:
+        """To this machine, or raises `NetworkError`; to any broker, as soon as one can be reached."""
         while True:
             if self.run.is_over:
                 raise Over
-            if self._channel is not None and self._channel.lost_error is None:
-                return self._channel
-            machine = self._machine or self.run.any_broker(self.source)
+            chosen = machine or self._machine or self._favourite or self.run.any_broker(self.source)
+            known = self._channels.get(chosen.name)
+            if known is not None and known[0].lost_error is None:
+                self.incarnation = known[1]
+                return known[0]
             try:
-                self._channel = await Channel.open(
+                channel = await Channel.open(
                     self._network,
-                    machine.name,
+                    chosen.name,
                     PORT,
                     client_id=self.name,
                     timeout_s=_CONNECT_TIMEOUT_S,
                 )
-                # Nothing can have been answered on it yet, so an older one cannot answer on it.
-                self.incarnation = machine.incarnation
             except NetworkError:
+                self._favourite = None
                 await asyncio.sleep(self.source.random() * _BACKOFF_S)
+                if machine is not None:
+                    raise
+                continue
+            if machine is None:
+                self._favourite = chosen
+            # Nothing can have been answered on it yet, so an older one cannot answer on it.
+            self.incarnation = self.run.start_of(chosen)
+            self._channels[chosen.name] = (channel, self.incarnation)
+            return channel
 
-    async def ask(self, request: Request[ResponseT], version: int | None = None) -> ResponseT:
-        """Raises `NetworkError`; nobody knows then what has become of it."""
-        channel = await self.channel()
+    async def channel_to_leader(self, partition: Partition) -> Channel:
+        """Raises `NetworkError`."""
+        return await self.channel(self.routes.leader(partition))
+
+    async def ask(
+        self, request: Request[ResponseT], version: int | None = None, machine: Machine | None = None
+    ) -> ResponseT:
+        """Of `machine`, or of whoever is responsible. Raises `NetworkError`; nobody knows then what became of it."""
+        machine = machine or await self._responsible(request)
+        channel = await self.channel(machine)
+        incarnation = self.incarnation
         try:
-            return await channel.request(request, self.any_version(request, version), _REQUEST_TIMEOUT_S)
+            response = await channel.request(request, self.any_version(request, version), _REQUEST_TIMEOUT_S)
         except NetworkError:
             channel.abort()
+            self._favourite = None
+            self.routes.forget_coordinators()
             raise
+        self.incarnation = incarnation
+        return response
+
+    async def _responsible(self, request: Request[Any]) -> Machine | None:
+        """None: any broker."""
+        coordinated = self.routes.coordinated(request)
+        if coordinated is None:
+            return self.routes.leader_for(request)
+        known = self.routes.coordinator(coordinated)
+        if known is None:
+            key_type, key = coordinated
+            found = await self.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), _BATCHES_SINCE)
+            if found.coordinators[0].error_code:
+                await self.pause(_BACKOFF_S)
+                raise NetworkError("no coordinator")
+            known = self.routes.note_coordinator(coordinated, found.coordinators[0].host)
+        return known
 
     async def ask_until_answered(self, request: Request[ResponseT], version: int | None = None) -> ResponseT:
         while True:
@@ -106,9 +180,10 @@ class Client:
         return self.source.randint(versions.low, versions.high)
 
     def disconnect(self) -> None:
-        if self._channel is not None:
-            self._channel.abort()
-            self._channel = None
+        for channel, _ in self._channels.values():
+            channel.abort()
+        self._channels.clear()
+        self._favourite = None
 
     async def pause(self, seconds: float) -> None:
         """Up to so long."""

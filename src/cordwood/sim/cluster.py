@@ -26,6 +26,7 @@ from cordwood.wire.messages.metadata_records.feature_level_record import Feature
 from cordwood.wire.primitives import Uuid, uuid_text
 from cordwood.wire.schema import MetadataRecord
 
+from .disk import SimDisk
 from .machine import PORT, Machine
 from .world import World
 
@@ -115,6 +116,19 @@ class Cluster:
             if role in machine.config.items("process.roles")
         }
 
+    def wipe(self, node_id: int) -> None:
+        """A machine that is down gets an empty disk. Its metadata log, if it votes, is on another one and stays."""
+        machine = self.machines[node_id]
+        kept = {} if node_id not in self._contacts else _votes(machine.disks[_ROOT])
+        disk = machine.replace_disk(_ROOT)
+        if not kept:
+            self.directory_ids[node_id] = new_uuid(self._random)
+            self._format(node_id, disk)
+            return
+        disk.make_directory(METADATA_DIRECTORY)
+        for path, content in kept.items():
+            disk.write_file(path, content)
+
     async def start(self) -> None:
         """Starts all nodes, which need each other for it, and returns when all of them have started."""
         started = await asyncio.gather(*(machine.start() for machine in self.machines.values()))
@@ -157,6 +171,15 @@ class Cluster:
             disk.write_file(f"{METADATA_DIRECTORY}/{name}", _checkpoint([], now_ms, quorum))
         meta = MetaProperties(self.cluster_id, node_id, self.directory_ids[node_id])
         disk.write_file(META_PROPERTIES, meta.encode(now_ms))
+
+
+def _votes(disk: SimDisk) -> dict[str, bytes]:
+    """The files that a voter must not lose."""
+    return {
+        path: content
+        for path, content in disk.files().items()
+        if path.startswith(METADATA_DIRECTORY) or path in (META_PROPERTIES, BOOTSTRAP_CHECKPOINT)
+    }
 
 
 def host_of(node_id: int) -> str:

@@ -11,6 +11,7 @@ from .cluster import CONTROLLER_PORT
 from .connection import NetworkOdds
 from .history import Promise
 from .machine import PORT, Machine
+from .partition_watch import PartitionWatch
 
 _MAX_DOWN_S = 2.0
 _MAX_CUT_S = 6.0
@@ -18,17 +19,27 @@ _MAX_PAUSE_S = 6.0
 _MAX_STEPS = 150
 _LOOK_S = 0.5
 _MAX_STOP_S = 4.0
+_MAX_FULL_S = 4.0
 _DISK_OPERATIONS = ("append to", "create", "sync", "rename", "write", "read", "truncate", "open", "list")
 _DISK_ERRORS = (errno.EIO, errno.ENOSPC)
 _MAX_CLOCK_JUMP_MS = 20_000
 
 
 class ClusterFaults:
-    """Keeps the nodes running, more or less, until the run is over; `heal` then leaves nothing in the way."""
+    """Keeps the nodes running, more or less, until the run is over; `heal` then leaves nothing in the way.
 
-    def __init__(self, run: Run) -> None:
+    With `partitions` brokers lose data too: their disks are wiped, or lose with the power what was not synced. One at a
+    time: of each partition somebody else who has all that is committed stays, and until the broker is back nobody ends
+    without order. As in Kafka, a broker that ends so counts as one that has lost data.
+    """
+
+    def __init__(self, run: Run, partitions: PartitionWatch | None = None) -> None:
         assert run.cluster is not None
         self._run = run
+        self._cluster = run.cluster
+        self._partitions = partitions
+        self._brokers = {machine.name for machine in run.cluster.brokers.values()}
+        self._node_ids = {machine.name: node_id for node_id, machine in run.cluster.machines.items()}
         self._machines = list(run.cluster.machines.values())
         self._network = run.world.network
         self._source: Random = run.world.random("faults")
@@ -36,6 +47,8 @@ class ClusterFaults:
         self._max_quiet_s = self._source.choice((3.0, 8.0, 20.0)) * len(self._machines) / 4
         # What is replicated and not flushed goes with the power of all replicas.
         self._power_may_go = run.history.promise is not Promise.REPLICATED and self._source.random() < 0.7
+        # One after the other.
+        self._disks_may_go = partitions is not None and self._source.random() < 0.5
         self._begun: list[asyncio.Future[Any]] = []
 
     async def work(self) -> None:
@@ -82,16 +95,13 @@ class ClusterFaults:
 
     async def _befall(self, machine: Machine) -> None:
         source, name = self._source, machine.name
-        match source.randrange(16):
+        match source.randrange(18):
             case 0 | 1 | 2:
                 self._end(machine)
             case 3 | 4:
                 self._crash_soon(machine)
             case 5 | 6:
-                stop = self._begin(machine.stop())
-                await asyncio.wait([stop], timeout=source.random() * _MAX_STOP_S)
-                # Whoever has no patience.
-                machine.kill()
+                await self._stop(machine, source.random() * _MAX_STOP_S)
             case 7:
                 self._network.lose_connections(name)
             case 8 | 9:
@@ -109,7 +119,7 @@ class ClusterFaults:
             case 14:
                 machine.sync_s = source.choice((0.0, 0.3, 2.0))
                 self._run.world.trace.note("slow-disk", name, f"up to {machine.sync_s} s")
-            case _:
+            case 15 if self._may_end(machine):
                 disk = source.choice(list(machine.disks.values()))
                 operation = source.choice(_DISK_OPERATIONS)
                 self._run.world.trace.note("disk-fault", name, operation)
@@ -117,14 +127,77 @@ class ClusterFaults:
                 # Whether it is noticed or not, somebody comes and starts the node again.
                 await self._pause(self._max_quiet_s)
                 self._end(machine)
+            case 16 if self._may_end(machine):
+                await self._fill(machine)
+            case 17:
+                self._wipe(machine)
+
+    def _may_end(self, machine: Machine) -> bool:
+        """Without order: not while another broker has yet to get back what it has lost."""
+        if self._partitions is None:
+            return True
+        return self._partitions.lossy_nodes <= {self._node_ids[machine.name]}
+
+    def _may_lose_data(self, machine: Machine) -> bool:
+        if not self._disks_may_go or self._partitions is None or not self._may_end(machine):
+            return False
+        if any(self._will_crash(other) for other in self._machines):
+            return False
+        alive = {self._node_ids[other.name] for other in self._machines if other.is_started}
+        return self._partitions.is_spared(self._node_ids[machine.name], alive)
+
+    def _will_crash(self, machine: Machine) -> bool:
+        return any(disk.has_fault_to_come or disk.failure is not None for disk in machine.disks.values())
 
     def _end(self, machine: Machine) -> None:
+        if not self._may_end(machine):
+            return
         if self._power_may_go and self._source.random() < 0.6:
+            machine.lose_power()
+        elif self._source.random() < 0.6 and self._may_lose_data(machine):
+            self._note_loss(machine)
             machine.lose_power()
         else:
             machine.kill()
 
+    def _wipe(self, machine: Machine) -> None:
+        """All that it has of its partitions is gone."""
+        if machine.name not in self._brokers or not self._may_lose_data(machine):
+            return
+        self._note_loss(machine)
+        machine.kill()
+        self._run.world.trace.note("wipe", machine.name)
+        self._cluster.wipe(self._node_ids[machine.name])
+
+    def _note_loss(self, machine: Machine) -> None:
+        assert self._partitions is not None
+        self._partitions.loses_data(self._node_ids[machine.name])
+
+    async def _fill(self, machine: Machine) -> None:
+        """Its disks stay full until somebody frees them."""
+        self._run.world.trace.note("disk-full", machine.name)
+        for disk in machine.disks.values():
+            disk.fill()
+        await self._pause(_MAX_FULL_S)
+        self._run.world.trace.note("disk-freed", machine.name)
+        for disk in machine.disks.values():
+            disk.free()
+        # It is started again.
+        if any(disk.failure is not None for disk in machine.disks.values()):
+            machine.kill()
+
+    async def _stop(self, machine: Machine, patience_s: float) -> None:
+        """In order; killed when that takes too long."""
+        stop = self._begin(machine.stop())
+        await asyncio.wait([stop], timeout=patience_s)
+        while not stop.done() and not self._may_end(machine) and not self._run.is_over:
+            await asyncio.wait([stop], timeout=_LOOK_S)
+        if self._may_end(machine):
+            machine.kill()
+
     def _crash_soon(self, machine: Machine) -> None:
+        if not self._may_end(machine):
+            return
         steps = self._source.randint(1, _MAX_STEPS)
         self._run.world.trace.note("crash-soon", machine.name, f"in {steps} steps of its disk")
         machine.crash_at_step(
@@ -138,10 +211,12 @@ class ClusterFaults:
     async def _trouble_network(self) -> None:
         while not self._run.is_over:
             await self._pause(self._max_quiet_s)
-            match self._source.randrange(8):
+            match self._source.randrange(9):
                 case 0:
                     for machine in self._machines:
                         self._end(machine)
+                case 8:
+                    await self._restart_one_after_the_other()
                 case 1 | 2:
                     await self._partition(is_one_way=False)
                 case 3 | 4:
@@ -152,6 +227,16 @@ class ClusterFaults:
                         await self._pause(1.0)
                 case _:
                     await self._partition(is_one_way=False, port=self._source.choice((PORT, CONTROLLER_PORT)))
+
+    async def _restart_one_after_the_other(self) -> None:
+        """Each in order, and the next when the one before is back."""
+        self._run.world.trace.note("rolling")
+        for machine in self._machines:
+            if self._run.is_over:
+                return
+            await self._stop(machine, _MAX_STOP_S)
+            while not machine.is_started and not self._run.is_over:
+                await self._pause(_LOOK_S)
 
     async def _partition(self, *, is_one_way: bool, at_most_s: float = _MAX_CUT_S, port: int | None = None) -> None:
         names = [machine.name for machine in self._machines]

@@ -19,6 +19,7 @@ from cordwood.wire.records import decode_batch
 
 from .client import Client, Over, Run, by_topic
 from .history import Marker, Partition, Read, Seen
+from .machine import Machine
 from .offsets import EARLIEST, list_offset
 
 _TOPIC_IDS_SINCE = 13
@@ -59,10 +60,12 @@ class Consumer(Client):
         if session is None:
             version = self.source.randint(_ZSTD_SINCE, FetchRequest.stable_versions.high)
             session = _Session(version, 0, _FINAL_EPOCH if self.chance(_NO_SESSION) else 0)
+            session.partitions = self.routes.led_together(list(self._positions))
+            session.machine = self.routes.leader(session.partitions[0])
         wanted = {
-            partition: offset
-            for partition, offset in self._positions.items()
-            if session.epoch <= 0 or session.sent.get(partition) != offset
+            partition: self._positions[partition]
+            for partition in session.partitions
+            if session.epoch <= 0 or session.sent.get(partition) != self._positions[partition]
         }
         if session.epoch == _FINAL_EPOCH and self.chance(0.5):
             partition = self.source.choice(list(wanted))
@@ -70,7 +73,7 @@ class Consumer(Client):
         session.sent.update(wanted)
         request = self._request(session, wanted)
         begun_s = self.run.now_s
-        response = await self.ask(request, session.version)
+        response = await self.ask(request, session.version, session.machine)
         self._session = session.next(response)
         is_alone = session.epoch == _FINAL_EPOCH and len(wanted) == 1
         for partition, data in partitions_of(self.run, response):
@@ -84,6 +87,8 @@ class Consumer(Client):
                 is_committed=bool(request.isolation_level),
             )
             self._positions[partition] = read.next_offset
+            if read.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self._session = None
             if read.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 earliest = await list_offset(self, partition, EARLIEST)
                 self._positions[partition] = earliest.offset if earliest is not None else 0
@@ -108,12 +113,16 @@ class _Session:
         self.epoch = epoch
         # What the broker takes our positions to be.
         self.sent: dict[Partition, int] = {}
+        # Of a cluster: what it reads, and from whom.
+        self.partitions: list[Partition] = []
+        self.machine: Machine | None = None
 
     def next(self, response: FetchResponse) -> "_Session | None":
         if response.error_code or not response.session_id:
             return None
         following = _Session(self.version, response.session_id, self.epoch + 1)
         following.sent = self.sent
+        following.partitions, following.machine = self.partitions, self.machine
         return following
 
 

@@ -25,6 +25,8 @@ from cordwood.runtime.disk import Buffer, DiskError, Entry, File, FileGone, Usag
 from .file_system import CrashOdds, Directory, FileSystem, Inode
 
 _TOTAL_BYTES = 1 << 40
+# They fail when the disk is full.
+_NEEDS_SPACE = frozenset({"append to", "create", "write"})
 
 T = TypeVar("T")
 
@@ -80,7 +82,9 @@ class SimDisk:
         machine = self._machine
         machine.crashed = True
         files = machine.files.after_power_loss(machine.source, machine.odds) if power_lost else machine.files
-        return self._on(_Machine(files, machine.source, machine.odds, machine.watcher))
+        successor = _Machine(files, machine.source, machine.odds, machine.watcher)
+        successor.is_full = machine.is_full
+        return self._on(successor)
 
     def fail_next(self, operation: str, error: int = errno.EIO, *, after: int = 0) -> None:
         """The next such operation (not counting the first `after`) fails and takes the disk offline.
@@ -94,6 +98,21 @@ class SimDisk:
         """Cancels the faults that are still to come."""
         self._machine.failures.clear()
         self._machine.crash_step = 0
+        self._machine.is_full = False
+
+    def fill(self) -> None:
+        """Nothing can be created or written from here on, also by later processes, until it is freed."""
+        self._machine.is_full = True
+
+    def free(self) -> None:
+        """Gives back the space that `fill` has taken."""
+        self._machine.is_full = False
+
+    @property
+    def has_fault_to_come(self) -> bool:
+        """Whether a crash is planned, or an error, or there is no space."""
+        machine = self._machine
+        return machine.crash_step > machine.steps or bool(machine.failures) or machine.is_full
 
     def damage(self, path: str, content: bytes | None) -> None:
         """Gives a file another content behind the node's back, as rot does, or takes it away."""
@@ -327,9 +346,12 @@ class _Machine:
         self.crashed = False
         self.failure: DiskError | None = None
         self.failures: dict[str, tuple[int, int]] = {}
+        self.is_full = False
         self.lock_holder: SimDisk | None = None
 
     def injected_error(self, operation: str) -> OSError | None:
+        if self.is_full and operation in _NEEDS_SPACE:
+            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if operation not in self.failures:
             return None
         after, code = self.failures.pop(operation)

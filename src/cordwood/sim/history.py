@@ -22,7 +22,7 @@ class Promise(Enum):
 
     DURABLE = "flush.messages=1: what is acknowledged or read survives everything"
     KILLS = "the defaults, without a power loss: what is acknowledged or read survives the process"
-    REPLICATED = "acks=all and min.insync.replicas=2, without a power loss: what is acknowledged survives any node"
+    REPLICATED = "acks=all, min.insync.replicas=2: what is acknowledged survives if a replica in sync keeps its disk"
     PREFIX = "the defaults, with power losses: each may take the end of a log"
 
 
@@ -259,5 +259,14 @@ class History:
             return 0
         return sum(lost < incarnation for lost in self.power_losses)
 
+    def is_loose(self, partition: Partition) -> bool:
+        """Returns whether what is acknowledged may be lost."""
+        return partition[0] in self.replicas.loose
+
     def acknowledged(self) -> Iterator[Send]:
-        return (send for send in self.sends if send.outcome is Outcome.ACKNOWLEDGED and send.base_offset >= 0)
+        """Those that have to stay."""
+        return (
+            send
+            for send in self.sends
+            if send.outcome is Outcome.ACKNOWLEDGED and send.base_offset >= 0 and not self.is_loose(send.partition)
+        )

@@ -13,7 +13,7 @@ from .batches import encode, new_send
 from .client import Client, Run
 from .connection import NetworkOdds
 from .consumer import fetch_topics, note_read, partitions_of
-from .history import FinalLog, Outcome, Partition, Promise, Seen
+from .history import FinalLog, Listed, Outcome, Partition, Promise, Seen
 from .offsets import EARLIEST, list_offset
 from .producers import answers_of, note_answer, produce_request
 
@@ -41,7 +41,8 @@ async def crash_and_start(run: Run, source: Random) -> Admin:
 async def read_everything(judge: Admin) -> None:
     run = judge.run
     for partition in run.partitions:
-        await _produce_last(judge, partition)
+        while not await produces(judge, partition):
+            await judge.pause(1.0)
         while not await _read_all(judge, partition):
             # Retention has taken what was about to be read.
             await judge.pause(1.0)
@@ -50,26 +51,22 @@ async def read_everything(judge: Admin) -> None:
             await _look_up(judge, partition)
 
 
-async def _produce_last(judge: Client, partition: Partition) -> None:
-    """Once this is acknowledged, everything before it can be read."""
-    version = ProduceRequest.stable_versions.high
-    while True:
-        send = new_send(judge, partition, acks=-1)
-        try:
-            response = await judge.ask(produce_request(judge.run, {partition: encode(judge, send)}, -1), version)
-        except NetworkError:
-            continue
-        ((_, answer),) = answers_of(judge.run, response)
-        note_answer(judge, send, answer)
-        if send.outcome is Outcome.ACKNOWLEDGED:
-            return
-        await judge.pause(1.0)
+async def produces(judge: Client, partition: Partition) -> bool:
+    """Whether a produce is acknowledged. Once it is, everything before it can be read."""
+    send = new_send(judge, partition, acks=-1)
+    request = produce_request(judge.run, {partition: encode(judge, send)}, -1)
+    try:
+        response = await judge.ask(request, ProduceRequest.stable_versions.high)
+    except NetworkError:
+        return False
+    ((_, answer),) = answers_of(judge.run, response)
+    note_answer(judge, send, answer)
+    return send.outcome is Outcome.ACKNOWLEDGED
 
 
 async def _read_all(judge: Admin, partition: Partition) -> bool:
     """Returns whether all of it could be read."""
-    start = await list_offset(judge, partition, EARLIEST)
-    assert start is not None, "it is led, so it has offsets"
+    start = await _offset(judge, partition, EARLIEST)
     log = FinalLog(start.offset, start.offset, judge.incarnation)
     judge.run.history.final[partition] = log
     position = start.offset
@@ -118,6 +115,16 @@ async def _look_up(judge: Admin, partition: Partition) -> None:
     records = judge.run.history.final[partition].records
     for _ in range(_LOOK_UPS):
         timestamp = judge.source.choice(records).timestamp + judge.source.randint(-1, 1) if records else 0
-        listed = await list_offset(judge, partition, timestamp)
-        assert listed is not None, "it is led, so it has offsets"
+        listed = await _offset(judge, partition, timestamp)
         judge.run.history.looked_up.append((partition, timestamp, listed.offset, listed.found_timestamp))
+
+
+async def _offset(judge: Admin, partition: Partition, timestamp: int) -> Listed:
+    while True:
+        try:
+            listed = await list_offset(judge, partition, timestamp)
+        except NetworkError:
+            listed = None
+        if listed is not None:
+            return listed
+        await judge.pause(1.0)

@@ -184,6 +184,18 @@ class Machine:
         disk = self.disks[root]
         disk.crash_at(disk.steps + steps)
 
+    def replace_disk(self, root: str) -> SimDisk:
+        """While it is down: an empty one takes the place of the other."""
+        assert not self.is_up
+        disk = self.disks[root] = SimDisk(
+            self._world.random(f"{self.name}{root}/{self.incarnation}"),
+            root=root,
+            odds=_ODDS,
+            now_ms=self.clock.now_ms,
+            watcher=self,
+        )
+        return disk
+
     def repair(self) -> None:
         """While it is down: what was to befall its disks does not."""
         assert not self.is_up

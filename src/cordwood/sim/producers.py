@@ -20,6 +20,8 @@ from .client import Client, Over, Run, by_topic
 from .history import Outcome, Partition, Send
 
 _ACKS = (0, 1, -1)
+# With replicas, what one of them has acknowledged may be lost with it.
+_REPLICATED_ACKS = (0, -1, -1, -1)
 _ZSTD_SINCE = 7
 _TIMEOUT_MS = 3_000
 _REQUEST_TIMEOUT_S = 5.0
@@ -59,10 +61,14 @@ class PlainProducer(Client):
             return
 
     async def _produce(self) -> None:
-        channel = await self.channel()
-        acks = self.source.choice(_ACKS)
+        acks = self.source.choice(_ACKS if self.run.cluster is None else _REPLICATED_ACKS)
         count = self.source.choice((1, 1, 1, 2, 3))
         partitions = self.source.sample(self.run.partitions, min(count, len(self.run.partitions)))
+        partitions = self.routes.led_together(partitions)
+        try:
+            channel = await self.channel_to_leader(partitions[0])
+        except NetworkError:
+            return
         sends = {partition: new_send(self, partition, acks) for partition in partitions}
         batches = {partition: encode(self, send) for partition, send in sends.items()}
         if self.chance(_CORRUPT):
@@ -86,9 +92,10 @@ class PlainProducer(Client):
 class IdempotentProducer(Client):
     """To one partition, several requests in flight; all that is not answered is sent again, in order."""
 
-    def __init__(self, run: Run, name: str, partition: Partition) -> None:
+    def __init__(self, run: Run, name: str, partition: Partition, acks: int = -1) -> None:
         super().__init__(run, name)
         self._partition = partition
+        self._acks = acks
         self._producer_id = -1
         self._next_sequence = 0
         self._unanswered: deque[tuple[Send, bytearray]] = deque()
@@ -97,11 +104,9 @@ class IdempotentProducer(Client):
     async def work(self) -> None:
         try:
             while True:
-                channel = await self.channel()
                 try:
-                    await self._stream(channel)
+                    await self._stream(await self.channel_to_leader(self._partition))
                 except NetworkError:
-                    channel.abort()
                     await self._forget_in_flight()
                     await self.pause(0.1)
         except Over:
@@ -130,7 +135,7 @@ class IdempotentProducer(Client):
         raise Over
 
     def _next_batch(self) -> bytearray:
-        send = new_send(self, self._partition, acks=-1)
+        send = new_send(self, self._partition, self._acks)
         send.producer_id = self._producer_id
         send.sequence = self._next_sequence
         self._next_sequence += len(send.values)
@@ -139,7 +144,7 @@ class IdempotentProducer(Client):
         return batch
 
     def _transmit(self, channel: Channel, batch: bytearray) -> None:
-        request = produce_request(self.run, {self._partition: bytearray(batch)}, -1)
+        request = produce_request(self.run, {self._partition: bytearray(batch)}, self._acks)
         version = self.source.randint(_ZSTD_SINCE, ProduceRequest.stable_versions.high)
         self._in_flight.append(asyncio.ensure_future(channel.request(request, version, _REQUEST_TIMEOUT_S)))
 

@@ -12,15 +12,18 @@ from cordwood.raft.states import Leader
 
 from .cluster import Cluster
 from .machine import Machine
+from .partition_watch import PartitionWatch
 from .quorum_history import Batch, Commit, Election, EpochSeen, QuorumHistory, Reset
 
 
 class QuorumWatch:
     """See `QuorumWatcher`. What it sees goes into the history."""
 
-    def __init__(self, cluster: Cluster, history: QuorumHistory) -> None:
+    def __init__(self, cluster: Cluster, history: QuorumHistory, partitions: PartitionWatch | None = None) -> None:
+        """`partitions` is told of what is committed, too."""
         self._world = cluster.world
         self._history = history
+        self._partitions = partitions
         self._node_ids = {machine.name: node_id for node_id, machine in cluster.machines.items()}
         self._epochs: dict[int, tuple[int, int]] = {}
         # The epoch that each node led last.
@@ -32,6 +35,8 @@ class QuorumWatch:
         node_id, incarnation = self._node_ids[machine.name], machine.incarnation
 
         def committed(batches: Sequence[MetadataBatch]) -> None:
+            if self._partitions is not None:
+                self._partitions.committed(batches)
             first, end = batches[0].base_offset, batches[-1].next_offset
             self._history.commits.append(
                 Commit(

@@ -1,7 +1,7 @@
 """Looks at the replicas of a cluster's partitions from outside, again and again: leaders, and contents."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cordwood.log.log import Log
 from cordwood.replica.partition import Partition as Replica
@@ -9,31 +9,36 @@ from cordwood.runtime.disk import DiskError
 from cordwood.wire.batch_header import batch_headers
 
 from .client import Run
-from .partition import Partition
+from .partition import Partition, partition_name
+from .partition_watch import PartitionWatch
 from .quorum_history import Batch
-from .replica_history import Led
+from .replica_history import Held, Led
 
-_LOOK_S = 0.05
+_LOOK_S = 0.1
 # Comparing whole logs takes its time.
-_COMPARISONS = 20
+_COMPARISONS = 10
 
 
 class ReplicaWatch:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, committed: PartitionWatch) -> None:
         assert run.cluster is not None
         self._run = run
+        self._committed = committed
         self._brokers = run.cluster.brokers
         self._history = run.history.replicas
-        self._last: dict[Partition, Led] = {}
+        # The log that each broker has of a partition, and how many it has had before.
+        self._logs: dict[tuple[int, Partition], tuple[Log, int]] = {}
 
     async def work(self) -> None:
         looks = 0
         while not self._run.is_over:
             await asyncio.sleep(_LOOK_S)
             looks += 1
-            for partition in self._run.partitions:
-                self._look(partition)
-                if looks % _COMPARISONS == 0:
+            for partition in list(self._committed.states):
+                if not self._run.history.is_loose(partition):
+                    self._look(partition)
+            if looks % _COMPARISONS == 0:
+                for partition in self._run.partitions:
                     self.compare(partition)
 
     def replicas(self, partition: Partition) -> Iterator[tuple[int, Replica]]:
@@ -46,18 +51,60 @@ class ReplicaWatch:
                     yield node_id, replica
 
     def _look(self, partition: Partition) -> None:
-        for node_id, replica in self.replicas(partition):
+        replicas = dict(self.replicas(partition))
+        for node_id, replica in replicas.items():
+            assert replica.log is not None
+            incarnation = self._brokers[node_id].incarnation
+            self._history.held.append(
+                Held(
+                    self._run.now_s,
+                    node_id,
+                    incarnation,
+                    partition,
+                    self._number_of(node_id, partition, replica.log),
+                    replica.log.high_watermark,
+                    replica.state.leader_epoch,
+                    replica.leader is not None,
+                )
+            )
             if replica.leader is None:
                 continue
             led = Led(
                 self._run.now_s,
                 node_id,
-                self._brokers[node_id].incarnation,
+                incarnation,
                 partition,
                 replica.state.leader_epoch,
                 replica.leader.high_watermark,
+                replica.leader.isr,
+                replica.leader.partition_epoch,
             )
             self._history.led.append(led)
+        self._find_shortfalls(partition, replicas)
+
+    def _number_of(self, node_id: int, partition: Partition, log: Log) -> int:
+        known, number = self._logs.get((node_id, partition), (log, 0))
+        if known is not log:
+            number += 1
+        self._logs[node_id, partition] = (log, number)
+        return number
+
+    def _find_shortfalls(self, partition: Partition, replicas: Mapping[int, Replica]) -> None:
+        """Who is in sync by what is committed has all that the leader by what is committed shows."""
+        state = self._committed.states.get(partition)
+        leader = None if state is None else replicas.get(state.leader)
+        if state is None or leader is None or leader.leader is None or leader.leader.epoch != state.leader_epoch:
+            return
+        for node_id in state.isr:
+            replica = replicas.get(node_id)
+            if replica is None or replica.log is None:
+                continue
+            if replica.log.end_offset < leader.leader.high_watermark:
+                self._history.shortfalls.append(
+                    f"{self._run.now_s:.6f}: {partition_name(partition)} on node {node_id} ends at "
+                    f"{replica.log.end_offset}; node {state.leader} leads epoch {state.leader_epoch} and shows "
+                    f"{leader.leader.high_watermark}; in sync are {state.isr}"
+                )
 
     def compare(self, partition: Partition) -> None:
         """All replicas that the newest leader counts as in sync have what both say is committed."""

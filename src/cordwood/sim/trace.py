@@ -13,6 +13,7 @@ _KEPT = 400
 _MILESTONES = {
     *("start", "started", "stop", "kill", "power-off", "failed", "pause", "resume", "cut", "heal", "block", "unblock"),
     *("clock", "slow-disk", "disk-fault", "crash-soon", "leads", "voters", "healed"),
+    *("partition", "isr", "replicas", "reassign", "configure", "grow", "wipe", "disk-full", "disk-freed", "rolling"),
 }
 
 

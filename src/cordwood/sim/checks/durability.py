@@ -49,7 +49,7 @@ def nothing_promised_is_lost(history: History) -> Iterator[Violation]:
 
 def _without_an_offset(history: History, partition: Partition, log: FinalLog, era: int) -> Iterator[Violation]:
     """Of a batch that was sent again a broker may know only that it has it."""
-    if log.start_offset > 0 or partition[0] in history.compacted:
+    if log.start_offset > 0 or partition[0] in history.compacted or history.is_loose(partition):
         return
     there = {seen.value for seen in log.records}
     for send in history.sends:
@@ -61,7 +61,7 @@ def _without_an_offset(history: History, partition: Partition, log: FinalLog, er
 
 def _deletions(history: History, partition: Partition, log: FinalLog, deleted_to: int) -> Iterator[Violation]:
     name = f"{partition[0]}-{partition[1]}"
-    if log.start_offset > deleted_to and history.retention_s == float("inf"):
+    if log.start_offset > deleted_to and history.retention_s == float("inf") and not history.is_loose(partition):
         yield Violation(
             "nothing is deleted that nobody deleted",
             f"{name} starts at {log.start_offset}; deletions went to {deleted_to}",

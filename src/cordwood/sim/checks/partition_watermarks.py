@@ -1,8 +1,10 @@
-"""A leader's high watermark never goes back within its epoch."""
+"""A leader's high watermark never goes back within its epoch, nor with its election."""
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Partition
+from cordwood.sim.history import History
+from cordwood.sim.partition import Partition, partition_name
+from cordwood.sim.replica_history import Held
 
 from .violation import Violation
 
@@ -14,8 +16,27 @@ def high_watermarks_never_go_back_within_an_epoch(history: History) -> Iterator[
         if led.high_watermark < latest.get(key, 0):
             yield Violation(
                 "high watermarks never go back within an epoch",
-                f"{led.partition[0]}-{led.partition[1]} on node {led.node_id}, epoch {led.epoch}: {led.high_watermark} "
+                f"{partition_name(led.partition)} on node {led.node_id}, epoch {led.epoch}: {led.high_watermark} "
                 f"at {led.at_s:.6f} after {latest[key]}",
             )
             return
         latest[key] = led.high_watermark
+
+
+def elections_move_no_high_watermark_back(history: History) -> Iterator[Violation]:
+    """Who comes to lead goes on with the high watermark that it had. A follower takes its leader's, which may be lower
+    where that has not heard yet how far its predecessor was."""
+    latest: dict[tuple[Partition, int, int, int], Held] = {}
+    for held in history.replicas.held:
+        key = (held.partition, held.node_id, held.incarnation, held.log)
+        before = latest.get(key)
+        latest[key] = held
+        if before is None or not held.is_leader or held.leader_epoch != before.leader_epoch + 1:
+            continue
+        if held.high_watermark < before.high_watermark:
+            yield Violation(
+                "elections move no high watermark back",
+                f"{partition_name(held.partition)} on node {held.node_id}: {held.high_watermark} at {held.at_s:.6f}, "
+                f"as the leader of epoch {held.leader_epoch}, after {before.high_watermark}",
+            )
+            return

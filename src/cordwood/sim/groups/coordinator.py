@@ -2,13 +2,15 @@
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Client
+from cordwood.sim.routes import GROUP, TRANSACTION
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 
-GROUP, TRANSACTION = 0, 1
 _TRANSACTIONS_SINCE = 1
 _BATCHES_SINCE = 4
 _BACKOFF_S = 0.3
+
+__all__ = ["GROUP", "TRANSACTION", "UNAVAILABLE", "find_coordinator"]
 
 UNAVAILABLE = frozenset(
     {
@@ -23,6 +25,7 @@ UNAVAILABLE = frozenset(
 
 async def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> None:
     """Returns when there is one; the topic that it keeps its state in is created by the first request."""
+    client.routes.forget_coordinators()
     while True:
         low = _TRANSACTIONS_SINCE if key_type == TRANSACTION else 0
         version = client.source.randint(low, FindCoordinatorRequest.stable_versions.high)
@@ -33,8 +36,9 @@ async def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> N
             request.coordinator_keys = [key]
         try:
             response = await client.ask(request, version)
-            error = response.error_code if version < _BATCHES_SINCE else response.coordinators[0].error_code
-            if not error:
+            found = response if version < _BATCHES_SINCE else response.coordinators[0]
+            if not found.error_code:
+                client.routes.note_coordinator((key_type, key), found.host)
                 return
         except NetworkError:
             pass

@@ -167,7 +167,8 @@ class Member(Client, ABC):
                 self.hands.positions[partition] = max(offset, 0)
 
     async def _poll(self) -> None:
-        wanted = dict(self.hands.positions)
+        together = self.routes.led_together(list(self.hands.positions))
+        wanted = {partition: self.hands.positions[partition] for partition in together}
         request = FetchRequest(
             max_wait_ms=self.source.choice((0, 10, 200)),
             min_bytes=1,

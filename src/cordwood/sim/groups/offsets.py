@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cordwood.runtime.network import NetworkError
 from cordwood.sim.client import Client, by_topic
 from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
 from cordwood.sim.partition import Partition
@@ -23,6 +24,8 @@ from cordwood.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from cordwood.wire.primitives import Uuid
+
+from .coordinator import UNAVAILABLE
 
 _STATIC_MEMBERS_SINCE = 7
 _EPOCHS_SINCE = 9
@@ -124,6 +127,8 @@ async def commit_offsets(
         commit = commits[partition]
         note_commit(client, commit, error)
         first_error = first_error or error
+    if first_error in UNAVAILABLE:
+        client.routes.forget_coordinators()
     return first_error
 
 
@@ -154,15 +159,23 @@ async def committed_offsets(
     wants_all = version >= _ALL_SINCE and not require_stable and client.chance(_ALL_PARTITIONS)
     request = _fetch_request(client, group, None if wants_all else partitions, identity, version)
     request.require_stable = require_stable
-    begun_s = run.now_s
+    begun_s, coordinator = run.now_s, run.coordinator_of(group)
     response = await client.ask(request, version)
+    if coordinator is not None and (
+        coordinator != run.coordinator_of(group) or coordinator[0] != run.node_of(client.incarnation)
+    ):
+        # As with Kafka, a broker that has not heard yet that another one coordinates the group tells what it knows.
+        client.routes.forget_coordinators()
+        raise NetworkError("it may be outdated")
     told, error = _told(client, response, version)
     if error:
+        client.routes.forget_coordinators()
         return error
     offsets: dict[Partition, int] = {}
     for partition in partitions:
         answer = told.get(partition)
         if answer is not None and answer.error_code:
+            client.routes.forget_coordinators()
             return ErrorCode(answer.error_code)
         offset, metadata = (-1, "") if answer is None else (answer.committed_offset, answer.metadata or "")
         offsets[partition] = offset

@@ -174,19 +174,22 @@ class GroupWatch(Watch):
     # ---- where to begin
 
     def _told(self, request: OffsetFetchRequest, response: OffsetFetchResponse, sent_s: float) -> None:
+        # Of a cluster nobody can tell here who has answered, and whether that one still coordinates the group.
+        is_certain = self._run.cluster is None
         for partition, offset, metadata in self._offsets(response):
-            self._run.history.groups.offset_reads.append(
-                OffsetRead(
-                    self._member.name,
-                    self._plan.group_id,
-                    partition,
-                    sent_s,
-                    self._run.now_s,
-                    offset,
-                    metadata,
-                    request.require_stable,
+            if is_certain:
+                self._run.history.groups.offset_reads.append(
+                    OffsetRead(
+                        self._member.name,
+                        self._plan.group_id,
+                        partition,
+                        sent_s,
+                        self._run.now_s,
+                        offset,
+                        metadata,
+                        request.require_stable,
+                    )
                 )
-            )
             is_for_now = partition in self._hands and self._hands.begun_s(partition) <= sent_s
             if is_for_now and partition not in self.given and not self._was_set_by_others(metadata):
                 self.given[partition] = Given(max(offset, 0), max(offset, 0))

@@ -52,7 +52,7 @@ class Tap:
     ) -> "Connection":
         connection = await self._host.connect(host, port, tls, options)
         # Nothing can have been answered on it yet, so an older one cannot answer on it.
-        return _TappedConnection(connection, self._run.machine.incarnation, self, self._watch, self._run)
+        return _TappedConnection(connection, self._run.start_at(host), self, self._watch, self._run)
 
 
 class _TappedConnection:

@@ -163,7 +163,8 @@ class TransactionalProducer(Client):
     async def _produce(self, sends: dict[Partition, Send], batches: dict[Partition, bytearray]) -> list[Partition]:
         """Those that are acknowledged."""
         await self.live_on()
-        request = produce_request(self.run, {partition: bytearray(batch) for partition, batch in batches.items()}, -1)
+        together = self.routes.led_together(list(batches))
+        request = produce_request(self.run, {partition: bytearray(batches[partition]) for partition in together}, -1)
         request.transactional_id = self.transactional_id
         try:
             response = await self.ask(request, self._version(request, _ZSTD_SINCE, _PRODUCE_V2))

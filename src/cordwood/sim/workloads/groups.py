@@ -6,22 +6,24 @@ from functools import partial
 from random import Random
 
 from cordwood.sim.admin import Admin
+from cordwood.sim.checks import CLUSTER_CHECKS
 from cordwood.sim.client import Run
-from cordwood.sim.faults import Faults
 from cordwood.sim.groups.classic import ClassicMember
 from cordwood.sim.groups.consumer import ConsumerMember
 from cordwood.sim.groups.grower import Grower
 from cordwood.sim.groups.member import GroupPlan, Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
-from cordwood.sim.judgement import crash_and_start, read_everything
 from cordwood.sim.library.member import LibraryMember
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.producers import PlainProducer
 
 from .base import LIBRARY, Workload, busy_settings
+from .stage import CLUSTER_PROMISES, Stage, cluster_layout, cluster_settings
 
 _DURATION_S = 20.0
+# Of a cluster more happens at a time.
+_CLUSTER_DURATION_S = 10.0
 _STATIC = 0.3
 _COOPERATIVE = 0.5
 _GROWTH = 0.5
@@ -69,10 +71,15 @@ def _settings(history: History, source: Random) -> dict[str, str]:
     }
 
 
+def _replicated_settings(history: History, source: Random) -> dict[str, str]:
+    return {**_settings(history, source), **cluster_settings(source)}
+
+
 async def _main(run: Run, source: Random) -> None:
-    faults = asyncio.ensure_future(Faults(run).work())
+    stage = await Stage.open(run)
     topics = ["first", "second"][: source.randint(1, 2)]
     await Admin(run, "admin").make_topics(topics)
+    stage.begin()
     plans: list[GroupPlan] = []
     members: list[_Member] = []
     watchers: list[Watcher] = []
@@ -87,14 +94,16 @@ async def _main(run: Run, source: Random) -> None:
     if source.random() < _GROWTH:
         work.append(Grower(run, "grower").work())
     clients = [asyncio.ensure_future(one) for one in work]
-    await asyncio.sleep(_DURATION_S)
+    await asyncio.sleep(_DURATION_S if run.cluster is None else _CLUSTER_DURATION_S)
     run.is_over = True
-    await asyncio.gather(faults, *clients)
-    judge = await crash_and_start(run, source)
+    await asyncio.gather(*clients)
+    judge = await stage.close(source)
+    if judge is None:
+        return
     await _settle(run, source, plans)
     for watcher in watchers:
         await watcher.look(judge)
-    await read_everything(judge)
+    await stage.read_everything(judge)
 
 
 def _members(run: Run, source: Random, plan: GroupPlan, kinds: Sequence[_Kind]) -> list[_Member]:
@@ -139,3 +148,6 @@ def _left_over(run: Run, plan: GroupPlan, members: list[_Member]) -> list[Partit
 
 
 GROUPS = Workload("groups", {Promise.DURABLE: 5, Promise.KILLS: 4, Promise.PREFIX: 1}, _settings, _main)
+CLUSTER_GROUPS = Workload(
+    "cluster-groups", CLUSTER_PROMISES, _replicated_settings, _main, CLUSTER_CHECKS, cluster_layout
+)

@@ -1,12 +1,10 @@
 """A metadata quorum of several controllers under administrators, with everything that can befall its nodes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
 
 from cordwood.net.channel import Channel
-from cordwood.runtime.network import NetworkError
 from cordwood.sim.checks import QUORUM_CHECKS
 from cordwood.sim.client import Run
 from cordwood.sim.cluster import Layout
@@ -21,11 +19,9 @@ from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.primitives import uuid_text
 
 from .base import Workload
+from .stage import Healing, is_started
 
 _DURATION_S = 15.0
-# In which a cluster that nothing befalls any more has to work again.
-HEALING_S = 60.0
-_LOOK_S = 0.2
 _TOPIC = 2
 
 
@@ -80,48 +76,24 @@ async def judge_quorum(run: Run, faults: ClusterFaults) -> None:
     healing = Healing(run)
     for machine in cluster.machines.values():
         if not await healing.comes(partial(is_started, faults, machine)):
-            history.unhealed.append(f"{machine.name} has not started within {HEALING_S} s: {machine.refusal}")
+            healing.fails(f"{machine.name} has not started: {machine.refusal}")
             return
     judges = [QuorumAdmin(run, f"judge-{number}", machine) for number, machine in cluster.brokers.items()]
     for judge in judges:
         if not await healing.comes(partial(judge.create, judge.name)):
-            history.unhealed.append(f"no topic can be created through a broker within {HEALING_S} s: {judge.name}")
+            healing.fails(f"no topic can be created through a broker: {judge.name}")
             return
     for number, machine in cluster.brokers.items():
         final = FinalMetadata(number, {}, {})
         if not await healing.comes(partial(_look, judges[0], machine, [judge.name for judge in judges], final)):
             missing = sorted({judge.name for judge in judges} - final.topics.keys())
-            history.unhealed.append(f"{machine.name} does not know {missing} within {HEALING_S} s")
+            healing.fails(f"{machine.name} does not know {missing}")
             return
         history.final.append(final)
     for number, machine in cluster.machines.items():
         if machine.member is not None:
             log, end = machine.member.log, machine.member.high_watermark
             history.final_logs[number] = tuple(map(Batch.of, log.headers(log.start_offset, end)))
-
-
-class Healing:
-    """The time in which a cluster has to work again."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._deadline_s = run.now_s + HEALING_S
-
-    async def comes(self, attempt: Callable[[], Awaitable[bool]]) -> bool:
-        while self._run.now_s < self._deadline_s:
-            try:
-                if await attempt():
-                    return True
-            except NetworkError:
-                pass
-            await asyncio.sleep(_LOOK_S)
-        return False
-
-
-async def is_started(faults: ClusterFaults, machine: Machine) -> bool:
-    if not machine.is_up:
-        faults.start_again(machine)
-    return machine.is_started
 
 
 async def _look(judge: QuorumAdmin, machine: Machine, names: list[str], final: FinalMetadata) -> bool:

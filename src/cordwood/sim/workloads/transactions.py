@@ -6,12 +6,11 @@ from random import Random
 from typing import Any
 
 from cordwood.sim.admin import Admin
+from cordwood.sim.checks import CLUSTER_CHECKS
 from cordwood.sim.client import Run
-from cordwood.sim.faults import Faults
 from cordwood.sim.groups.member import Member
 from cordwood.sim.groups.watcher import Watcher
 from cordwood.sim.history import History, Promise
-from cordwood.sim.judgement import crash_and_start, read_everything
 from cordwood.sim.library.transform import LibraryTransform
 from cordwood.sim.library.writer import LibraryPreparingWriter, LibraryWriter
 from cordwood.sim.producers import PlainProducer
@@ -23,8 +22,11 @@ from cordwood.sim.transactions.writer import Writer
 
 from .base import LIBRARY, Workload, any_consumer, busy_settings
 from .groups import group_settings, new_plan
+from .stage import CLUSTER_PROMISES, Stage, cluster_layout, cluster_settings
 
 _DURATION_S = 15.0
+# Of a cluster more happens at a time.
+_CLUSTER_DURATION_S = 10.0
 _TIMEOUTS_MS = (500, 2_000, 6_000)
 _CHECK_MS = 200
 _LAST_TIMEOUT_MS = 60_000
@@ -44,9 +46,14 @@ def _settings(history: History, source: Random) -> dict[str, str]:
     }
 
 
+def _replicated_settings(history: History, source: Random) -> dict[str, str]:
+    return {**_settings(history, source), **cluster_settings(source)}
+
+
 async def _main(run: Run, source: Random) -> None:
-    faults = asyncio.ensure_future(Faults(run).work())
+    stage = await Stage.open(run)
     await Admin(run, "admin").make_topics(["input", "output"])
+    stage.begin()
     watchers = [Watcher(run, f"watcher of {group}", group, resets=False) for group in (_GROUP, _MEMBERS)]
     work: list[Coroutine[Any, Any, None]] = [PlainProducer(run, "plain").work()]
     work += [watcher.work() for watcher in watchers]
@@ -59,16 +66,18 @@ async def _main(run: Run, source: Random) -> None:
     work += [any_consumer(run, source, f"consumer-{number}").work() for number in range(source.randint(1, 2))]
     work.append(any_consumer(run, source, "committed", is_committed=True).work())
     clients = [asyncio.ensure_future(one) for one in work]
-    await asyncio.sleep(_DURATION_S)
+    await asyncio.sleep(_DURATION_S if run.cluster is None else _CLUSTER_DURATION_S)
     run.is_over = True
-    await asyncio.gather(faults, *clients)
-    judge = await crash_and_start(run, source)
+    await asyncio.gather(*clients)
+    judge = await stage.close(source)
+    if judge is None:
+        return
     await _carry_out(run, source, preparing)
     await asyncio.sleep(_ENDING_S)
     await _carry_on(run, source, writers)
     for watcher in watchers:
         await watcher.look(judge)
-    await read_everything(judge)
+    await stage.read_everything(judge)
 
 
 def _writers(run: Run, source: Random) -> list[Writer | LibraryWriter]:
@@ -135,7 +144,8 @@ def _members(run: Run, source: Random) -> list[Member | LibraryTransform]:
     members: list[Member | LibraryTransform] = []
     for number in range(source.choice((0, 1, 2, 3))):
         kind = source.choice(kinds)
-        if source.random() < LIBRARY:
+        # A library member takes what a coordinator says that is one no more, and would do all of it again.
+        if source.random() < LIBRARY and run.cluster is None:
             protocol = "classic" if kind is ClassicTransform else "consumer"
             members.append(LibraryTransform(run, f"member-{number}", plan, protocol, timeout_ms, targets))
         else:
@@ -144,3 +154,6 @@ def _members(run: Run, source: Random) -> list[Member | LibraryTransform]:
 
 
 TRANSACTIONS = Workload("transactions", {Promise.DURABLE: 5, Promise.KILLS: 5}, _settings, _main)
+CLUSTER_TRANSACTIONS = Workload(
+    "cluster-transactions", CLUSTER_PROMISES, _replicated_settings, _main, CLUSTER_CHECKS, cluster_layout
+)
