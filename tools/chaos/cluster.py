@@ -218,9 +218,7 @@ class ChaosCluster:
         self.nodes = {
             node_id: Node(node_id, network.place(node_id), folder / f"node-{node_id}", kafka) for node_id in NODE_IDS
         }
-        voters = ",".join(
-            f"{node.id}@{node.place.host}:{node.place.controller_port}" for node in self.nodes.values()
-        )
+        voters = ",".join(f"{node.id}@{node.place.host}:{node.place.controller_port}" for node in self.nodes.values())
         self.bootstrap = ",".join(node.address for node in self.nodes.values())
         for node in self.nodes.values():
             if small_disks:

@@ -146,8 +146,7 @@ class _Librdkafka:
         self._batch: list[Message] = []
         connection = {"bootstrap.servers": spec.bootstrap, "log_level": 0}
         self._producer = Producer(
-            connection
-            | {"transactional.id": spec.transactional_id, "transaction.timeout.ms": 20_000, "linger.ms": 2}
+            connection | {"transactional.id": spec.transactional_id, "transaction.timeout.ms": 20_000, "linger.ms": 2}
         )
         self._producer.init_transactions(_TIMEOUT_S)
         self._consumer = Consumer(

@@ -43,9 +43,7 @@ class History:
 class Writer:
     """A thread that sends at a steady rate from `start` to `stop`."""
 
-    def __init__(
-        self, name: str, connect: Callable[[], WritingClient], history: History, per_second: int
-    ) -> None:
+    def __init__(self, name: str, connect: Callable[[], WritingClient], history: History, per_second: int) -> None:
         self.name = name
         self.history = history
         self._connect = connect

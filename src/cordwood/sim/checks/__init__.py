@@ -31,9 +31,9 @@ from .quorum_progress import epochs_never_go_back, the_metadata_high_watermark_n
 from .reads import reads_are_whole_and_behind_the_high_watermark
 from .reassignments import reassignments_end_in_sync
 from .replica_agreement import in_sync_replicas_agree
+from .replica_completeness import in_sync_replicas_have_what_is_committed
 from .schema_ids import a_schema_has_one_id
 from .schema_versions import registered_schemas_are_kept, registries_agree, versions_have_no_gap
-from .replica_completeness import in_sync_replicas_have_what_is_committed
 from .settings import what_was_set_stays_set
 from .settling import groups_settle
 from .times import timestamps_are_found
