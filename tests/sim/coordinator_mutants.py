@@ -8,9 +8,9 @@ from typing import Any
 from mutants import Mutant, Patch
 
 from cordwood.broker import fetch_read
-from cordwood.broker.marker_sender import Marker
+from cordwood.broker.marker import Marker
+from cordwood.broker.marker_writer import MarkerWriter
 from cordwood.broker.transactional_produce import TransactionalProduce, _Generation
-from cordwood.broker.txn_markers import TxnMarkers
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets
@@ -83,21 +83,21 @@ def count_pending_offsets_at_once(patch: Patch) -> None:
 
 
 def write_no_abort_markers(patch: Patch) -> None:
-    write = TxnMarkers.write
+    write = MarkerWriter.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Promise[None] | None:
+    def written(markers: MarkerWriter, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         return write(markers, topic, index, marker) if marker.commit else None
 
-    patch.setattr(TxnMarkers, "write", written)
+    patch.setattr(MarkerWriter, "write", written)
 
 
 def commit_the_first_partition_and_abort_the_rest(patch: Patch) -> None:
-    write = TxnMarkers.write
+    write = MarkerWriter.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Promise[None] | None:
+    def written(markers: MarkerWriter, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         return write(markers, topic, index, marker._replace(commit=marker.commit and index == 0))
 
-    patch.setattr(TxnMarkers, "write", written)
+    patch.setattr(MarkerWriter, "write", written)
 
 
 def forget_what_is_prepared_at_a_start(patch: Patch) -> None:
@@ -112,9 +112,9 @@ def let_zombies_go_on(patch: Patch) -> None:
     def any_epoch(state: TransactionState, transactional_id: str, producer: Any) -> Any:
         return transaction_of(state, transactional_id, state.transaction(transactional_id).client)
 
-    def ended(state: TransactionState, request: Any, *, bumps_epoch: bool) -> Any:
+    def ended(state: TransactionState, request: Any, producer_ids: Any, *, bumps_epoch: bool) -> Any:
         request.producer_epoch = state.transaction(request.transactional_id).client.producer_epoch
-        return end(state, request, bumps_epoch=bumps_epoch)
+        return end(state, request, producer_ids, bumps_epoch=bumps_epoch)
 
     patch.setattr(adding, "_transaction_of", any_epoch)
     patch.setattr(end_txn, "end_transaction", ended)
@@ -136,13 +136,13 @@ def abort_what_is_prepared_in_time(patch: Patch) -> None:
 
 
 def keep_nothing_that_is_prepared(patch: Patch) -> None:
-    decide = initializing.init_producer_id
+    init = initializing.init_producer_id
 
-    def without_keeping(state: TransactionState, request: Any) -> Any:
+    def without_keeping(state: TransactionState, request: Any, producer_ids: Any) -> Any:
         request.keep_prepared_txn = False
-        return decide(state, request)
+        return init(state, request, producer_ids)
 
-    patch.setattr(init_producer_id, "decide", without_keeping)
+    patch.setattr(init_producer_id, "init_transactional_id", without_keeping)
 
 
 def show_what_is_not_decided(patch: Patch) -> None:
@@ -155,16 +155,16 @@ def show_offsets_that_are_pending_over(patch: Patch) -> None:
 
 
 def complete_before_the_markers_are_written(patch: Patch) -> None:
-    write = TxnMarkers.write
+    write = MarkerWriter.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> None:
+    def written(markers: MarkerWriter, topic: str, index: int, marker: Marker) -> None:
         def later() -> None:
             with suppress(Refusal):
                 write(markers, topic, index, marker)
 
         asyncio.get_running_loop().call_later(0.05, later)
 
-    patch.setattr(TxnMarkers, "write", written)
+    patch.setattr(MarkerWriter, "write", written)
 
 
 def abort_without_a_new_epoch(patch: Patch) -> None:

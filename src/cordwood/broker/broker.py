@@ -188,6 +188,7 @@ class Broker:
         self.leader_throttle.limit(config.integer(_LEADER_RATE))
         self.follower_throttle.limit(config.integer(_FOLLOWER_RATE))
         self.fetchers.resize(config.integer("num.replica.fetchers"))
+        self.coordinators.configure(config)
 
     # Looking things up
 

@@ -29,7 +29,7 @@ from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 from .coordinator_topics import GROUP_TOPIC
-from .marker_sender import Marker
+from .marker import Marker
 from .partition_verifier import Errors, PartitionVerifier
 from .patience import Patience
 
@@ -168,10 +168,13 @@ class TransactionalProduce:
 
         def answered(outcome: Errors | Refusal) -> None:
             errors = _errors(batches, outcome)
-            if not _is_early(errors, generation) or not patience.wait(again):
+            moment = patience.moment() if _is_early(errors, generation) else None
+            if moment is None:
                 checked.resolve(self._concluded(batches, guards, errors, generation))
+            else:
+                moment.then(again)
 
-        def again() -> None:
+        def again(_outcome: Refusal | None) -> None:
             result = self._verifier.ask(transactional_id, producer, batches, adds=adds)
             result.then(answered) if isinstance(result, Promise) else answered(result)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision
 
+from .effects import WriteMarkers
 from .ending import fence
 from .records import record, tombstone
 from .statuses import AT_REST
@@ -56,7 +57,11 @@ def _abort(transactional_id: str, state: TransactionState) -> Decision[None]:
         return Decision(None)
     _log.info("%s is aborted: it is open for longer than its %d ms", transaction, transaction.timeout_ms)
     aborted = fence(state, transaction)
-    return Decision(None, records=[record(aborted, state.level)], answers=[state.announce(aborted, aborted.partitions)])
+    return Decision(
+        None,
+        records=[record(aborted, state.level)],
+        effects=[WriteMarkers(transactional_id, aborted.partitions)],
+    )
 
 
 def watch_for_expiry(state: TransactionState) -> None:
