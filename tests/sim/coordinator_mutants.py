@@ -14,10 +14,10 @@ from cordwood.broker.transactional_produce import TransactionalProduce, _Generat
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.log.log import Log
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
@@ -66,7 +66,7 @@ def wait_for_ever(patch: Patch) -> None:
 
 
 def forget_offsets_at_a_start(patch: Patch) -> None:
-    patch.setattr(GroupState, "loaded", lambda state: state.offsets.by_group.clear())
+    patch.setattr(GroupShardState, "loaded", lambda state: state.offsets.by_group.clear())
 
 
 # ---- transactions
@@ -101,7 +101,7 @@ def commit_the_first_partition_and_abort_the_rest(patch: Patch) -> None:
 
 
 def forget_what_is_prepared_at_a_start(patch: Patch) -> None:
-    patch.setattr(TransactionState, "loaded", lambda _: None)
+    patch.setattr(TransactionShardState, "loaded", lambda _: None)
 
 
 def let_zombies_go_on(patch: Patch) -> None:
@@ -109,10 +109,10 @@ def let_zombies_go_on(patch: Patch) -> None:
     transaction_of = adding._transaction_of
     end = ending.end_transaction
 
-    def any_epoch(state: TransactionState, transactional_id: str, producer: Any) -> Any:
+    def any_epoch(state: TransactionShardState, transactional_id: str, producer: Any) -> Any:
         return transaction_of(state, transactional_id, state.transaction(transactional_id).client)
 
-    def ended(state: TransactionState, request: Any, producer_ids: Any, *, bumps_epoch: bool) -> Any:
+    def ended(state: TransactionShardState, request: Any, producer_ids: Any, *, bumps_epoch: bool) -> Any:
         request.producer_epoch = state.transaction(request.transactional_id).client.producer_epoch
         return end(state, request, producer_ids, bumps_epoch=bumps_epoch)
 
@@ -138,7 +138,7 @@ def abort_what_is_prepared_in_time(patch: Patch) -> None:
 def keep_nothing_that_is_prepared(patch: Patch) -> None:
     init = initializing.init_producer_id
 
-    def without_keeping(state: TransactionState, request: Any, producer_ids: Any) -> Any:
+    def without_keeping(state: TransactionShardState, request: Any, producer_ids: Any) -> Any:
         request.keep_prepared_txn = False
         return init(state, request, producer_ids)
 
@@ -171,7 +171,7 @@ def abort_without_a_new_epoch(patch: Patch) -> None:
     """So that who is fenced may go on."""
     fence = ending.fence
 
-    def fenced(state: TransactionState, transaction: Any) -> Any:
+    def fenced(state: TransactionShardState, transaction: Any) -> Any:
         return fence(state, transaction)._replace(producer_epoch=transaction.producer_epoch)
 
     for module in (ending, initializing, housekeeping):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.peer_settings import peer_settings
 from cordwood.coordinator.coordinator import Coordinator
-from cordwood.coordinator.groups.state import GroupState
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.groups.shard_state import GroupShardState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.features import TRANSACTION_VERSION
 from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType, Topics
@@ -18,6 +17,7 @@ from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
 
+from .context import BrokerContext
 from .coordinator_topics import (
     GROUP_TOPIC,
     TRANSACTION_TOPIC,
@@ -28,9 +28,7 @@ from .coordinator_topics import (
 from .marker_sender import MarkerSender
 from .marker_writer import MarkerWriter
 from .peers import BrokerPeers
-
-if TYPE_CHECKING:
-    from .broker import Broker
+from .transaction_guards import TransactionGuards
 
 _log = logging.getLogger(__name__)
 
@@ -41,16 +39,16 @@ _CREATION_PATIENCE_S = 1.0
 class Coordinators:
     """`groups` coordinates groups and their offsets, `transactions` transactional ids."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext, guards: TransactionGuards) -> None:
         self._broker = broker
         # As of these topics: every request wants to know.
         self._partition_counts: dict[str, tuple[Topics, int]] = {}
-        self.groups: Coordinator[GroupState] = Coordinator(
+        self.groups: Coordinator[GroupShardState] = Coordinator(
             "group",
             GROUP_TOPIC,
             broker.replicas,
             broker.clock,
-            new_state=lambda _index: GroupState(
+            new_state=lambda _index: GroupShardState(
                 broker.clock,
                 broker.random,
                 lambda: broker.config,
@@ -64,14 +62,16 @@ class Coordinators:
         )
         # Why their topics could not be created, as far as it was logged.
         self._creation_errors: dict[str, ErrorCode] = {}
-        self.marker_writer = MarkerWriter(broker, self.groups)
+        self.marker_writer = MarkerWriter(broker, guards)
         self._marker_sender = _marker_sender(broker, self.marker_writer)
-        self.transactions: Coordinator[TransactionState] = Coordinator(
+        self.transactions: Coordinator[TransactionShardState] = Coordinator(
             "transaction",
             TRANSACTION_TOPIC,
             broker.replicas,
             broker.clock,
-            new_state=lambda _index: TransactionState(broker.clock, broker.config, _transaction_level(broker.image)),
+            new_state=lambda _index: TransactionShardState(
+                broker.clock, broker.config, _transaction_level(broker.image)
+            ),
             partition_count=lambda: self.partition_count(TRANSACTION_TOPIC),
             timeout_ms=lambda: broker.config.integer("request.timeout.ms"),
             load_buffer_bytes=lambda: broker.config.integer("transaction.state.log.load.buffer.size"),
@@ -148,7 +148,7 @@ def _transaction_level(image: MetadataImage) -> int:
     return image.features.get(TRANSACTION_VERSION, 0)
 
 
-def _marker_sender(broker: Broker, writer: MarkerWriter) -> MarkerSender:
+def _marker_sender(broker: BrokerContext, writer: MarkerWriter) -> MarkerSender:
     config, listener = broker.config, broker.config.listeners.inter_broker
     settings = peer_settings(config, listener, f"broker-{broker.id}-txn-marker-sender")
     peers = BrokerPeers(broker.network, settings, broker.random, listener)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Collection, Iterable, Sequence
 from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.transactions.effects import WriteMarkers
 from cordwood.coordinator.transactions.ending import complete
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.coordinator.transactions.statuses import PREPARED, TransactionStatus
 from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
 from cordwood.metadata.image import NO_LEADER, MetadataImage
@@ -69,7 +69,7 @@ class MarkerSender:
         self._in_flight: set[asyncio.Task[None]] = set()
         self._backing_off: dict[_Part, asyncio.TimerHandle] = {}
 
-    def perform(self, shard: Shard[TransactionState], effect: WriteMarkers) -> None:
+    def perform(self, shard: Shard[TransactionShardState], effect: WriteMarkers) -> None:
         """Unless it is urgent, this turn of the loop is answered first: the producer that ends a transaction need not
         wait for its markers. They are written all the same before a request is read that was sent after that answer."""
         prepared = shard.state.transactions.get(effect.transactional_id)
@@ -81,7 +81,7 @@ class MarkerSender:
             asyncio.get_running_loop().call_soon(self._begin, shard, prepared, sorted(effect.partitions))
 
     def _begin(
-        self, shard: Shard[TransactionState], prepared: Transaction, partitions: Sequence[TopicPartition]
+        self, shard: Shard[TransactionShardState], prepared: Transaction, partitions: Sequence[TopicPartition]
     ) -> None:
         job = _Job(shard, prepared, len(partitions))
         self._route(job, partitions)
@@ -214,7 +214,7 @@ class _Job:
 
     __slots__ = ("_is_done", "_missing", "_prepared", "_shard", "failures", "marker")
 
-    def __init__(self, shard: Shard[TransactionState], prepared: Transaction, missing: int) -> None:
+    def __init__(self, shard: Shard[TransactionShardState], prepared: Transaction, missing: int) -> None:
         assert isinstance(shard.log, PartitionLog)
         self.marker = Marker(
             prepared.producer_id,

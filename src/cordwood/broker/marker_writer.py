@@ -7,10 +7,8 @@ ends a transaction that hangs.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cordwood.coordinator.coordinator import Coordinator
-from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE
 from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
@@ -30,11 +28,10 @@ from cordwood.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+from .context import BrokerContext
 from .coordinator_topics import GROUP_TOPIC
 from .marker import Marker
-
-if TYPE_CHECKING:
-    from .broker import Broker
+from .transaction_guards import TransactionGuards
 
 _NOT_READY = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -44,9 +41,9 @@ _NOT_READY = (
 
 
 class MarkerWriter:
-    def __init__(self, broker: Broker, groups: Coordinator[GroupState]) -> None:
+    def __init__(self, broker: BrokerContext, guards: TransactionGuards) -> None:
         self._broker = broker
-        self._groups = groups
+        self._guards = guards
         # The batch of a marker at a time, as it was made last.
         self._made: tuple[Marker, int, bytes] | None = None
 
@@ -101,7 +98,7 @@ class MarkerWriter:
         partition = broker.hosted(topic, index)
         log = partition.leader_log()
         _check_epoch(log, marker)
-        broker.transactional_produce.ended(topic, index, marker)
+        self._guards.ended(topic, index, marker)
         if topic == GROUP_TOPIC:
             return self._write_to_group_coordinator(index, marker)
         now_ms = broker.clock.now_ms()
@@ -132,7 +129,7 @@ class MarkerWriter:
         """Offsets count from then on, so it is the coordinator of their groups that writes the marker."""
         producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
         try:
-            return self._groups.end_transaction(index, producer, marker.coordinator_epoch, commit=marker.commit)
+            return self._broker.groups.end_transaction(index, producer, marker.coordinator_epoch, commit=marker.commit)
         except Refusal as refusal:
             if refusal.error in _NOT_READY:
                 # What a coordinator of transactions expects of a partition that is not ready.

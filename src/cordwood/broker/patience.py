@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from asyncio import get_running_loop
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from cordwood.coordinator.transactions.ending import await_completion
 from cordwood.shard.promise import Promise, settled
 from cordwood.shard.refusal import Refusal
 
-if TYPE_CHECKING:
-    from .broker import Broker
+from .context import BrokerContext
 
 
 class Patience:
@@ -21,7 +19,7 @@ class Patience:
 
     __slots__ = ("_broker", "_transactional_id", "_until")
 
-    def __init__(self, broker: Broker, transactional_id: str) -> None:
+    def __init__(self, broker: BrokerContext, transactional_id: str) -> None:
         self._broker = broker
         self._transactional_id = transactional_id
         longest_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.max.ms")

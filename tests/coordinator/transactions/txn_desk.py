@@ -13,7 +13,7 @@ from cordwood.coordinator.transactions.effects import WriteMarkers
 from cordwood.coordinator.transactions.ending import complete, end_transaction
 from cordwood.coordinator.transactions.initializing import init_producer_id
 from cordwood.coordinator.transactions.records import record
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
@@ -48,7 +48,7 @@ class Desk:
         self.prepared: list[Transaction] = []
         self.level = level
         self._next_producer_id = 100
-        self.state = TransactionState(self.time, _CONFIG, self.level)
+        self.state = TransactionShardState(self.time, _CONFIG, self.level)
 
     def take(self) -> int:
         """As the broker's producer ids, of which there are always more."""
@@ -59,7 +59,7 @@ class Desk:
     def transaction(self) -> Transaction:
         return self.state.transactions[ID]
 
-    def decide(self, decision: Callable[[TransactionState], Decision[T]]) -> T:
+    def decide(self, decision: Callable[[TransactionShardState], Decision[T]]) -> T:
         decided = decision(self.state)
         self.state.replay(decided.records, 0, -1)
         for answer in decided.answers:
@@ -118,7 +118,7 @@ class Desk:
     def load_anew(self) -> None:
         """Another broker reads what is in the log."""
         before = self.state
-        self.state = TransactionState(self.time, _CONFIG, self.level)
+        self.state = TransactionShardState(self.time, _CONFIG, self.level)
         for transaction in before.transactions.values():
             written = record(transaction, self.level)
             assert written.value is not None

@@ -7,7 +7,7 @@ come in after it. A retry is told by its epoch; without such epochs, by the stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cordwood.shard.decision import Answer, Decision
 from cordwood.shard.refusal import Refusal
@@ -16,6 +16,7 @@ from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 from .effects import WriteMarkers
 from .records import record
+from .state import TransactionState
 from .statuses import AT_REST, PREPARED, TransactionStatus
 from .transaction import (
     EPOCH_BUMPS_SINCE,
@@ -27,9 +28,6 @@ from .transaction import (
     Transaction,
     new_producer_id,
 )
-
-if TYPE_CHECKING:
-    from .state import TransactionState
 
 _PREPARED = {True: TransactionStatus.PREPARE_COMMIT, False: TransactionStatus.PREPARE_ABORT}
 _COMPLETED = {

@@ -6,18 +6,15 @@ from __future__ import annotations
 import logging
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision
 
 from .effects import WriteMarkers
 from .ending import fence
 from .records import record, tombstone
+from .state import TransactionState
 from .statuses import AT_REST
 from .transaction import Transaction
-
-if TYPE_CHECKING:
-    from .state import TransactionState
 
 _log = logging.getLogger(__name__)
 

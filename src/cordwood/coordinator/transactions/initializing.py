@@ -7,7 +7,6 @@ again; or, when it was prepared for two phases and the client wants to keep it (
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.refusal import Refusal
@@ -17,6 +16,7 @@ from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 from .effects import WriteMarkers
 from .ending import fence
 from .records import record
+from .state import TransactionState
 from .statuses import PREPARED, TransactionStatus
 from .transaction import (
     LAST_EPOCH,
@@ -28,9 +28,6 @@ from .transaction import (
     Transaction,
     new_producer_id,
 )
-
-if TYPE_CHECKING:
-    from .state import TransactionState
 
 _log = logging.getLogger(__name__)
 

@@ -1,27 +1,21 @@
 """The state of one shard of the transaction coordinator: its transactional ids.
 
-Decisions are functions of it in the modules beside this one; `replay` is the only way in which what is in the log
-comes into it, while it is loaded and while it lives.
+Decisions are functions of it in the modules beside this one. `shard_state` adds how the log changes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.runtime.clock import Clock
 from cordwood.shard.decision import Decision
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
 from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.transaction_records.transaction_log import TransactionLogKey, TransactionLogValue
 
 from .effects import WriteMarkers
-from .housekeeping import watch_for_expiry, watch_for_timeouts
-from .records import transaction_of
-from .statuses import PREPARED, TransactionStatus
 from .transaction import TopicPartition, Transaction
 
 
@@ -50,39 +44,6 @@ class TransactionState:
         if transaction is None:
             raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"nobody has begun as {transactional_id!r}")
         return transaction
-
-    # What is in the log
-
-    def replay(self, records: Sequence[CoordinatorRecord], first_offset: int, producer_id: int) -> None:
-        for key, value, _version in records:
-            assert isinstance(key, TransactionLogKey)
-            transactional_id = key.transactional_id
-            if value is None:
-                self.transactions.pop(transactional_id, None)
-                self.ongoing.pop(transactional_id, None)
-                self.last_epochs.pop(transactional_id, None)
-                self._waiting.pop(transactional_id, None)
-                continue
-            assert isinstance(value, TransactionLogValue)
-            transaction = transaction_of(transactional_id, value)
-            self.transactions[transactional_id] = transaction
-            if transaction.status is TransactionStatus.ONGOING:
-                self.ongoing[transactional_id] = None
-                watch_for_timeouts(self)
-            else:
-                self.ongoing.pop(transactional_id, None)
-            if transaction.status not in PREPARED:
-                self._waiting.pop(transactional_id, None)
-
-    def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
-        """Nobody's transaction writes into this topic."""
-
-    def loaded(self) -> None:
-        """Everything is replayed: what was prepared is completed."""
-        watch_for_expiry(self)
-        for transaction in self.transactions.values():
-            if transaction.status in PREPARED:
-                self.prepare_later(transaction, transaction.partitions, 0)
 
     # Prepared transactions
 
