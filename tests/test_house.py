@@ -1,7 +1,9 @@
 """The rules of the house are kept by import-linter (pyproject.toml); this is what keeps the rules themselves whole."""
 
+import ast
 import re
 import tomllib
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,22 @@ ROOT = Path(__file__).parent.parent
 # a node (or, in the simulator, stand in for them). Spark's processes are such shells.
 FREE_ROOMS = {"runtime", "cli", "local", "testing", "sim", "spark"}
 FORBIDDEN_EVERYWHERE = {"time", "socket", "random", "os", "io", "pathlib", "mmap", "fcntl", "threading"}
+
+# Their modules form no circles.
+WITHOUT_CIRCLES = {
+    "broker",
+    "controller",
+    "coordinator",
+    "local",
+    "log",
+    "net",
+    "quorum",
+    "raft",
+    "registry",
+    "replica",
+    "runtime",
+    "shard",
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +57,48 @@ def test_every_module_that_the_architecture_names_is_there() -> None:
     named = set(re.findall(r"[\w/]+\.py", page))
     assert named
     assert {name for name in named if not any(f"/{module}".endswith(f"/{name}") for module in modules)} == set()
+
+
+def test_no_modules_of_a_package_import_each_other_in_a_circle() -> None:
+    """Imports for type checkers count: a reader has to follow them as well."""
+    imports = {
+        module: {imported for imported in found if _package(imported) == _package(module)}
+        for module, found in _imports().items()
+        if _package(module) in WITHOUT_CIRCLES
+    }
+    assert imports
+    # A module that imports none of those left, or that none of them imports, is in no circle.
+    while outer := {
+        module
+        for module, found in imports.items()
+        if not found & imports.keys() or not any(module in others for others in imports.values())
+    }:
+        imports = {module: found for module, found in imports.items() if module not in outer}
+    assert not imports
+
+
+def _package(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def _imports() -> dict[str, set[str]]:
+    """The modules of the project that each one imports."""
+    paths = {}
+    for path in (ROOT / "src/cordwood").rglob("*.py"):
+        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {module: set(_imported(module, path, paths)) - {module} for module, path in paths.items()}
+
+
+def _imported(module: str, path: Path, modules: Container[str]) -> Iterator[str]:
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                if name in modules or base in modules:
+                    yield name if name in modules else base

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.loading import load
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
@@ -48,7 +48,7 @@ def loading_seconds(directory: Path, records_per_batch: int) -> float:
     config = standalone_config(Layer("bench", {"log.dirs": str(directory)}), port=0)
     image = MetadataImage()
     clock = SystemClock()
-    state = GroupState(clock, SeededRandom(1), lambda: config, lambda: image, lambda _group_id: {})
+    state = GroupShardState(clock, SeededRandom(1), lambda: config, lambda: image, lambda _group_id: {})
     began = time.process_time()
     loaded = asyncio.run(load("group", "__consumer_offsets-0", log, state, clock))
     spent = time.process_time() - began

@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from scripted_node import Cut, ScriptedNode, scripted_node
 from simulated import AT_ONCE_S, SimulatedNode, simulate
 
+from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import Transaction
 from cordwood.metadata.features import registered_features
@@ -344,9 +346,10 @@ def test_a_coordinator_that_is_fenced_tries_again_with_its_present_epoch() -> No
         other.answers(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
         await producer.commit([0])
         await until(lambda: len(other.asked) == 1)
-        epochs = node.broker.transactions._epochs
         # As after an election that it has won again.
-        epochs.update(dict.fromkeys(epochs, 7))
+        log = node.broker.transactions.shard(ID).log
+        assert isinstance(log, PartitionLog)
+        log.partition.state = replace(log.partition.state, leader_epoch=7)
         other.answers(ErrorCode.NONE)
         await until(lambda: is_complete(node))
         assert [asked.markers[0].coordinator_epoch for asked in other.asked] == [0, 7]

@@ -7,7 +7,7 @@ import asyncio
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.coordinator_topics import GROUP_TOPIC
-from cordwood.broker.marker_sender import Marker
+from cordwood.broker.marker import Marker
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -60,7 +60,7 @@ def test_offsets_that_are_let_in_are_written_before_the_transaction_can_end() ->
         marker = Marker(*owner, 0, commit=False, transaction_version=0)
 
         def end(_outcome: object) -> None:
-            node.broker.coordinators.markers.write(GROUP_TOPIC, index, marker)
+            node.broker.coordinators.marker_writer.write(GROUP_TOPIC, index, marker)
 
         word.then(end)
         assert not (await added).error_code

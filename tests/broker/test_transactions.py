@@ -8,7 +8,7 @@ from dataclasses import replace
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.handlers.end_txn import end_txn
-from cordwood.broker.marker_sender import Marker
+from cordwood.broker.marker import Marker
 from cordwood.broker.transactional_produce import Refusals
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.records import record
@@ -240,7 +240,7 @@ def test_what_is_asked_after_while_the_transaction_ends_is_not_written() -> None
         request = produce(TOPIC, producer.batch("late"), transactional_id=ID)
         checked = node.broker.transactional_produce.check(request, _EARLY)
         assert isinstance(checked, Promise)
-        node.broker.coordinators.markers.write(TOPIC, 0, Marker(*owner, 0, commit=False, transaction_version=0))
+        node.broker.coordinators.marker_writer.write(TOPIC, 0, Marker(*owner, 0, commit=False, transaction_version=0))
         refusals: Refusals = await settled(checked)
         assert refusals[TOPIC, 0].error is ErrorCode.INVALID_TXN_STATE
 

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.coordinator.groups.classic.group import ClassicGroup
-from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.randomness import SeededRandom
@@ -95,8 +95,10 @@ class Stage:
         self.state = self._new_state()
         self.shard = Shard(self.state, self.log, world.clock, lambda: 5_000)
 
-    def _new_state(self) -> GroupState:
-        return GroupState(self._world.clock, self._random, lambda: self._config, MetadataImage, lambda _group_id: {})
+    def _new_state(self) -> GroupShardState:
+        return GroupShardState(
+            self._world.clock, self._random, lambda: self._config, MetadataImage, lambda _group_id: {}
+        )
 
     @property
     def group(self) -> ClassicGroup:
@@ -111,7 +113,7 @@ class Stage:
         self.shard = Shard(self.state, self.log, self._world.clock, lambda: 5_000)
         self.shard.loaded()
 
-    def loaded_state(self) -> GroupState:
+    def loaded_state(self) -> GroupShardState:
         state = self._new_state()
         for offset, record in enumerate(self.log.records):
             state.replay([record], offset, -1)
@@ -121,7 +123,7 @@ class Stage:
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def ask(self, decision: Callable[[GroupState], Decision[T]]) -> Asked[T]:
+    def ask(self, decision: Callable[[GroupShardState], Decision[T]]) -> Asked[T]:
         return Asked(self.shard.decide(decision))
 
     # Requests

@@ -11,7 +11,7 @@ from classic_stage import MemoryLog
 from cordwood.config.broker import BrokerConfig
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.heartbeat import heartbeat
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, OffsetAndEpoch
 from cordwood.runtime.randomness import SeededRandom
@@ -57,8 +57,8 @@ class Stage:
         self.state = self._new_state()
         self.shard = Shard(self.state, self.log, world.clock, lambda: 5_000)
 
-    def _new_state(self) -> GroupState:
-        return GroupState(
+    def _new_state(self) -> GroupShardState:
+        return GroupShardState(
             self._world.clock, self._random, lambda: self._config, lambda: self._image, lambda _group_id: {}
         )
 
@@ -127,7 +127,7 @@ class Stage:
         self.shard = Shard(self.state, self.log, self._world.clock, lambda: 5_000)
         self.shard.loaded()
 
-    def loaded_state(self) -> GroupState:
+    def loaded_state(self) -> GroupShardState:
         state = self._new_state()
         for offset, record in enumerate(self.log.records):
             state.replay([record], offset, -1)

@@ -101,7 +101,11 @@ class Stage:
         self.disk_errors: list[DiskError] = []
         self.diary = Diary(self.clock)
         self.shard_log = PartitionLog(self.partition, self.clock, self.disk_errors.append)
-        self.shard = Shard(self.diary, self.shard_log, self.clock, lambda: TIMEOUT_MS)
+        self.performed: list[Any] = []
+        self.shard = Shard(self.diary, self.shard_log, self.clock, lambda: TIMEOUT_MS, self)
+
+    def perform(self, _shard: Shard[Diary], effect: Any) -> None:
+        self.performed.append(effect)
 
     @property
     def log(self) -> Log:

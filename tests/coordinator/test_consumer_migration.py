@@ -9,7 +9,7 @@ from consumer_stage import GROUP, Stage, assigned, play
 from notation import parse_fields
 
 from cordwood.coordinator.groups.classic.group import ClassicGroup
-from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal

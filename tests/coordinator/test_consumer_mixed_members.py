@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from notation import parse_fields
 
-from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
 from cordwood.coordinator.groups.consumer.consumer_protocol import read_assignment
 from cordwood.shard.promise import Promise

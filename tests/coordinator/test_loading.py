@@ -14,7 +14,7 @@ from shards import Diary, Stage, entry, on_stage, writes
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.loading import load
 from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.record import CoordinatorRecord
@@ -154,7 +154,7 @@ def stated() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def kafkas(tmp_path_factory: pytest.TempPathFactory) -> list[GroupState]:
+def kafkas(tmp_path_factory: pytest.TempPathFactory) -> list[GroupShardState]:
     directory = unpack(VECTORS / "kafka-data-dir.tar.gz", str(tmp_path_factory.mktemp("kafka")))
     config = standalone_config(Layer("test", {"log.dirs": directory}), port=0)
     clock, image = SystemClock(), MetadataImage()
@@ -163,13 +163,13 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> list[GroupState]:
         log = open_log(
             LocalDisk(directory), f"__consumer_offsets-{index}", LogConfig(), SeededRandom(1), now_ms=clock.now_ms()
         )
-        state = GroupState(clock, SeededRandom(1), lambda: config, lambda: image, lambda _group: {})
+        state = GroupShardState(clock, SeededRandom(1), lambda: config, lambda: image, lambda _group: {})
         asyncio.run(load("group", log.directory, log, state, clock))
         states.append(state)
     return states
 
 
-def test_kafkas_groups_are_the_ones_that_it_listed(kafkas: list[GroupState], stated: dict[str, Any]) -> None:
+def test_kafkas_groups_are_the_ones_that_it_listed(kafkas: list[GroupShardState], stated: dict[str, Any]) -> None:
     groups = {
         group_id: (group.type.value.capitalize(), group.protocol_type, group.state_name)
         for state in kafkas
@@ -180,7 +180,7 @@ def test_kafkas_groups_are_the_ones_that_it_listed(kafkas: list[GroupState], sta
     }
 
 
-def test_kafkas_offsets_are_the_ones_that_it_told(kafkas: list[GroupState], stated: dict[str, Any]) -> None:
+def test_kafkas_offsets_are_the_ones_that_it_told(kafkas: list[GroupShardState], stated: dict[str, Any]) -> None:
     """Those of transactions that were committed among them, and none of those that were aborted or are open."""
     offsets = {
         group_id: {
@@ -198,7 +198,7 @@ def test_kafkas_offsets_are_the_ones_that_it_told(kafkas: list[GroupState], stat
     assert offsets == {group_id: group["offsets"] for group_id, group in stated.items()}
 
 
-def test_what_kafka_left_open_is_pending(kafkas: list[GroupState]) -> None:
+def test_what_kafka_left_open_is_pending(kafkas: list[GroupShardState]) -> None:
     pending = [
         (group_id, state)
         for state in kafkas

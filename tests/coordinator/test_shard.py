@@ -185,6 +185,36 @@ def test_who_waits_for_nobody_else_is_answered_at_once() -> None:
     on_stage(test)
 
 
+def test_effects_are_performed_after_the_commit_and_before_the_response() -> None:
+    async def test(stage: Stage) -> None:
+        seen: list[tuple[str, list[str]]] = []
+        written = waiting(stage.shard.decide(writes("a", effects=["send"])))
+        written.then(lambda outcome: seen.append((str(outcome), list(stage.performed))))
+        assert not stage.performed
+        stage.flush()
+        assert seen == [("written", ["send"])]
+
+    on_stage(test, flush_messages="1")
+
+
+def test_effects_of_a_decision_that_is_committed_at_once_are_performed_before_it_returns() -> None:
+    async def test(stage: Stage) -> None:
+        stage.shard.decide(writes("a", effects=["send", "tell"]))
+        assert stage.performed == ["send", "tell"]
+
+    on_stage(test)
+
+
+def test_effects_of_records_that_are_not_committed_are_never_performed() -> None:
+    async def test(stage: Stage) -> None:
+        waiting(stage.shard.decide(writes("a", effects=["send"])))
+        stage.another_leads()
+        stage.flush()
+        assert not stage.performed
+
+    on_stage(test, flush_messages="1")
+
+
 def test_what_is_not_committed_in_time_is_answered_so() -> None:
     async def test(stage: Stage) -> None:
         promise = waiting(stage.shard.decide(writes("a")))

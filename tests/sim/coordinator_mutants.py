@@ -8,16 +8,16 @@ from typing import Any
 from mutants import Mutant, Patch
 
 from cordwood.broker import fetch_read
-from cordwood.broker.marker_sender import Marker
+from cordwood.broker.marker import Marker
+from cordwood.broker.marker_writer import MarkerWriter
 from cordwood.broker.transactional_produce import TransactionalProduce, _Generation
-from cordwood.broker.txn_markers import TxnMarkers
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.transactions import adding, ending, housekeeping, initializing
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.log.log import Log
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
@@ -66,7 +66,7 @@ def wait_for_ever(patch: Patch) -> None:
 
 
 def forget_offsets_at_a_start(patch: Patch) -> None:
-    patch.setattr(GroupState, "loaded", lambda state: state.offsets.by_group.clear())
+    patch.setattr(GroupShardState, "loaded", lambda state: state.offsets.by_group.clear())
 
 
 # ---- transactions
@@ -83,25 +83,25 @@ def count_pending_offsets_at_once(patch: Patch) -> None:
 
 
 def write_no_abort_markers(patch: Patch) -> None:
-    write = TxnMarkers.write
+    write = MarkerWriter.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Promise[None] | None:
+    def written(markers: MarkerWriter, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         return write(markers, topic, index, marker) if marker.commit else None
 
-    patch.setattr(TxnMarkers, "write", written)
+    patch.setattr(MarkerWriter, "write", written)
 
 
 def commit_the_first_partition_and_abort_the_rest(patch: Patch) -> None:
-    write = TxnMarkers.write
+    write = MarkerWriter.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> Promise[None] | None:
+    def written(markers: MarkerWriter, topic: str, index: int, marker: Marker) -> Promise[None] | None:
         return write(markers, topic, index, marker._replace(commit=marker.commit and index == 0))
 
-    patch.setattr(TxnMarkers, "write", written)
+    patch.setattr(MarkerWriter, "write", written)
 
 
 def forget_what_is_prepared_at_a_start(patch: Patch) -> None:
-    patch.setattr(TransactionState, "loaded", lambda _: None)
+    patch.setattr(TransactionShardState, "loaded", lambda _: None)
 
 
 def let_zombies_go_on(patch: Patch) -> None:
@@ -109,12 +109,12 @@ def let_zombies_go_on(patch: Patch) -> None:
     transaction_of = adding._transaction_of
     end = ending.end_transaction
 
-    def any_epoch(state: TransactionState, transactional_id: str, producer: Any) -> Any:
+    def any_epoch(state: TransactionShardState, transactional_id: str, producer: Any) -> Any:
         return transaction_of(state, transactional_id, state.transaction(transactional_id).client)
 
-    def ended(state: TransactionState, request: Any, *, bumps_epoch: bool) -> Any:
+    def ended(state: TransactionShardState, request: Any, producer_ids: Any, *, bumps_epoch: bool) -> Any:
         request.producer_epoch = state.transaction(request.transactional_id).client.producer_epoch
-        return end(state, request, bumps_epoch=bumps_epoch)
+        return end(state, request, producer_ids, bumps_epoch=bumps_epoch)
 
     patch.setattr(adding, "_transaction_of", any_epoch)
     patch.setattr(end_txn, "end_transaction", ended)
@@ -136,13 +136,13 @@ def abort_what_is_prepared_in_time(patch: Patch) -> None:
 
 
 def keep_nothing_that_is_prepared(patch: Patch) -> None:
-    decide = initializing.init_producer_id
+    init = initializing.init_producer_id
 
-    def without_keeping(state: TransactionState, request: Any) -> Any:
+    def without_keeping(state: TransactionShardState, request: Any, producer_ids: Any) -> Any:
         request.keep_prepared_txn = False
-        return decide(state, request)
+        return init(state, request, producer_ids)
 
-    patch.setattr(init_producer_id, "decide", without_keeping)
+    patch.setattr(init_producer_id, "init_transactional_id", without_keeping)
 
 
 def show_what_is_not_decided(patch: Patch) -> None:
@@ -155,23 +155,23 @@ def show_offsets_that_are_pending_over(patch: Patch) -> None:
 
 
 def complete_before_the_markers_are_written(patch: Patch) -> None:
-    write = TxnMarkers.write
+    write = MarkerWriter.write
 
-    def written(markers: TxnMarkers, topic: str, index: int, marker: Marker) -> None:
+    def written(markers: MarkerWriter, topic: str, index: int, marker: Marker) -> None:
         def later() -> None:
             with suppress(Refusal):
                 write(markers, topic, index, marker)
 
         asyncio.get_running_loop().call_later(0.05, later)
 
-    patch.setattr(TxnMarkers, "write", written)
+    patch.setattr(MarkerWriter, "write", written)
 
 
 def abort_without_a_new_epoch(patch: Patch) -> None:
     """So that who is fenced may go on."""
     fence = ending.fence
 
-    def fenced(state: TransactionState, transaction: Any) -> Any:
+    def fenced(state: TransactionShardState, transaction: Any) -> Any:
         return fence(state, transaction)._replace(producer_epoch=transaction.producer_epoch)
 
     for module in (ending, initializing, housekeeping):

@@ -39,6 +39,7 @@ from .lifecycle import Lifecycle
 from .partition_verifier import PartitionVerifier
 from .producer_ids import ProducerIds
 from .topic_news import log_topic_news
+from .transaction_guards import TransactionGuards
 from .transactional_produce import TransactionalProduce
 
 _log = logging.getLogger(__name__)
@@ -83,11 +84,12 @@ class Broker:
         self._departures = Departures(clock)
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
         self.producer_ids = ProducerIds(self)
-        self.coordinators = Coordinators(self)
+        guards = TransactionGuards()
+        self.coordinators = Coordinators(self, guards)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
         self.partition_verifier = PartitionVerifier(self)
-        self.transactional_produce = TransactionalProduce(self, self.partition_verifier)
+        self.transactional_produce = TransactionalProduce(self, self.partition_verifier, guards)
         self.moves = DirectoryMoves(
             replicas, clock, lambda: self.config.integer("replica.alter.log.dirs.io.max.bytes.per.second")
         )
@@ -191,6 +193,7 @@ class Broker:
         self.leader_throttle.limit(config.integer(_LEADER_RATE))
         self.follower_throttle.limit(config.integer(_FOLLOWER_RATE))
         self.fetchers.resize(config.integer("num.replica.fetchers"))
+        self.coordinators.configure(config)
 
     # Looking things up
 

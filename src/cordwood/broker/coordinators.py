@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
-from typing import TYPE_CHECKING
 
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.peer_settings import peer_settings
 from cordwood.coordinator.coordinator import Coordinator
-from cordwood.coordinator.groups.state import GroupState
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.groups.shard_state import GroupShardState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.features import TRANSACTION_VERSION
 from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType, Topics
@@ -17,6 +17,7 @@ from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreateTopicsRequest
 
+from .context import BrokerContext
 from .coordinator_topics import (
     GROUP_TOPIC,
     TRANSACTION_TOPIC,
@@ -24,10 +25,10 @@ from .coordinator_topics import (
     partition_count,
     replication_factor_key,
 )
-from .txn_markers import TxnMarkers
-
-if TYPE_CHECKING:
-    from .broker import Broker
+from .marker_sender import MarkerSender
+from .marker_writer import MarkerWriter
+from .peers import BrokerPeers
+from .transaction_guards import TransactionGuards
 
 _log = logging.getLogger(__name__)
 
@@ -38,16 +39,16 @@ _CREATION_PATIENCE_S = 1.0
 class Coordinators:
     """`groups` coordinates groups and their offsets, `transactions` transactional ids."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext, guards: TransactionGuards) -> None:
         self._broker = broker
         # As of these topics: every request wants to know.
         self._partition_counts: dict[str, tuple[Topics, int]] = {}
-        self.groups: Coordinator[GroupState] = Coordinator(
+        self.groups: Coordinator[GroupShardState] = Coordinator(
             "group",
             GROUP_TOPIC,
             broker.replicas,
             broker.clock,
-            new_state=lambda _index: GroupState(
+            new_state=lambda _index: GroupShardState(
                 broker.clock,
                 broker.random,
                 lambda: broker.config,
@@ -61,31 +62,32 @@ class Coordinators:
         )
         # Why their topics could not be created, as far as it was logged.
         self._creation_errors: dict[str, ErrorCode] = {}
-        self.markers = TxnMarkers(broker)
-        self.transactions: Coordinator[TransactionState] = Coordinator(
+        self.marker_writer = MarkerWriter(broker, guards)
+        self._marker_sender = _marker_sender(broker, self.marker_writer)
+        self.transactions: Coordinator[TransactionShardState] = Coordinator(
             "transaction",
             TRANSACTION_TOPIC,
             broker.replicas,
             broker.clock,
-            new_state=lambda index: TransactionState(
-                broker.clock,
-                lambda: broker.config,
-                lambda: broker.image.features.get(TRANSACTION_VERSION, 0),
-                broker.producer_ids.take,
-                partial(self.markers.complete, index),
+            new_state=lambda _index: TransactionShardState(
+                broker.clock, broker.config, _transaction_level(broker.image)
             ),
             partition_count=lambda: self.partition_count(TRANSACTION_TOPIC),
             timeout_ms=lambda: broker.config.integer("request.timeout.ms"),
             load_buffer_bytes=lambda: broker.config.integer("transaction.state.log.load.buffer.size"),
+            performer=self._marker_sender,
         )
 
     def start(self) -> None:
-        self.markers.sender.apply(self._broker.image)
+        self._marker_sender.apply(self._broker.image)
         self.groups.start()
         self.transactions.start()
 
     def apply(self, changes: ReplicaChanges, delta: MetadataDelta, image: MetadataImage) -> None:
-        self.markers.sender.apply(image)
+        self._marker_sender.apply(image)
+        if delta.features:
+            for transactions in self.transactions.states:
+                transactions.configure(self._broker.config, _transaction_level(image))
         self.groups.apply(changes)
         self.transactions.apply(changes)
         for state in self.groups.states:
@@ -94,10 +96,14 @@ class Coordinators:
             # Something may be due sooner by now.
             shard.loaded()
 
+    def configure(self, config: BrokerConfig) -> None:
+        for transactions in self.transactions.states:
+            transactions.configure(config, transactions.level)
+
     async def stop(self) -> None:
         self.transactions.stop()
         self.groups.stop()
-        await self.markers.sender.close()
+        await self._marker_sender.close()
 
     # Their topics
 
@@ -136,3 +142,14 @@ class Coordinators:
                 error.name,
                 result.error_message,
             )
+
+
+def _transaction_level(image: MetadataImage) -> int:
+    return image.features.get(TRANSACTION_VERSION, 0)
+
+
+def _marker_sender(broker: BrokerContext, writer: MarkerWriter) -> MarkerSender:
+    config, listener = broker.config, broker.config.listeners.inter_broker
+    settings = peer_settings(config, listener, f"broker-{broker.id}-txn-marker-sender")
+    peers = BrokerPeers(broker.network, settings, broker.random, listener)
+    return MarkerSender(broker.id, writer, peers, broker.random)

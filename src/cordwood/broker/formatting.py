@@ -10,14 +10,13 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.config.quorum import InitialController
 from cordwood.log.checkpoint import META_PROPERTIES, CorruptCheckpoint, MetaProperties
 from cordwood.metadata.bootstrap import first_voter, format_directory
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.image import METADATA_VERSION
 from cordwood.metadata.releases import UnsupportedLevels, initial_levels, release_name
 from cordwood.raft.identity import Endpoint
 from cordwood.raft.voters import VoterSet
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.network import Address
-from cordwood.runtime.randomness import Random
+from cordwood.runtime.randomness import Random, new_uuid
 from cordwood.wire.primitives import Uuid
 
 

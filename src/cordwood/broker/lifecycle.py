@@ -10,13 +10,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 from cordwood.log.directories import LogDirectories
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.endpoints import Addresses
 from cordwood.metadata.image import LeaderRecovery, MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.node_config import NodeConfig
-from cordwood.runtime.randomness import Random
+from cordwood.runtime.randomness import Random, new_uuid
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_partition import (
     AlterPartitionRequest,

@@ -24,7 +24,6 @@ from cordwood.log.contents import Folder, Kind, folders, is_incidental
 from cordwood.log.directory import NO_ID
 from cordwood.log.files import LOG
 from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, first_voter, format_directory
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.image import is_reserved_directory
 from cordwood.metadata.log import COMMITTED_OFFSET, METADATA_DIRECTORY, recorded_offset
 from cordwood.metadata.reading import read_image
@@ -32,7 +31,7 @@ from cordwood.metadata.snapshot import parse_snapshot_name
 from cordwood.raft.identity import Endpoint
 from cordwood.raft.voters import VoterSet
 from cordwood.runtime.disk import Disk, DiskError, Entry
-from cordwood.runtime.randomness import Random
+from cordwood.runtime.randomness import Random, new_uuid
 from cordwood.wire.primitives import Uuid, uuid_text
 
 _log = logging.getLogger(__name__)

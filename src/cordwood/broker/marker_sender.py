@@ -1,7 +1,6 @@
-"""Markers on their way from a coordinator to the leaders of the partitions.
+"""Sends the markers of a prepared transaction to the leaders of its partitions, and completes it when all have them.
 
-written = sender.write(marker, partitions, is_wanted)
-written.then(...)
+sender.perform(shard, WriteMarkers("orders-writer", partitions))
 
 A leader on this broker is asked by the same request as one on another, without a connection. The markers that are for
 another broker within a turn of the loop go there in one request. What fails is tried again, with a back-off, at
@@ -12,16 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 
-from cordwood.coordinator.transactions.transaction import TopicPartition
+from cordwood.coordinator.partition_log import PartitionLog
+from cordwood.coordinator.transactions.effects import WriteMarkers
+from cordwood.coordinator.transactions.ending import complete
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
+from cordwood.coordinator.transactions.statuses import PREPARED, TransactionStatus
+from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
 from cordwood.metadata.image import NO_LEADER, MetadataImage
 from cordwood.net.backoff import Backoff
 from cordwood.net.exceptions import PeerError
 from cordwood.runtime.randomness import Random
-from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
+from cordwood.shard.shard import Shard
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -30,12 +33,16 @@ from cordwood.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+from .marker import Marker
+from .marker_writer import MarkerWriter
 from .peers import BrokerPeers
 
 _log = logging.getLogger(__name__)
 
 _RETRY_MS = 100
 _RETRY_MAX_MS = 1_000
+# How long it takes until a completion that could not be written is tried again.
+_COMPLETION_RETRY_MS = 100
 # Of some 50 µs each on this broker: others have their turn before the next.
 _AT_ONCE = 100
 # The partition has seen a later epoch of the producer, so that this transaction is over there; or it can never have
@@ -47,27 +54,13 @@ _SETTLED = (
 )
 
 
-class Marker(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    commit: bool
-    # Of the client that ended the transaction: from 2 on an end has an epoch of its own.
-    transaction_version: int
-
-
-class MarkerPeer(Protocol):
-    """A `Peer`, or this broker itself, which may answer at once."""
-
-    def send(
-        self, request: WriteTxnMarkersRequest, /
-    ) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]: ...
-
-
 class MarkerSender:
-    def __init__(self, broker_id: int, this_broker: MarkerPeer, peers: BrokerPeers, random: Random) -> None:
+    """The performer of the transaction coordinator's shards."""
+
+    def __init__(self, broker_id: int, writer: MarkerWriter, peers: BrokerPeers, random: Random) -> None:
         self._broker_id = broker_id
-        self._this_broker = this_broker
+        # For partitions that this broker leads itself.
+        self._writer = writer
         self._peers = peers
         self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
         self._image = MetadataImage()
@@ -76,16 +69,23 @@ class MarkerSender:
         self._in_flight: set[asyncio.Task[None]] = set()
         self._backing_off: dict[_Part, asyncio.TimerHandle] = {}
 
-    def write(
-        self, marker: Marker, partitions: Sequence[TopicPartition], is_wanted: Callable[[], bool]
-    ) -> Promise[None]:
-        """Returns a promise that is resolved when all of these partitions have their markers, or need none; with a
-        Refusal when another coordinator has taken over, or nobody wants them any more. `is_wanted` is asked before each
-        try."""
-        job = _Job(marker, is_wanted, len(partitions))
+    def perform(self, shard: Shard[TransactionShardState], effect: WriteMarkers) -> None:
+        """Unless it is urgent, this turn of the loop is answered first: the producer that ends a transaction need not
+        wait for its markers. They are written all the same before a request is read that was sent after that answer."""
+        prepared = shard.state.transactions.get(effect.transactional_id)
+        if prepared is None or prepared.status not in PREPARED:
+            return
+        if effect.is_urgent:
+            self._begin(shard, prepared, sorted(effect.partitions))
+        else:
+            asyncio.get_running_loop().call_soon(self._begin, shard, prepared, sorted(effect.partitions))
+
+    def _begin(
+        self, shard: Shard[TransactionShardState], prepared: Transaction, partitions: Sequence[TopicPartition]
+    ) -> None:
+        job = _Job(shard, prepared, len(partitions))
         self._route(job, partitions)
         job.settle(0)
-        return job.written
 
     def apply(self, image: MetadataImage) -> None:
         """Tries again at once what waits for a partition whose leader has changed."""
@@ -108,9 +108,6 @@ class MarkerSender:
 
     def _route(self, job: _Job, partitions: Sequence[TopicPartition]) -> None:
         if job.is_over:
-            return
-        if not job.is_wanted():
-            job.fail(Refusal(ErrorCode.NOT_COORDINATOR, "the transaction is another coordinator's by now"))
             return
         if len(partitions) > _AT_ONCE:
             asyncio.get_running_loop().call_soon(self._route, job, partitions[_AT_ONCE:])
@@ -137,8 +134,8 @@ class MarkerSender:
         self._queues[leader].append(part)
 
     def _send(self, leader: int, parts: list[_Part]) -> None:
-        peer: MarkerPeer = self._this_broker if leader == self._broker_id else self._peers.to(leader)
-        answer = peer.send(WriteTxnMarkersRequest(markers=[_writable(part) for part in parts]))
+        request = WriteTxnMarkersRequest(markers=[_writable(part) for part in parts])
+        answer = self._writer.answer(request) if leader == self._broker_id else self._peers.to(leader).send(request)
         if isinstance(answer, WriteTxnMarkersResponse):
             self._answered(parts, answer)
         else:
@@ -213,30 +210,64 @@ class MarkerSender:
 
 
 class _Job:
-    """A marker that goes to some partitions."""
+    """The markers of a transaction: complete when all of its partitions have theirs, or need none."""
 
-    __slots__ = ("_missing", "failures", "is_wanted", "marker", "written")
+    __slots__ = ("_is_done", "_missing", "_prepared", "_shard", "failures", "marker")
 
-    def __init__(self, marker: Marker, is_wanted: Callable[[], bool], missing: int) -> None:
-        self.marker = marker
-        self.is_wanted = is_wanted
+    def __init__(self, shard: Shard[TransactionShardState], prepared: Transaction, missing: int) -> None:
+        assert isinstance(shard.log, PartitionLog)
+        self.marker = Marker(
+            prepared.producer_id,
+            prepared.producer_epoch,
+            shard.log.leader_epoch,
+            prepared.status is TransactionStatus.PREPARE_COMMIT,
+            prepared.client_version,
+        )
         self.failures = 0
-        self.written: Promise[None] = Promise()
+        self._shard = shard
+        self._prepared = prepared
         # The partitions that have no marker yet.
         self._missing = missing
+        self._is_done = False
 
     @property
     def is_over(self) -> bool:
-        return self.written.done
+        """True also once another broker coordinates the transaction, or this one has loaded it anew: loading it sees to
+        what is prepared."""
+        shard, prepared = self._shard, self._prepared
+        return (
+            self._is_done or shard.is_closed or shard.state.transactions.get(prepared.transactional_id) is not prepared
+        )
 
     def settle(self, count: int) -> None:
-        """So many more partitions have the marker."""
+        """Counts partitions that have the marker, and completes the transaction after the last one."""
         self._missing -= count
-        if not self._missing:
-            self.written.resolve(None)
+        if self._missing or self.is_over:
+            return
+        self._is_done = True
+        try:
+            self._shard.decide(lambda state: complete(state, self._prepared))
+        except Refusal as refusal:
+            if refusal.error is not ErrorCode.NOT_COORDINATOR:
+                name = self._prepared.transactional_id
+                _log.warning("Transactional id %s: cannot write the completion, retrying: %s", name, refusal)
+                self._try_later(())
 
     def fail(self, refusal: Refusal) -> None:
-        self.written.resolve(refusal)
+        """A leader has heard of a later coordinator. The metadata will say so; or did so in between, and this broker
+        has a later epoch by now."""
+        if not self.is_over:
+            self._is_done = True
+            name = self._prepared.transactional_id
+            _log.info(
+                "Transactional id %s: markers refused, retrying as long as it is coordinated here: %s", name, refusal
+            )
+            self._try_later(self._prepared.partitions)
+
+    def _try_later(self, partitions: Collection[TopicPartition]) -> None:
+        self._shard.state.prepare_later(self._prepared, partitions, _COMPLETION_RETRY_MS)
+        # Sets the shard's alarm.
+        self._shard.loaded()
 
 
 class _Part:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cordwood.config.peer_settings import peer_settings
 from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
@@ -31,11 +31,9 @@ from cordwood.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
+from .context import BrokerContext
 from .coordinator_topics import TRANSACTION_TOPIC
 from .peers import BrokerPeers
-
-if TYPE_CHECKING:
-    from .broker import Broker
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ class _Question(NamedTuple):
 
 
 class PartitionVerifier:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         config, listener = broker.config, broker.config.listeners.inter_broker
         settings = peer_settings(config, listener, f"broker-{broker.id}-txn-partition-verifier")

@@ -6,13 +6,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
-if TYPE_CHECKING:
-    from .broker import Broker
+from .context import BrokerContext
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +25,7 @@ class NoProducerIds(Exception):
 
 
 class ProducerIds:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._block = range(0)
         self._next_block = range(0)

@@ -4,9 +4,8 @@ A producer of `transaction.version` 1 has added the partition by itself, and the
 version 2 (Produce from version 12 on) has it added by this. `PartitionVerifier` asks the coordinator. While the
 transaction is open in the partition nobody has to be asked again: only its marker ends it there.
 
-Where the answer takes time, the transaction may end meanwhile. So whoever asks holds a guard, which the marker takes
-away: without it nothing is written, or a transaction would hang that nobody ends. A guard also remembers how early the
-sequence was that was tried first, so that a batch cannot overtake one before it that has to be tried again.
+Where the answer takes time, the transaction may end meanwhile. So a batch holds a guard until it is written
+(`transaction_guards`), which the transaction's marker takes away.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import Enum
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cordwood.coordinator.transactions.adding import is_added
-from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
+from cordwood.coordinator.transactions.transaction import TopicPartition
 from cordwood.log.log import Log
 from cordwood.replica.partition import Partition
 from cordwood.shard.decision import ProducerIdAndEpoch
@@ -28,19 +27,15 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
+from .context import BrokerContext
 from .coordinator_topics import GROUP_TOPIC
-from .marker_sender import Marker
 from .partition_verifier import Errors, PartitionVerifier
 from .patience import Patience
-
-if TYPE_CHECKING:
-    from .broker import Broker
+from .transaction_guards import Guard, TransactionGuards
 
 _TOPIC_IDS_SINCE = 13
 _PRODUCER_POSITION = 43
 _PRODUCER = Struct(">qhi")
-# More than there are batches under way: what is forgotten then is how early a sequence was tried.
-_MOST_GUARDS = 10_000
 
 # What clients are to take for a short trouble of the partition, where they do not know better.
 _TRY_AGAIN = frozenset(
@@ -90,20 +85,11 @@ class _Batch(NamedTuple):
     log: Log
 
 
-class _Guard:
-    __slots__ = ("epoch", "lowest_sequence")
-
-    def __init__(self, epoch: int, sequence: int) -> None:
-        self.epoch = epoch
-        self.lowest_sequence = sequence
-
-
 class TransactionalProduce:
-    def __init__(self, broker: Broker, verifier: PartitionVerifier) -> None:
+    def __init__(self, broker: BrokerContext, verifier: PartitionVerifier, guards: TransactionGuards) -> None:
         self._broker = broker
         self._verifier = verifier
-        # By topic, partition and producer id.
-        self._guards: dict[tuple[str, int, int], _Guard] = {}
+        self._guards = guards
 
     def check(self, request: ProduceRequest, version: int) -> Refusals | Promise[Refusals]:
         """The partitions of a transactional request that must not be written, with the reasons."""
@@ -128,7 +114,7 @@ class TransactionalProduce:
         if _is_open(log, producer):
             return True
         place = (partition.topic, partition.index)
-        if _Generation.of_produce(version) is _Generation.ADDING or (*place, producer_id) in self._guards:
+        if _Generation.of_produce(version) is _Generation.ADDING or self._guards.get(place, producer_id) is not None:
             return False
         try:
             state = self._broker.transactions.shard(transactional_id).settled_state
@@ -158,7 +144,10 @@ class TransactionalProduce:
             "transaction.partition.verification.enable"
         ):
             return {}
-        guards = {partition: self._guard(partition, batch) for partition, batch in batches.items()}
+        guards = {
+            partition: self._guards.hold(partition, batch.producer, batch.base_sequence)
+            for partition, batch in batches.items()
+        }
         adds = generation is _Generation.ADDING
         result = self._verifier.ask(transactional_id, producer, batches, adds=adds)
         if not isinstance(result, Promise) and not _is_early(result, generation):
@@ -168,10 +157,13 @@ class TransactionalProduce:
 
         def answered(outcome: Errors | Refusal) -> None:
             errors = _errors(batches, outcome)
-            if not _is_early(errors, generation) or not patience.wait(again):
+            moment = patience.moment() if _is_early(errors, generation) else None
+            if moment is None:
                 checked.resolve(self._concluded(batches, guards, errors, generation))
+            else:
+                moment.then(again)
 
-        def again() -> None:
+        def again(_outcome: Refusal | None) -> None:
             result = self._verifier.ask(transactional_id, producer, batches, adds=adds)
             result.then(answered) if isinstance(result, Promise) else answered(result)
 
@@ -204,34 +196,12 @@ class TransactionalProduce:
                     found[name, data.index] = _Batch(producer, base_sequence, partition.log)
         return found
 
-    # Guards
-
-    def _guard(self, partition: TopicPartition, batch: _Batch) -> _Guard:
-        key = (*partition, batch.producer.producer_id)
-        guard = self._guards.get(key)
-        if guard is None or guard.epoch != batch.producer.producer_epoch:
-            guard = self._guards[key] = _Guard(batch.producer.producer_epoch, batch.base_sequence)
-            if len(self._guards) > _MOST_GUARDS:
-                del self._guards[next(iter(self._guards))]
-        elif batch.base_sequence < guard.lowest_sequence:
-            guard.lowest_sequence = batch.base_sequence
-        return guard
-
-    def ended(self, topic: str, index: int, marker: Marker) -> None:
-        """A marker is written: a guard of the transaction that it ends is taken away, so that whoever has asked has to
-        ask again. Where each end has an epoch of its own (KIP-890), the producer goes on with the marker's epoch, and
-        may do so before the marker is here: a guard of that epoch is the next transaction's."""
-        key = (topic, index, marker.producer_id)
-        guard = self._guards.get(key) if self._guards else None
-        if guard is None:
-            return
-        if marker.transaction_version < EPOCH_BUMPS_SINCE or guard.epoch < marker.producer_epoch:
-            del self._guards[key]
+    # Conclusions
 
     def _concluded(
         self,
         batches: Mapping[TopicPartition, _Batch],
-        guards: Mapping[TopicPartition, _Guard],
+        guards: Mapping[TopicPartition, Guard],
         errors: Errors,
         generation: _Generation,
     ) -> Refusals:
@@ -249,16 +219,16 @@ class TransactionalProduce:
         return refusals
 
     def _let_in(
-        self, partition: TopicPartition, batch: _Batch, guard: _Guard, generation: _Generation
+        self, partition: TopicPartition, batch: _Batch, guard: Guard, generation: _Generation
     ) -> Refusal | None:
-        key = (*partition, batch.producer.producer_id)
-        if self._guards.get(key) is not guard:
+        producer_id = batch.producer.producer_id
+        if self._guards.get(partition, producer_id) is not guard:
             return Refusal(
                 ErrorCode.INVALID_TXN_STATE, "the transaction has ended while its coordinator was asked about it"
             )
         refusal = _out_of_order(batch, guard, generation)
         if refusal is None:
-            del self._guards[key]
+            self._guards.release(partition, producer_id)
         return refusal
 
 
@@ -292,7 +262,7 @@ def _unverified(error: ErrorCode, generation: _Generation) -> Unverified:
     return Unverified(error, f"the partition is not part of the transaction: {error.name}")
 
 
-def _out_of_order(batch: _Batch, guard: _Guard, generation: _Generation) -> Refusal | None:
+def _out_of_order(batch: _Batch, guard: Guard, generation: _Generation) -> Refusal | None:
     producer_id, epoch = batch.producer
     known = batch.log.producers.by_id.get(producer_id)
     first = guard.lowest_sequence

@@ -16,11 +16,10 @@ from cordwood.cli.output import print_json
 from cordwood.cli.shared_options import AsJson
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.quorum import parse_initial_controllers
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.local_disk import LocalDisk
-from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.randomness import SeededRandom, new_uuid
 from cordwood.wire.primitives import uuid_text
 
 

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from cordwood.config.serving import Listening
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
@@ -17,7 +16,7 @@ from cordwood.net.pipeline import Pipeline
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Network
-from cordwood.runtime.randomness import Random
+from cordwood.runtime.randomness import Random, new_uuid
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from cordwood.wire.schema import MetadataRecord

@@ -20,7 +20,7 @@ from cordwood.runtime.disk import DiskError
 from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
-from cordwood.shard.shard import Shard
+from cordwood.shard.shard import Performer, Shard
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.hashing import partition_for_id
@@ -51,6 +51,7 @@ class Coordinator(Generic[S]):
         timeout_ms: Callable[[], int],
         load_buffer_bytes: Callable[[], int],
         codec: Callable[[], Codec] = lambda: Codec.NONE,
+        performer: Performer[S] | None = None,
     ) -> None:
         # Whose record types they are: "group", "transaction".
         self.kind = kind
@@ -62,10 +63,10 @@ class Coordinator(Generic[S]):
         self._timeout_ms = timeout_ms
         self._load_buffer_bytes = load_buffer_bytes
         self._codec = codec
+        self._performer = performer
         self._shards: dict[int, Shard[S]] = {}
-        # Of those that are loaded or being loaded: their partitions, and the leader epochs of this broker's.
+        # Of those that are loaded or being loaded: their partitions.
         self._partitions: dict[int, Partition] = {}
-        self._epochs: dict[int, int] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._loading_states: dict[int, S] = {}
 
@@ -99,10 +100,6 @@ class Coordinator(Generic[S]):
     @property
     def is_loading(self) -> bool:
         return bool(self._loading)
-
-    def epoch_of(self, index: int) -> int:
-        """The leader epoch in which a shard is coordinated here."""
-        return self._epochs[index]
 
     # Markers
 
@@ -148,7 +145,6 @@ class Coordinator(Generic[S]):
                 self._loading_states[index] = state
                 self._loading[index] = asyncio.get_running_loop().create_task(self._load(partition, state))
         # Elected anew without having been away, it knows everything.
-        self._epochs[index] = partition.state.leader_epoch
 
     async def _load(self, partition: Partition, state: S) -> None:
         index, name = partition.index, f"{self.topic}-{partition.index}"
@@ -174,12 +170,11 @@ class Coordinator(Generic[S]):
 
     def _begin(self, partition: Partition, state: S) -> None:
         log = PartitionLog(partition, self._clock, self._replicas.disk_failed, self._codec())
-        shard = self._shards[partition.index] = Shard(state, log, self._clock, self._timeout_ms)
+        shard = self._shards[partition.index] = Shard(state, log, self._clock, self._timeout_ms, self._performer)
         shard.loaded()
 
     def _drop(self, index: int, why: str) -> None:
         self._partitions.pop(index, None)
-        self._epochs.pop(index, None)
         self._loading_states.pop(index, None)
         task = self._loading.pop(index, None)
         if task is not None:

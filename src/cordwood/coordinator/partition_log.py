@@ -39,6 +39,11 @@ class PartitionLog:
         self._codec = codec
 
     @property
+    def leader_epoch(self) -> int:
+        """The epoch of the coordinator that writes here."""
+        return self.partition.state.leader_epoch
+
+    @property
     def _log(self) -> Log:
         log = self.partition.log
         if log is None:

@@ -19,11 +19,10 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer, file_layer
 from cordwood.config.properties import parse_properties
 from cordwood.config.quorum import InitialController
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.network import Address
-from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.randomness import SeededRandom, new_uuid
 from cordwood.wire.primitives import uuid_text
 
 from .layout import Layout, Member, settings_of

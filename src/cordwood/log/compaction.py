@@ -29,10 +29,9 @@ from . import batches
 from .cleaned_txns import Transactions
 from .config import LogConfig
 from .files import CLEANED, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
-from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache
+from .index import MAX_RELATIVE_OFFSET, AbortedTxn, IndexCache, Place
 from .markers import end_txn_of
 from .offset_map import OffsetMap
-from .place import Place
 from .segment import Segment
 from .throttle import Throttle
 

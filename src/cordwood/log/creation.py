@@ -11,8 +11,8 @@ from .checkpoint import encode_partition_metadata
 from .config import LogConfig
 from .epochs import LeaderEpochs
 from .files import LOG, PARTITION_METADATA
+from .index import Place
 from .log import Log
-from .place import Place
 from .producers import Producers
 from .removals import Removals
 from .segment import Segment

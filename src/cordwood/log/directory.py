@@ -32,12 +32,11 @@ from .files import (
     directory_name,
     marked_directory_name,
 )
-from .index import IndexCache
+from .index import IndexCache, Place
 from .log import Log
 from .metrics import LogMetrics
 from .offset_checkpoint import OffsetCheckpoint
 from .offset_checkpoint import TopicPartition as TopicPartition
-from .place import Place
 from .recovery import DEFAULT_PRODUCER_EXPIRATION_MS, OpenOptions, open_log
 from .recovery_progress import RecoveryProgress
 from .removals import Removals

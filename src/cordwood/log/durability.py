@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .config import LogConfig
 from .epochs import LeaderEpochs
 from .files import LEADER_EPOCHS, PARTITION_METADATA
-from .place import Place
+from .index import Place
 from .segment import Segment
 from .segments import Segments
 from .snapshots import ProducerSnapshots

@@ -7,14 +7,25 @@ recovery point is rebuilt after a crash anyway. Indexes of old segments are load
 import struct
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from cordwood.runtime.disk import DiskError, File
+from cordwood.runtime.disk import Disk, DiskError, File
 
 from .files import OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
-from .place import Place
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The location of a partition's files, and what its segments share."""
+
+    disk: Disk
+    directory: str
+    cache: "IndexCache"
+    # A segment keeps the interval that it was created with.
+    index_interval_bytes: int
 
 
 class CorruptIndex(Exception):

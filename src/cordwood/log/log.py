@@ -21,9 +21,8 @@ from .config import LogConfig
 from .durability import Durability, FlushJob
 from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from .files import DELETED, LOG, SWAP
-from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex
+from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex, Place
 from .markers import end_txn_of
-from .place import Place
 from .producer_replay import load_producers, note_batch, rebuild_txn_index
 from .producers import AppendOrigin, Producer, Producers
 from .removals import Removals

@@ -28,10 +28,9 @@ from .files import (
     file_name,
     parse_file_name,
 )
-from .index import IndexCache
+from .index import IndexCache, Place
 from .log import Log
 from .metrics import LogMetrics
-from .place import Place
 from .producer_replay import load_producers, replay
 from .producers import Producers
 from .removals import Removals

@@ -13,8 +13,7 @@ from cordwood.wire.records import decode_batch
 
 from . import batches
 from .files import CORRUPT, LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, file_name
-from .index import MAX_RELATIVE_OFFSET, CorruptIndex, Index, OffsetIndex, TimeIndex, TxnIndex
-from .place import Place
+from .index import MAX_RELATIVE_OFFSET, CorruptIndex, Index, OffsetIndex, Place, TimeIndex, TxnIndex
 from .producers import CompletedTxn
 
 logger = logging.getLogger(__name__)

@@ -27,8 +27,9 @@ class Answer(NamedTuple):
 @dataclass(slots=True)
 class Decision(Generic[T]):
     """The runtime goes about it in this order: `records` are written as one batch, all or none; they are replayed into
-    the state; when they are committed, and with them everything that the decision can have seen, `answers` are given
-    and then `response` is.
+    the state; when they are committed, and with them everything that the decision can have seen, `answers` are given,
+    `effects` are handed to the shard's performer, and then `response` is given. Records that are not committed have no
+    effects: their shard belongs to another broker, which finds in its log what is left to do.
 
     A decision may change by itself what is not in the log (timers, who waits for what, classic members). It does so
     before its records are written, so where they are refused, `refused` is called to put that right.
@@ -38,6 +39,8 @@ class Decision(Generic[T]):
     # Of the shard's own kind: CoordinatorRecord, or the controller's MetadataRecord.
     records: Sequence[Any] = ()
     answers: Sequence[Answer] = ()
+    # Values of the shard's own kind, such as WriteMarkers: work outside of the shard that the commit allows.
+    effects: Sequence[Any] = ()
     # The records are part of this producer's transaction.
     producer: ProducerIdAndEpoch | None = None
     refused: Callable[[Refusal], None] | None = None

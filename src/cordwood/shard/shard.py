@@ -1,11 +1,12 @@
-"""The shard runtime: decide, append, replay, answer.
+"""The shard runtime: decide, append, replay, answer, perform.
 
     result = shard.decide(lambda state: state.join(request))
 
 A decision is a function of the state. Its records are appended to the shard's log and replayed into the state, and it
 is answered when the high watermark has passed them. One that writes nothing is answered when the high watermark covers
-what it saw, so that nobody is told what a failover could take back. Losing the log drops the state: loading is
-replaying, and nothing has to be undone.
+what it saw, so that nobody is told what a failover could take back. Its effects, values that describe work outside of
+the shard, go to the shard's performer at the same moment. Losing the log drops the state: loading is replaying, and
+nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -60,13 +61,27 @@ S = TypeVar("S", bound=State)
 T = TypeVar("T")
 
 
+class Performer(Protocol[S]):
+    def perform(self, shard: Shard[S], effect: Any, /) -> None:
+        """Begins the work that an effect of a committed decision describes. It must not fail."""
+
+
 class Shard(Generic[S]):
-    def __init__(self, state: S, log: ShardLog, clock: Clock, timeout_ms: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        state: S,
+        log: ShardLog,
+        clock: Clock,
+        timeout_ms: Callable[[], int] | None = None,
+        performer: Performer[S] | None = None,
+    ) -> None:
         self.state = state
         self.log = log
         self._clock = clock
         # How long what was written may take to be committed; None: as long as it takes.
         self._timeout_ms = timeout_ms
+        # None: decisions of this shard have no effects.
+        self._performer = performer
         self._is_deciding = False
         # Told while a decision is being written: they wait until it is in the state.
         self._told: list[Callable[[], None]] = []
@@ -104,6 +119,10 @@ class Shard(Generic[S]):
         while self._told:
             self._told.pop(0)()
         return result
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed is not None
 
     @property
     def settled_state(self) -> S | None:
@@ -151,6 +170,7 @@ class Shard(Generic[S]):
         if self.log.is_committed:
             for answer in decided.answers:
                 answer.promise.resolve(answer.response)
+            self._perform(decided.effects)
             if not isinstance(response, Promise):
                 return response
             # It may have been among the answers: a member who waits for nobody else.
@@ -161,6 +181,8 @@ class Shard(Generic[S]):
             refusal = Refusal(error, "what was decided is not committed") if error else None
             for answer in decided.answers:
                 answer.promise.resolve(refusal or answer.response)
+            if refusal is None:
+                self._perform(decided.effects)
             if refusal is not None:
                 promise.resolve(refusal)
             elif not isinstance(response, Promise):
@@ -177,6 +199,12 @@ class Shard(Generic[S]):
             # One that waits for others waits for as long as its own timers say.
             self._expire(promise, self._timeout_ms())
         return self._unless_done(promise)
+
+    def _perform(self, effects: Sequence[Any]) -> None:
+        if effects:
+            assert self._performer is not None, "a decision has effects, and the shard has no performer"
+            for effect in effects:
+                self._performer.perform(self, effect)
 
     def _unless_done(self, promise: Promise[T]) -> T | Promise[T]:
         if promise.done:

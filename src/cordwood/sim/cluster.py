@@ -13,7 +13,6 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
 from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT
-from cordwood.metadata.controller.decision import new_uuid
 from cordwood.metadata.features import BOOTSTRAP_LEVELS, KRAFT_VERSION, SUPPORTED
 from cordwood.metadata.image import METADATA_VERSION, OffsetAndEpoch
 from cordwood.metadata.log import METADATA_DIRECTORY
@@ -21,7 +20,7 @@ from cordwood.metadata.snapshot import CONFIGURED_VOTERS, QuorumVoters, encode_s
 from cordwood.raft.identity import Endpoint, ReplicaKey, VersionRange
 from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.disk import Disk
-from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.randomness import SeededRandom, new_uuid
 from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.primitives import Uuid, uuid_text
 from cordwood.wire.schema import MetadataRecord

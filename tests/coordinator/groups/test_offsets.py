@@ -11,7 +11,7 @@ from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.coordinator.groups.offset_expiry import expire_offsets
 from cordwood.coordinator.groups.offsets import Offsets
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.randomness import SeededRandom
@@ -127,13 +127,13 @@ class Clock:
         self.passed_ms += int(seconds * 1000)
 
 
-def group_state(clock: Clock | None = None) -> GroupState:
+def group_state(clock: Clock | None = None) -> GroupShardState:
     config = standalone_config(Layer("test", {"log.dirs": "/data"}), port=0)
     image = MetadataImage()
-    return GroupState(clock or Clock(), SeededRandom(1), lambda: config, lambda: image, lambda _group_id: {})
+    return GroupShardState(clock or Clock(), SeededRandom(1), lambda: config, lambda: image, lambda _group_id: {})
 
 
-def commit(state: GroupState, group_id: str, partitions: range, producer_id: int = -1) -> None:
+def commit(state: GroupShardState, group_id: str, partitions: range, producer_id: int = -1) -> None:
     records = [
         CoordinatorRecord(
             OffsetCommitKey(group=group_id, topic="t", partition=partition),
@@ -144,7 +144,7 @@ def commit(state: GroupState, group_id: str, partitions: range, producer_id: int
     state.replay(records, 0, producer_id)
 
 
-def expire(state: GroupState) -> int:
+def expire(state: GroupShardState) -> int:
     """Returns the number of records written this time."""
     decided: Decision[None] = expire_offsets(state)
     state.replay(decided.records, 1000, -1)

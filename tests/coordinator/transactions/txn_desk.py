@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TypeVar
 
 from cordwood.broker.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.coordinator.transactions.adding import add_partitions
+from cordwood.coordinator.transactions.effects import WriteMarkers
 from cordwood.coordinator.transactions.ending import complete, end_transaction
 from cordwood.coordinator.transactions.initializing import init_producer_id
 from cordwood.coordinator.transactions.records import record
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
@@ -47,31 +48,31 @@ class Desk:
         self.prepared: list[Transaction] = []
         self.level = level
         self._next_producer_id = 100
-        self.state = TransactionState(
-            self.time, lambda: _CONFIG, lambda: self.level, self._take_producer_id, self._note_prepared
-        )
+        self.state = TransactionShardState(self.time, _CONFIG, self.level)
 
-    def _take_producer_id(self) -> int:
+    def take(self) -> int:
+        """As the broker's producer ids, of which there are always more."""
         self._next_producer_id += 1
         return self._next_producer_id - 1
-
-    def _note_prepared(
-        self, transaction: Transaction, partitions: Collection[TopicPartition], *, is_urgent: bool
-    ) -> None:
-        assert transaction.partitions == frozenset(partitions)
-        self.prepared.append(transaction)
 
     @property
     def transaction(self) -> Transaction:
         return self.state.transactions[ID]
 
-    def decide(self, decision: Callable[[TransactionState], Decision[T]]) -> T:
+    def decide(self, decision: Callable[[TransactionShardState], Decision[T]]) -> T:
         decided = decision(self.state)
         self.state.replay(decided.records, 0, -1)
         for answer in decided.answers:
             answer.promise.resolve(answer.response)
+        for effect in decided.effects:
+            self._perform(effect)
         assert not isinstance(decided.response, Promise)
         return decided.response
+
+    def _perform(self, effect: WriteMarkers) -> None:
+        prepared = self.state.transactions[effect.transactional_id]
+        assert prepared.partitions == frozenset(effect.partitions)
+        self.prepared.append(prepared)
 
     def ring(self) -> None:
         """Decides what is due by now."""
@@ -91,7 +92,7 @@ class Desk:
             enable2_pc=enable2_pc,
             keep_prepared_txn=keep_prepared_txn,
         )
-        return self.decide(lambda state: init_producer_id(state, request))
+        return self.decide(lambda state: init_producer_id(state, request, self))
 
     def add(self, producer_id: int, epoch: int, *partitions: TopicPartition, client_version: int = 2) -> None:
         producer = ProducerIdAndEpoch(producer_id, epoch)
@@ -99,7 +100,7 @@ class Desk:
 
     def end(self, producer_id: int, epoch: int, *, commit: bool, bumps_epoch: bool = True) -> EndTxnResponse:
         request = EndTxnRequest(transactional_id=ID, producer_id=producer_id, producer_epoch=epoch, committed=commit)
-        return self.decide(lambda state: end_transaction(state, request, bumps_epoch=bumps_epoch))
+        return self.decide(lambda state: end_transaction(state, request, self, bumps_epoch=bumps_epoch))
 
     def complete(self) -> None:
         """All markers are written."""
@@ -117,9 +118,7 @@ class Desk:
     def load_anew(self) -> None:
         """Another broker reads what is in the log."""
         before = self.state
-        self.state = TransactionState(
-            self.time, lambda: _CONFIG, lambda: self.level, self._take_producer_id, self._note_prepared
-        )
+        self.state = TransactionShardState(self.time, _CONFIG, self.level)
         for transaction in before.transactions.values():
             written = record(transaction, self.level)
             assert written.value is not None

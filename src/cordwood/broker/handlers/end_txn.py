@@ -32,7 +32,7 @@ def end_txn(broker: Broker, request: EndTxnRequest, call: Call) -> Result:
         return EndTxnResponse(error_code=error)
 
     def decide(state: TransactionState) -> Decision[EndTxnResponse]:
-        return end_transaction(state, request, bumps_epoch=call.version >= _NEW_EPOCHS_SINCE)
+        return end_transaction(state, request, broker.producer_ids, bumps_epoch=call.version >= _NEW_EPOCHS_SINCE)
 
     if not request.transactional_id:
         return refused(ErrorCode.INVALID_REQUEST, "a transactional id is not empty")

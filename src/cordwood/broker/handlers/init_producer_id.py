@@ -15,8 +15,10 @@ from collections.abc import Callable
 from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
 from cordwood.broker.producer_ids import NoProducerIds
-from cordwood.coordinator.transactions.initializing import init_producer_id as decide
+from cordwood.coordinator.transactions.initializing import init_producer_id as init_transactional_id
+from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.net.api import Call, Result, handles
+from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -51,26 +53,29 @@ def _init_transactional_id(broker: Broker, request: InitProducerIdRequest, trans
             error = ErrorCode.INVALID_PRODUCER_EPOCH
         return _refused(error)
 
+    def decide(state: TransactionState) -> Decision[InitProducerIdResponse]:
+        return init_transactional_id(state, request, broker.producer_ids)
+
     if not broker.producer_ids.are_there:
-        return _when_there_are_ids(broker, request, transactional_id, refused)
-    result = ask(call, broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+        return _when_there_are_ids(broker, transactional_id, decide, refused)
+    result = ask(call, broker.transactions, transactional_id, decide, refused)
     if isinstance(result, InitProducerIdResponse) and result.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
         # Most often the open one was aborted just now, markers and all: the client is spared the retry.
-        return ask(call, broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+        return ask(call, broker.transactions, transactional_id, decide, refused)
     return result
 
 
 async def _when_there_are_ids(
     broker: Broker,
-    request: InitProducerIdRequest,
     transactional_id: str,
+    decide: Callable[[TransactionState], Decision[InitProducerIdResponse]],
     refused: Callable[[ErrorCode, str], InitProducerIdResponse],
 ) -> InitProducerIdResponse:
     try:
         await broker.producer_ids.wait_for_more()
     except NoProducerIds:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return await ask_async(broker.transactions, transactional_id, lambda state: decide(state, request), refused)
+    return await ask_async(broker.transactions, transactional_id, decide, refused)
 
 
 def _check_request(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:

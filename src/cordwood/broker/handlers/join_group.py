@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
-from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic_requests import join_group as decide
 from cordwood.net.api import Call, Result, handles

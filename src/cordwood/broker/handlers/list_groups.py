@@ -9,7 +9,7 @@ from cordwood.broker.asking import answer_all
 from cordwood.broker.broker import Broker
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.listing import list_groups as decide_listing
-from cordwood.coordinator.groups.state import GroupState
+from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
@@ -29,7 +29,7 @@ def list_groups(broker: Broker, request: ListGroupsRequest, call: Call) -> Resul
 
 
 def _of_shard(
-    shard: Shard[GroupState], states: frozenset[str], types: frozenset[str]
+    shard: Shard[GroupShardState], states: frozenset[str], types: frozenset[str]
 ) -> ListGroupsResponse | Promise[ListGroupsResponse]:
     """The response of one shard."""
     try:

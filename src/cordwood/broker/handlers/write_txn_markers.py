@@ -13,4 +13,4 @@ from cordwood.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 @handles(WriteTxnMarkersRequest)
 def write_txn_markers(broker: Broker, request: WriteTxnMarkersRequest, call: Call) -> Result:
-    return broker.coordinators.markers.answer(request)
+    return broker.coordinators.marker_writer.answer(request)

@@ -5,29 +5,24 @@ Consumer groups have members who speak it as well, on their way from one protoco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.describe_groups import DescribedGroup
+from cordwood.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from cordwood.wire.messages.join_group import JoinGroupResponse
 from cordwood.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-from .classic.describe import describe
 from .classic.group import ClassicGroup
 from .classic.heartbeat import heartbeat as heartbeat_in_classic
-from .classic.join import join
-from .classic.joining import Joining
+from .classic.join import Joining, join
 from .classic.leave import leave
+from .classic.states import ClassicState
 from .classic.sync import sync
 from .consumer import classic_members
 from .consumer.group import ConsumerGroup
-
-if TYPE_CHECKING:
-    from .state import GroupState
+from .state import GroupState
 
 
 def join_group(state: GroupState, joining: Joining) -> Decision[JoinGroupResponse]:
@@ -68,7 +63,29 @@ def describe_group(state: GroupState, group_id: str) -> Decision[DescribedGroup]
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not isinstance(group, ClassicGroup):
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
-    return Decision(describe(group))
+    return Decision(_describe(group))
+
+
+def _describe(group: ClassicGroup) -> DescribedGroup:
+    """Reports the members' protocol only while it is valid."""
+    is_stable = group.state is ClassicState.STABLE
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type,
+        protocol_data=(group.protocol_name or "") if is_stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if is_stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
 
 
 def _group(state: GroupState, group_id: str) -> ClassicGroup:

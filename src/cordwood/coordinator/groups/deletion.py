@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision
@@ -13,9 +12,7 @@ from cordwood.wire.messages.delete_groups import DeletableGroupResult
 from cordwood.wire.messages.offset_delete import OffsetDeleteResponse, OffsetDeleteResponsePartition
 
 from .offsets import tombstone
-
-if TYPE_CHECKING:
-    from .state import GroupState
+from .state import GroupState
 
 
 def delete_offsets(

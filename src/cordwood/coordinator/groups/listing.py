@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision
 from cordwood.wire.messages.list_groups import ListedGroup
 
-if TYPE_CHECKING:
-    from .state import GroupState
+from .state import GroupState
 
 
 def list_groups(state: GroupState, states: Collection[str], types: Collection[str]) -> Decision[list[ListedGroup]]:

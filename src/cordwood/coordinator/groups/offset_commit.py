@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
@@ -25,9 +25,7 @@ from cordwood.wire.primitives import Uuid
 from .classic.group import ClassicGroup
 from .classic.sessions import renew_session_by_commit
 from .group import Group, PartitionCheck
-
-if TYPE_CHECKING:
-    from .state import GroupState
+from .state import GroupState
 
 R = TypeVar("R")
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.delta import MetadataDelta
@@ -17,9 +16,7 @@ from cordwood.wire.primitives import ZERO_UUID
 
 from .group import Group
 from .offsets import CommittedOffset, tombstone
-
-if TYPE_CHECKING:
-    from .state import GroupState
+from .state import GroupState
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
@@ -16,9 +15,7 @@ from cordwood.wire.messages.offset_fetch import (
 from cordwood.wire.primitives import ZERO_UUID, Uuid
 
 from .offsets import CommittedOffset, OffsetsByTopic
-
-if TYPE_CHECKING:
-    from .state import GroupState
+from .state import GroupState
 
 _NO_OFFSET = -1
 

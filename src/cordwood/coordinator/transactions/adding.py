@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 from .records import record
+from .state import TransactionState
 from .statuses import AT_REST, PREPARED, TransactionStatus
 from .transaction import LAST_EPOCH, TopicPartition, Transaction
-
-if TYPE_CHECKING:
-    from .state import TransactionState
 
 T = TypeVar("T")
 

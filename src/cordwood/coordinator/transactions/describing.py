@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
@@ -13,10 +13,8 @@ from cordwood.wire.messages.describe_transactions import TransactionState as Des
 from cordwood.wire.messages.list_transactions import TransactionState as Listing
 
 from .records import by_topic
+from .state import TransactionState
 from .statuses import TransactionStatus
-
-if TYPE_CHECKING:
-    from .state import TransactionState
 
 
 def describe(state: TransactionState, transactional_id: str) -> Decision[Description]:

@@ -7,19 +7,27 @@ come in after it. A retry is told by its epoch; without such epochs, by the stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cordwood.shard.decision import Decision
+from cordwood.shard.decision import Answer, Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
+from .effects import WriteMarkers
 from .records import record
+from .state import TransactionState
 from .statuses import AT_REST, PREPARED, TransactionStatus
-from .transaction import EPOCH_BUMPS_SINCE, LAST_EPOCH, MAX_EPOCH, NO_EPOCH, NO_PRODUCER, Transaction
-
-if TYPE_CHECKING:
-    from .state import TransactionState
+from .transaction import (
+    EPOCH_BUMPS_SINCE,
+    LAST_EPOCH,
+    MAX_EPOCH,
+    NO_EPOCH,
+    NO_PRODUCER,
+    ProducerIds,
+    Transaction,
+    new_producer_id,
+)
 
 _PREPARED = {True: TransactionStatus.PREPARE_COMMIT, False: TransactionStatus.PREPARE_ABORT}
 _COMPLETED = {
@@ -29,23 +37,25 @@ _COMPLETED = {
 _COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
 
 
-def end_transaction(state: TransactionState, request: EndTxnRequest, *, bumps_epoch: bool) -> Decision[EndTxnResponse]:
+def end_transaction(
+    state: TransactionState, request: EndTxnRequest, producer_ids: ProducerIds, *, bumps_epoch: bool
+) -> Decision[EndTxnResponse]:
     transaction = state.transaction(request.transactional_id)
     if bumps_epoch:
-        return _end_with_new_epoch(state, transaction, request)
+        return _end_with_new_epoch(state, transaction, request, producer_ids)
     producer_id, epoch = transaction.client
     if request.producer_id != producer_id:
         raise _unmapped(transaction, request)
     if request.producer_epoch != epoch:
         raise _fenced(transaction, request)
     if transaction.status is TransactionStatus.ONGOING:
-        return _prepare(state, transaction, commit=request.committed)
+        return _prepare(state, transaction, producer_ids, commit=request.committed)
     _check_outcome(transaction, request)
     return Decision(EndTxnResponse(producer_id=producer_id, producer_epoch=epoch))
 
 
 def _end_with_new_epoch(
-    state: TransactionState, transaction: Transaction, request: EndTxnRequest
+    state: TransactionState, transaction: Transaction, request: EndTxnRequest, producer_ids: ProducerIds
 ) -> Decision[EndTxnResponse]:
     status = transaction.status
     producer_id, epoch = transaction.client
@@ -68,7 +78,7 @@ def _end_with_new_epoch(
     if request.committed and status is not TransactionStatus.ONGOING:
         raise Refusal(ErrorCode.INVALID_TXN_STATE, f"{request.transactional_id!r} has nothing to commit")
     # Whether there is anything to abort is more than such a client knows: its first Produce may have got lost.
-    return _prepare(state, transaction, commit=request.committed, bumps_epoch=True)
+    return _prepare(state, transaction, producer_ids, commit=request.committed, bumps_epoch=True)
 
 
 def _is_after(prepared: Transaction, request: EndTxnRequest) -> bool:
@@ -95,12 +105,17 @@ def _check_outcome(transaction: Transaction, request: EndTxnRequest) -> None:
 
 
 def _prepare(
-    state: TransactionState, transaction: Transaction, *, commit: bool, bumps_epoch: bool = False
+    state: TransactionState,
+    transaction: Transaction,
+    producer_ids: ProducerIds,
+    *,
+    commit: bool,
+    bumps_epoch: bool = False,
 ) -> Decision[EndTxnResponse]:
     now_ms = state.clock.now_ms()
     client = transaction.client
     if bumps_epoch and client.producer_epoch >= LAST_EPOCH:
-        ended = _Ended(transaction.producer_epoch + 1, state.new_producer_id())
+        ended = _Ended(transaction.producer_epoch + 1, new_producer_id(producer_ids))
     else:
         ended = _ended_with(transaction, client.producer_epoch + 1 if bumps_epoch else client.producer_epoch)
     prepared = transaction.moved(
@@ -118,7 +133,7 @@ def _prepare(
     return Decision(
         EndTxnResponse(producer_id=completed.producer_id, producer_epoch=completed.producer_epoch),
         records=[record(prepared, state.level)],
-        answers=[state.announce(prepared, prepared.partitions, is_urgent=False)],
+        effects=[WriteMarkers(transactional_id, prepared.partitions, is_urgent=False)],
         refused=lambda _refusal: last_epochs.update({transactional_id: before}),
     )
 
@@ -157,10 +172,22 @@ def completion_of(prepared: Transaction, now_ms: int) -> Transaction:
 
 
 def complete(state: TransactionState, prepared: Transaction) -> Decision[None]:
-    """All markers are written."""
+    """Completes a transaction whose markers are all written, and tells the requests that wait for it."""
     if state.transactions.get(prepared.transactional_id) is not prepared:
         return Decision(None)
-    return Decision(None, records=[record(completion_of(prepared, state.clock.now_ms()), state.level)])
+    return Decision(
+        None,
+        records=[record(completion_of(prepared, state.clock.now_ms()), state.level)],
+        answers=[Answer(promise, None) for promise in state.waiting(prepared.transactional_id)],
+    )
+
+
+def await_completion(state: TransactionState, transactional_id: str) -> Decision[None]:
+    """Answers when the transaction that is prepared is complete; at once if none is."""
+    transaction = state.transactions.get(transactional_id)
+    if transaction is None or transaction.status not in PREPARED:
+        return Decision(None)
+    return Decision(state.completion(transactional_id))
 
 
 def fence(state: TransactionState, transaction: Transaction) -> Transaction:

@@ -6,17 +6,15 @@ from __future__ import annotations
 import logging
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision
 
+from .effects import WriteMarkers
 from .ending import fence
 from .records import record, tombstone
+from .state import TransactionState
 from .statuses import AT_REST
 from .transaction import Transaction
-
-if TYPE_CHECKING:
-    from .state import TransactionState
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +54,11 @@ def _abort(transactional_id: str, state: TransactionState) -> Decision[None]:
         return Decision(None)
     _log.info("%s is aborted: it is open for longer than its %d ms", transaction, transaction.timeout_ms)
     aborted = fence(state, transaction)
-    return Decision(None, records=[record(aborted, state.level)], answers=[state.announce(aborted, aborted.partitions)])
+    return Decision(
+        None,
+        records=[record(aborted, state.level)],
+        effects=[WriteMarkers(transactional_id, aborted.partitions)],
+    )
 
 
 def watch_for_expiry(state: TransactionState) -> None:

@@ -7,31 +7,40 @@ again; or, when it was prepared for two phases and the client wants to keep it (
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
+from .effects import WriteMarkers
 from .ending import fence
 from .records import record
+from .state import TransactionState
 from .statuses import PREPARED, TransactionStatus
-from .transaction import LAST_EPOCH, NEVER, NO_EPOCH, NO_PRODUCER, NO_TIMEOUT_MS, Transaction
-
-if TYPE_CHECKING:
-    from .state import TransactionState
+from .transaction import (
+    LAST_EPOCH,
+    NEVER,
+    NO_EPOCH,
+    NO_PRODUCER,
+    NO_TIMEOUT_MS,
+    ProducerIds,
+    Transaction,
+    new_producer_id,
+)
 
 _log = logging.getLogger(__name__)
 
 
-def init_producer_id(state: TransactionState, request: InitProducerIdRequest) -> Decision[InitProducerIdResponse]:
+def init_producer_id(
+    state: TransactionState, request: InitProducerIdRequest, producer_ids: ProducerIds
+) -> Decision[InitProducerIdResponse]:
     transactional_id = request.transactional_id
     assert transactional_id is not None
     transaction = state.transactions.get(transactional_id)
     timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     if transaction is None:
-        return _begin(state, transactional_id, timeout_ms)
+        return _begin(state, transactional_id, timeout_ms, producer_ids)
     expected = (
         None if request.producer_id == NO_PRODUCER else ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     )
@@ -40,9 +49,9 @@ def init_producer_id(state: TransactionState, request: InitProducerIdRequest) ->
     if transaction.status in PREPARED:
         raise Refusal(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
     if transaction.status is not TransactionStatus.ONGOING:
-        return _begin_anew(state, transaction, expected, timeout_ms)
+        return _begin_anew(state, transaction, expected, timeout_ms, producer_ids)
     if request.keep_prepared_txn:
-        return _take_over(state, transaction, timeout_ms)
+        return _take_over(state, transaction, timeout_ms, producer_ids)
     _log.info("%s is aborted: a producer begins with that id", transaction)
     fenced = fence(state, transaction)
     return Decision(
@@ -51,12 +60,14 @@ def init_producer_id(state: TransactionState, request: InitProducerIdRequest) ->
             error_code=ErrorCode.CONCURRENT_TRANSACTIONS, producer_id=NO_PRODUCER, producer_epoch=NO_EPOCH
         ),
         records=[record(fenced, state.level)],
-        answers=[state.announce(fenced, fenced.partitions)],
+        effects=[WriteMarkers(transactional_id, fenced.partitions)],
     )
 
 
-def _begin(state: TransactionState, transactional_id: str, timeout_ms: int) -> Decision[InitProducerIdResponse]:
-    producer_id = state.new_producer_id()
+def _begin(
+    state: TransactionState, transactional_id: str, timeout_ms: int, producer_ids: ProducerIds
+) -> Decision[InitProducerIdResponse]:
+    producer_id = new_producer_id(producer_ids)
     begun = Transaction(
         transactional_id,
         producer_id,
@@ -81,12 +92,16 @@ def _is_known(transaction: Transaction, expected: ProducerIdAndEpoch) -> bool:
 
 
 def _begin_anew(
-    state: TransactionState, transaction: Transaction, expected: ProducerIdAndEpoch | None, timeout_ms: int
+    state: TransactionState,
+    transaction: Transaction,
+    expected: ProducerIdAndEpoch | None,
+    timeout_ms: int,
+    producer_ids: ProducerIds,
 ) -> Decision[InitProducerIdResponse]:
     epoch, last_epoch = transaction.producer_epoch, state.last_epochs.get(transaction.transactional_id, NO_EPOCH)
     producer_id = transaction.producer_id
     if transaction.is_exhausted and (expected is None or expected.producer_epoch == epoch):
-        producer_id, epoch, last_epoch = state.new_producer_id(), 0, NO_EPOCH if expected is None else epoch
+        producer_id, epoch, last_epoch = new_producer_id(producer_ids), 0, NO_EPOCH if expected is None else epoch
     elif expected is None:
         epoch, last_epoch = epoch + 1, NO_EPOCH
     elif expected.producer_epoch == epoch:
@@ -107,11 +122,13 @@ def _begin_anew(
     return _initialized(state, begun, last_epoch)
 
 
-def _take_over(state: TransactionState, transaction: Transaction, timeout_ms: int) -> Decision[InitProducerIdResponse]:
+def _take_over(
+    state: TransactionState, transaction: Transaction, timeout_ms: int, producer_ids: ProducerIds
+) -> Decision[InitProducerIdResponse]:
     """The transaction stays as it was written; its new owner has the epoch after the last that was given out."""
     producer_id, epoch = transaction.client
     if epoch >= LAST_EPOCH:
-        producer_id, epoch = state.new_producer_id(), 0
+        producer_id, epoch = new_producer_id(producer_ids), 0
     else:
         epoch += 1
     taken = transaction.moved(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from cordwood.shard.decision import ProducerIdAndEpoch
+from cordwood.shard.refusal import Refusal
+from cordwood.wire.errors import ErrorCode
 
 from .statuses import TRANSITIONS, TransactionStatus
 
@@ -69,3 +71,17 @@ class Transaction(NamedTuple):
         assert status in TRANSITIONS[self.status], f"{self.transactional_id}: {self.status.label} → {status.label}"
         # As in Kafka, every record says which producer id the one before it had.
         return self._replace(status=status, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
+
+
+class ProducerIds(Protocol):
+    """The producer ids that the controller has given to this broker."""
+
+    def take(self) -> int | None:
+        """Returns an id that nobody has had; None if there is none without waiting."""
+
+
+def new_producer_id(producer_ids: ProducerIds) -> int:
+    producer_id = producer_ids.take()
+    if producer_id is None:
+        raise Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "there is no producer id at the moment")
+    return producer_id

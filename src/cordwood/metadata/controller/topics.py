@@ -13,7 +13,7 @@ from cordwood.metadata.image import (
     unify_collision_chars,
 )
 from cordwood.metadata.image_records import partition_record
-from cordwood.runtime.randomness import Random
+from cordwood.runtime.randomness import Random, new_uuid
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -37,7 +37,7 @@ from cordwood.wire.schema import MetadataRecord
 
 from .assignment import check_manual_assignment, manual_partition, placed_partition
 from .configs import config_records
-from .decision import MAX_PARTITIONS_PER_REQUEST, ConfigSchema, ControllerDefaults, new_uuid
+from .decision import MAX_PARTITIONS_PER_REQUEST, ConfigSchema, ControllerDefaults
 from .placement import place_replicas
 
 METADATA_TOPIC = "__cluster_metadata"

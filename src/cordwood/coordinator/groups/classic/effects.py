@@ -18,11 +18,14 @@ T = TypeVar("T")
 
 
 class Effects:
-    __slots__ = ("answers", "records")
+    __slots__ = ("_refused", "answers", "records")
 
-    def __init__(self) -> None:
+    def __init__(self, refused: Callable[[Refusal], None] | None = None) -> None:
+        """`refused` puts right what the decision has changed, where its records cannot be written; without it the
+        answers are given all the same."""
         self.records: list[CoordinatorRecord] = []
         self.answers: list[Answer] = []
+        self._refused = refused
 
     def answer(self, promise: Promise[T], response: T) -> None:
         self.answers.append(Answer(promise, response))
@@ -37,7 +40,8 @@ class Effects:
             member.awaiting_sync = None
 
     def decision(self, response: T | Promise[T], refused: Callable[[Refusal], None] | None = None) -> Decision[T]:
-        return Decision(response, self.records, self.answers, refused=refused or self._answer_all_the_same)
+        refused = self._refused or refused or self._answer_all_the_same
+        return Decision(response, self.records, self.answers, refused=refused)
 
     def _answer_all_the_same(self, _refusal: Refusal) -> None:
         """The log says less than happened, and that is safe: whoever loads it finds members who are gone and expire."""

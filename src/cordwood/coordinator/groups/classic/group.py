@@ -9,6 +9,7 @@ from cordwood.coordinator.groups.assignors.java_order import in_member_order
 from cordwood.coordinator.groups.group import GroupType, PartitionCheck
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.refusal import Refusal
+from cordwood.shard.timers import Timers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey
 
@@ -157,6 +158,16 @@ class ClassicGroup:
         if member is None:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"{self} has no member {member_id}")
         return member
+
+    def end_sessions(self, timers: Timers) -> None:
+        for member in self.members.values():
+            timers.clear(member)
+        for member_id in self.pending_joins:
+            timers.clear(self.pending_key(member_id))
+
+    def pending_key(self, member_id: str) -> tuple[str, str, str]:
+        """The timer of one who was given a member id and is to come back with it."""
+        return "pending", self.group_id, member_id
 
     @property
     def have_all_joined(self) -> bool:

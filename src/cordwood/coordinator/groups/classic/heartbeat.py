@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 from .group import ClassicGroup
-from .sessions import renew_session
 from .states import ClassicState
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 
 def heartbeat(state: GroupState, group: ClassicGroup, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
     member = group.checked_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise Refusal(ErrorCode.ILLEGAL_GENERATION, f"{group} is at generation {group.generation}")
-    renew_session(state, member)
+    member.renew_session(state.timers)
     if group.state is ClassicState.PREPARING_REBALANCE:
         return Decision(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     return Decision(HeartbeatResponse())
@@ -42,5 +37,5 @@ def quiet_beat(state: GroupState, request: HeartbeatRequest) -> bool:
         and group.static_members.get(request.group_instance_id) != request.member_id
     ):
         return False
-    renew_session(state, member)
+    member.renew_session(state.timers)
     return True

@@ -1,34 +1,65 @@
-"""JoinGroup: someone wants to be in the group, or in its next generation."""
+"""JoinGroup: a client wants to be in the group, or in its next generation."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.runtime.randomness import Random, new_uuid
 from cordwood.shard.decision import Decision
+from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
-from cordwood.wire.messages.join_group import JoinGroupResponse
+from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from cordwood.wire.primitives import MAX_STRING_BYTES
 
 from .effects import Effects
-from .expiry import begin_session, expect_join, remove_member, remove_pending
 from .group import ClassicGroup
-from .joining import Joining, new_member_id, wait_to_join
-from .member import ClassicMember
+from .member import ClassicMember, Protocols, refused_join
 from .rebalance import complete_join_if_all_have, end_timers, joined, rebalance_or_complete_join
-from .records import new_group_record
+from .records import group_record, new_group_record
+from .sessions import begin_session, expect_join, remove_member, remove_pending
 from .states import ClassicState
-from .static_members import take_place
 
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
+_log = logging.getLogger(__name__)
 
 # From this version on a client takes MEMBER_ID_REQUIRED (KIP-394).
 _MEMBER_ID_REQUIRED_SINCE = 4
 # How long a new member is kept whose JoinGroup is not answered: it cannot be told whether its client is still there.
 _NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+# From this version on a leader can be told that it need not assign anything (KIP-814).
+_SKIP_ASSIGNMENT_SINCE = 9
 _UNKNOWN = ""
+
+
+class Joining(NamedTuple):
+    """A JoinGroup, and who sends it."""
+
+    request: JoinGroupRequest
+    version: int
+    client_id: str
+    client_host: str
+    protocols: Protocols
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The first version has none."""
+        return self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
+
+    def begin_wait(self, member: ClassicMember) -> Promise[JoinGroupResponse]:
+        member.awaiting_join = promise = Promise[JoinGroupResponse]()
+        member.join_version = self.version
+        return promise
+
+    def refused(self, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+        return refused_join(error, self.version, member_id)
+
+    @property
+    def reason(self) -> str:
+        return self.request.reason or "it does not say why"
 
 
 def join(
@@ -48,11 +79,7 @@ def _found(state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRe
     """The group is there from now on, even if nobody comes to join it."""
     group_id = joining.request.group_id
     group = ClassicGroup(group_id, state.clock.now_ms())
-    effects = Effects()
-    effects.records += [*replaced, new_group_record(group)]
-    decision = _join(state, group, joining, effects)
     before = state.groups.get(group_id)
-    state.groups[group_id] = group
 
     def refused(_refusal: Refusal) -> None:
         end_timers(state, group)
@@ -61,7 +88,10 @@ def _found(state: GroupState, joining: Joining, replaced: Sequence[CoordinatorRe
         else:
             state.groups[group_id] = before
 
-    decision.refused = refused
+    effects = Effects(refused)
+    effects.records += [*replaced, new_group_record(group)]
+    decision = _join(state, group, joining, effects)
+    state.groups[group_id] = group
     return decision
 
 
@@ -117,14 +147,22 @@ def _join_new(
     state: GroupState, group: ClassicGroup, joining: Joining, effects: Effects
 ) -> Decision[JoinGroupResponse]:
     instance_id = joining.request.group_instance_id
-    member_id = new_member_id(state.random, joining.client_id if instance_id is None else instance_id)
+    member_id = _new_member_id(state.random, joining.client_id if instance_id is None else instance_id)
     if instance_id is not None and instance_id in group.static_members:
         old = group.members[group.static_members[instance_id]]
-        return take_place(state, group, joining, old, member_id, effects)
+        return _take_place(state, group, joining, old, member_id, effects)
     if instance_id is None and joining.version >= _MEMBER_ID_REQUIRED_SINCE:
         expect_join(state, group, member_id, joining.request.session_timeout_ms)
         return effects.decision(joining.refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     return _add(state, group, joining, member_id, effects)
+
+
+def _new_member_id(random: Random, name: str) -> str:
+    """Of a client's id, or a static member's name, and a uuid as Java writes it. Of a very long name only the
+    beginning, so that it can be told to others."""
+    digits = new_uuid(random).hex()
+    uuid = f"-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return name.encode()[: MAX_STRING_BYTES - len(uuid)].decode(errors="ignore") + uuid
 
 
 def _add(
@@ -169,6 +207,69 @@ def _join_again(
     )
     if is_told_again and is_as_before:
         return effects.decision(joined(group, member))
-    promise = wait_to_join(group, joining, member, effects)
+    promise = _wait_to_join(group, joining, member, effects)
     rebalance_or_complete_join(state, group, effects, f"{member} joins again: {joining.reason}")
     return effects.decision(promise)
+
+
+def _wait_to_join(
+    group: ClassicGroup, joining: Joining, member: ClassicMember, effects: Effects
+) -> Promise[JoinGroupResponse]:
+    group.update_protocols(member, joining.protocols)
+    member.rebalance_timeout_ms = joining.rebalance_timeout_ms
+    member.session_timeout_ms = joining.request.session_timeout_ms
+    if member.awaiting_join is None:
+        group.waiting_to_join += 1
+    # Its client has given up on the answer to an earlier one.
+    effects.refuse(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+    return joining.begin_wait(member)
+
+
+# Static members (KIP-345): one who comes back under its name takes its own place, with a new member id
+
+
+def _take_place(
+    state: GroupState, group: ClassicGroup, joining: Joining, old: ClassicMember, member_id: str, effects: Effects
+) -> Decision[JoinGroupResponse]:
+    """Without a rebalance, where nothing changes for the others. Whoever still uses the old member id is fenced."""
+    leader_before = group.leader_id
+    member = _replace(state, group, joining, old, member_id)
+    if group.state is ClassicState.STABLE and group.select_protocol() == group.protocol_name:
+        effects.records.append(group_record(group))
+        response = joined(group, member)
+        if joining.version >= _SKIP_ASSIGNMENT_SINCE:
+            response.skip_assignment = member.member_id == group.leader_id
+        else:
+            # It is not to know that it leads, or it would assign.
+            response.leader, response.members = leader_before or "", []
+
+        def put_back(_refusal: Refusal) -> None:
+            state.timers.clear(member)
+            group.replace(member, old)
+            begin_session(state, group, old)
+
+        return effects.decision(response, put_back)
+    effects.refuse(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
+    promise = _wait_to_join(group, joining, member, effects)
+    rebalance_or_complete_join(state, group, effects, f"{member} takes the place of {old}: {joining.reason}")
+    return effects.decision(promise)
+
+
+def _replace(
+    state: GroupState, group: ClassicGroup, joining: Joining, old: ClassicMember, member_id: str
+) -> ClassicMember:
+    member = ClassicMember(
+        member_id,
+        old.instance_id,
+        old.client_id,
+        old.client_host,
+        joining.rebalance_timeout_ms,
+        joining.request.session_timeout_ms,
+        joining.protocols,
+        old.assignment,
+    )
+    state.timers.clear(old)
+    group.replace(old, member)
+    begin_session(state, group, member)
+    _log.info("%s takes the place of %s in %s", member, old, group)
+    return member

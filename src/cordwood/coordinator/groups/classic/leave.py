@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
 from .effects import Effects
-from .expiry import remove_member, remove_pending
 from .group import ClassicGroup
 from .rebalance import rebalance_or_complete_join
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
+from .sessions import remove_member, remove_pending
 
 _log = logging.getLogger(__name__)
 

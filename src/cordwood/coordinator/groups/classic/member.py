@@ -11,7 +11,7 @@ from cordwood.wire.messages.join_group import JoinGroupResponse
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from cordwood.shard.timers import Alarm
+    from cordwood.shard.timers import Alarm, Timers
 
 _NO_PROTOCOL_SINCE = 7
 
@@ -76,6 +76,11 @@ class ClassicMember:
         """Returns whether its session may expire. A member that waits for the group cannot send heartbeats; but it may
         also be gone, so one that has never been answered does not wait forever."""
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
+
+    def renew_session(self, timers: Timers, timeout_ms: int | None = None) -> None:
+        """It was heard of: its session begins anew, with its own timeout unless another is given."""
+        assert self.session_alarm is not None
+        timers.after(self, self.session_timeout_ms if timeout_ms is None else timeout_ms, self.session_alarm)
 
     def metadata(self, protocol: str | None) -> bytes:
         metadata = self.known_metadata(protocol)

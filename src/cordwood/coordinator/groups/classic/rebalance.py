@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -20,11 +20,7 @@ from .effects import Effects
 from .group import ClassicGroup
 from .member import ClassicMember
 from .records import group_record
-from .sessions import end_sessions, renew_session
 from .states import ClassicState, Event
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +57,7 @@ def _cancel_syncs(state: GroupState, group: ClassicGroup, effects: Effects) -> N
             effects.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
             member.awaiting_sync = None
             # While it waited its session may have been over.
-            renew_session(state, member)
+            member.renew_session(state.timers)
 
 
 # How long members are waited for
@@ -142,7 +138,7 @@ def _begin_sync_phase(state: GroupState, group: ClassicGroup, effects: Effects) 
             group.waiting_to_join -= 1
             member.awaiting_join = None
         member.is_new = False
-        renew_session(state, member)
+        member.renew_session(state.timers)
     group.pending_syncs = dict.fromkeys(group.members)
     alarm = partial(_sync_time_over, group, group.generation)
     state.timers.after(_sync_key(group), group.rebalance_timeout_ms, alarm)
@@ -205,7 +201,7 @@ def end_timers(state: GroupState, group: ClassicGroup) -> None:
     """Of a group that is not there any more."""
     state.timers.clear(_join_key(group))
     state.timers.clear(_sync_key(group))
-    end_sessions(state, group)
+    group.end_sessions(state.timers)
 
 
 def _join_key(group: ClassicGroup) -> tuple[str, str]:

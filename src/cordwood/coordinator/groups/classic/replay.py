@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 from .effects import Effects
-from .expiry import begin_session, watch
 from .group import ClassicGroup
 from .member import ClassicMember
 from .rebalance import end_timers, prepare_rebalance
+from .sessions import begin_session, watch
 from .states import ClassicState, Event
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 
 def replay_group(

@@ -1,36 +1,77 @@
-"""The timers of a classic group's members."""
+"""Sessions of a classic group's members: one who is not heard of in time, or leaves, is out, and the others go on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from functools import partial
 
+from cordwood.coordinator.groups.state import GroupState
+from cordwood.shard.decision import Decision
+from cordwood.wire.errors import ErrorCode
+
+from .effects import Effects
 from .group import ClassicGroup
 from .member import ClassicMember
+from .rebalance import complete_join, rebalance_or_complete_join
 from .states import ClassicState
 
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
+_log = logging.getLogger(__name__)
 
 
-def renew_session(state: GroupState, member: ClassicMember, timeout_ms: int | None = None) -> None:
-    """It was heard of. What happens if it is not any more, `expiry` has said when it became a member."""
-    assert member.session_alarm is not None
-    state.timers.after(member, member.session_timeout_ms if timeout_ms is None else timeout_ms, member.session_alarm)
+def begin_session(state: GroupState, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
+    watch(group, member)
+    member.renew_session(state.timers, timeout_ms)
 
 
 def renew_session_by_commit(state: GroupState, group: ClassicGroup, member_id: str) -> None:
     """A member that commits offsets is alive."""
     member = group.members.get(member_id)
     if member is not None and group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE):
-        renew_session(state, member)
+        member.renew_session(state.timers)
 
 
-def end_sessions(state: GroupState, group: ClassicGroup) -> None:
-    for member in group.members.values():
-        state.timers.clear(member)
-    for member_id in group.pending_joins:
-        state.timers.clear(pending_key(group, member_id))
+def watch(group: ClassicGroup, member: ClassicMember) -> None:
+    """Sets what happens when its session expires; does not touch the session itself."""
+    member.session_alarm = partial(_session_over, group, member)
 
 
-def pending_key(group: ClassicGroup, member_id: str) -> tuple[str, str, str]:
-    return "pending", group.group_id, member_id
+def _session_over(group: ClassicGroup, member: ClassicMember, state: GroupState) -> Decision[None]:
+    effects = Effects()
+    # An alarm whose record was refused is raised again, when the member is out already.
+    if group.members.get(member.member_id) is member and member.may_expire:
+        _log.info("%s of %s was not heard of in time and is out", member, group)
+        remove_member(state, group, member, effects)
+        if group.state is not ClassicState.PREPARING_REBALANCE:
+            rebalance_or_complete_join(state, group, effects, f"{member} was not heard of in time")
+        elif group.have_all_joined:
+            complete_join(state, group, effects)
+    return effects.decision(None)
+
+
+def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
+    """If it still waits for an answer it is told, and joins anew."""
+    state.timers.clear(member)
+    group.remove(member.member_id)
+    effects.refuse(member, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+# Those who were given a member id, and are to come back with it (KIP-394)
+
+
+def expect_join(state: GroupState, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+    group.pending_joins[member_id] = None
+    state.timers.after(group.pending_key(member_id), timeout_ms, partial(_pending_over, group, member_id))
+
+
+def remove_pending(state: GroupState, group: ClassicGroup, member_id: str) -> None:
+    state.timers.clear(group.pending_key(member_id))
+    group.remove(member_id)
+
+
+def _pending_over(group: ClassicGroup, member_id: str, state: GroupState) -> Decision[None]:
+    effects = Effects()
+    was_waited_for = member_id in group.pending_joins
+    group.remove(member_id)
+    if was_waited_for and group.state is ClassicState.PREPARING_REBALANCE and group.have_all_joined:
+        complete_join(state, group, effects)
+    return effects.decision(None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cordwood.coordinator.errors import coordinator_error
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
@@ -16,11 +15,7 @@ from .group import ClassicGroup
 from .member import ClassicMember
 from .rebalance import has_synced, prepare_rebalance
 from .records import group_record
-from .sessions import renew_session
 from .states import ClassicState
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 
 def sync(state: GroupState, group: ClassicGroup, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
@@ -67,7 +62,7 @@ def _assign(
         if member.awaiting_sync is not None:
             effects.answer(member.awaiting_sync, _assigned(group, assignments.get(member.member_id, b"")))
             member.awaiting_sync = None
-            renew_session(state, member)
+            member.renew_session(state.timers)
 
     def refused(refusal: Refusal) -> None:
         response = SyncGroupResponse(error_code=coordinator_error(refusal.error))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from cordwood.coordinator.groups.classic.joining import Joining
+from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic.records import group_record
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.record import CoordinatorRecord
-from cordwood.metadata.controller.decision import new_uuid
+from cordwood.runtime.randomness import new_uuid
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -38,9 +38,6 @@ from .migration import begin_when_replayed, can_downgrade_by_replacing, classic_
 from .reconciliation import reconcile
 from .target import Target, current_or_new_target
 from .timeouts import begin_session, end_join, end_sync, expect_join, expect_sync
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _log = logging.getLogger(__name__)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.metadata.image import Topics
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
@@ -15,9 +14,6 @@ from cordwood.wire.messages.consumer_group_describe import Member as DescribedMe
 from .group import NO_TARGET, ConsumerGroup
 from .member import Member
 from .target import offered_assignors, preferred_assignor
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _CLASSIC, _CONSUMER = 0, 1
 

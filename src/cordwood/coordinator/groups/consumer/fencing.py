@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision
 
@@ -13,9 +14,6 @@ from . import records
 from .group import ConsumerGroup
 from .member import Member
 from .migration import can_downgrade, downgrade
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _log = logging.getLogger(__name__)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.record import CoordinatorRecord
 
 from . import records
@@ -12,9 +13,6 @@ from .group import ConsumerGroup
 from .member import Member
 from .regexes import RegexChange, follow_regex
 from .subscriptions import Subscriptions
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _log = logging.getLogger(__name__)
 

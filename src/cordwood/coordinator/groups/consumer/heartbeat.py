@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.coordinator.groups.group import GroupType
 from cordwood.coordinator.record import CoordinatorRecord
-from cordwood.metadata.controller.decision import new_uuid
+from cordwood.runtime.randomness import new_uuid
 from cordwood.shard.decision import Answer, Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

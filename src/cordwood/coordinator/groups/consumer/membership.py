@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -13,9 +13,6 @@ from cordwood.wire.errors import ErrorCode
 from . import records
 from .group import NO_TARGET, ConsumerGroup
 from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, Member, OwnedTopic, owns_only
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 
 def check_room(state: GroupState, group: ConsumerGroup, member_id: str) -> None:

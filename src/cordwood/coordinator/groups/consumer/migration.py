@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
 from cordwood.coordinator.groups.classic.effects import Effects
-from cordwood.coordinator.groups.classic.expiry import begin_session, remove_member
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.member import ClassicMember, Protocols, refused_join
 from cordwood.coordinator.groups.classic.rebalance import rebalance_or_complete_join
 from cordwood.coordinator.groups.classic.records import group_record
+from cordwood.coordinator.groups.classic.sessions import begin_session, remove_member
 from cordwood.coordinator.groups.group import Group
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.image import Topics

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.groups.subscription_pattern import check_pattern, resolve_patterns
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision
@@ -20,9 +20,6 @@ from .group import ConsumerGroup
 from .member import Member
 from .subscriptions import ResolvedRegex
 from .topics import version_of
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _log = logging.getLogger(__name__)
 

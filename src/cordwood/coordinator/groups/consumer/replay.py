@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cordwood.coordinator.groups.group import GroupType
+from cordwood.coordinator.groups.state import GroupState, Replay
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage
 from cordwood.wire.messages.group_records.consumer_group_current_member_assignment import (
@@ -49,9 +49,6 @@ from .member import LEAVING_EPOCH, NO_PARTITIONS, Member
 from .subscriptions import ResolvedRegex
 from .timeouts import begin_all, end_timers
 from .topics import version_of
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState, Replay
 
 _log = logging.getLogger(__name__)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.group import group_values
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.metadata.features import GROUP_VERSION
 from cordwood.metadata.image import MetadataImage
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 
 def is_protocol_enabled(config: BrokerConfig, image: MetadataImage) -> bool:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 
 from .fencing import fence
 from .group import ConsumerGroup
 from .member import Member, MemberState
-
-if TYPE_CHECKING:
-    from cordwood.coordinator.groups.state import GroupState
 
 _log = logging.getLogger(__name__)
 

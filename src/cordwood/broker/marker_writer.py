@@ -1,22 +1,15 @@
-"""Markers: the control batches that commit or abort a transaction, one in each of its partitions.
+"""Writes markers, the control batches that commit or abort a transaction, into partitions that this broker leads.
 
-They are written by whoever leads the partition, when a coordinator asks for it with WriteTxnMarkers, or an
-administrator who ends what hangs. A coordinator asks the leaders on its own broker in the same way, without a
-connection. A transaction is complete when all of its partitions have theirs.
+A coordinator asks for them with WriteTxnMarkers, this broker's own without a connection; so does an administrator who
+ends a transaction that hangs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Collection, Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import Any
 
-from cordwood.config.peer_settings import peer_settings
-from cordwood.coordinator.transactions.ending import complete
-from cordwood.coordinator.transactions.state import TransactionState
-from cordwood.coordinator.transactions.statuses import TransactionStatus
-from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition, Transaction
+from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE
 from cordwood.log.log import Log
 from cordwood.log.producers import AppendOrigin
 from cordwood.replica.partition import ACKS_ALL
@@ -24,7 +17,6 @@ from cordwood.runtime.disk import DiskError
 from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.shard.promise import Promise, settled
 from cordwood.shard.refusal import Refusal
-from cordwood.shard.shard import Shard
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.write_txn_markers import (
@@ -36,17 +28,11 @@ from cordwood.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+from .context import BrokerContext
 from .coordinator_topics import GROUP_TOPIC
-from .marker_sender import Marker, MarkerSender
-from .peers import BrokerPeers
+from .marker import Marker
+from .transaction_guards import TransactionGuards
 
-if TYPE_CHECKING:
-    from .broker import Broker
-
-_log = logging.getLogger(__name__)
-
-# How long it takes until a completion that could not be written is tried again.
-_RETRY_MS = 100
 _NOT_READY = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -54,17 +40,12 @@ _NOT_READY = (
 )
 
 
-class TxnMarkers:
-    def __init__(self, broker: Broker) -> None:
+class MarkerWriter:
+    def __init__(self, broker: BrokerContext, guards: TransactionGuards) -> None:
         self._broker = broker
-        config, listener = broker.config, broker.config.listeners.inter_broker
-        settings = peer_settings(config, listener, f"broker-{broker.id}-txn-marker-sender")
-        peers = BrokerPeers(broker.network, settings, broker.random, listener)
-        self.sender = MarkerSender(broker.id, _ThisBroker(self), peers, broker.random)
+        self._guards = guards
         # The batch of a marker at a time, as it was made last.
         self._made: tuple[Marker, int, bytes] | None = None
-
-    # Partitions that this broker leads
 
     def answer(
         self, request: WriteTxnMarkersRequest
@@ -117,7 +98,7 @@ class TxnMarkers:
         partition = broker.hosted(topic, index)
         log = partition.leader_log()
         _check_epoch(log, marker)
-        broker.transactional_produce.ended(topic, index, marker)
+        self._guards.ended(topic, index, marker)
         if topic == GROUP_TOPIC:
             return self._write_to_group_coordinator(index, marker)
         now_ms = broker.clock.now_ms()
@@ -155,61 +136,6 @@ class TxnMarkers:
                 raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(refusal)) from refusal
             raise
 
-    # A whole transaction
-
-    def complete(
-        self, shard_index: int, prepared: Transaction, partitions: Collection[TopicPartition], *, is_urgent: bool
-    ) -> None:
-        """Writes the markers of what a coordinator on this broker has prepared, and has it completed when all are
-        acknowledged. What cannot be written now is tried again.
-
-        Unless it is urgent, what this turn of the loop answers goes out first: who ends a transaction need not wait for
-        its markers. They are there all the same before a request is read that was sent after that answer.
-        """
-        if is_urgent:
-            self._complete(shard_index, prepared, partitions)
-        else:
-            asyncio.get_running_loop().call_soon(self._complete, shard_index, prepared, partitions)
-
-    def _complete(self, shard_index: int, prepared: Transaction, partitions: Collection[TopicPartition]) -> None:
-        if not self._is_prepared(shard_index, prepared):
-            return
-        shard = self._broker.transactions.shard_at(shard_index)
-        marker = Marker(
-            prepared.producer_id,
-            prepared.producer_epoch,
-            self._broker.transactions.epoch_of(shard_index),
-            prepared.status is TransactionStatus.PREPARE_COMMIT,
-            prepared.client_version,
-        )
-
-        def is_wanted() -> bool:
-            return self._is_prepared(shard_index, prepared)
-
-        written = self.sender.write(marker, sorted(partitions), is_wanted)
-        written.then(lambda outcome: _conclude(shard, prepared, outcome))
-
-    def _is_prepared(self, shard_index: int, prepared: Transaction) -> bool:
-        """False once another broker coordinates the transaction, or this one has loaded it anew: whoever has loaded it
-        sees to what is prepared."""
-        try:
-            state = self._broker.transactions.shard_at(shard_index).state
-        except Refusal:
-            return False
-        return state.transactions.get(prepared.transactional_id) is prepared
-
-
-class _ThisBroker:
-    """The `MarkerPeer` for partitions that this broker leads: the request goes to where one from a connection goes."""
-
-    def __init__(self, markers: TxnMarkers) -> None:
-        self._markers = markers
-
-    def send(
-        self, request: WriteTxnMarkersRequest, /
-    ) -> WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]:
-        return self._markers.answer(request)
-
 
 _Waiting = list[tuple[Promise[None] | None, WritableTxnMarkerPartitionResult]]
 
@@ -235,26 +161,3 @@ def _check_epoch(log: Log, marker: Marker) -> None:
             f"a marker of epoch {marker.producer_epoch} cannot end what producer {marker.producer_id} has begun with "
             f"epoch {producer.epoch}",
         )
-
-
-def _conclude(shard: Shard[TransactionState], prepared: Transaction, outcome: Refusal | None) -> None:
-    """Completes the transaction, now that all markers are written."""
-    name = prepared.transactional_id
-    if outcome is not None:
-        if outcome.error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-            # Another broker coordinates it, which the metadata will say; or did so in between, and this broker has a
-            # later epoch by now.
-            _log.info(
-                "Transactional id %s: markers refused, retrying as long as it is coordinated here: %s", name, outcome
-            )
-            shard.state.prepare_later(prepared, prepared.partitions, _RETRY_MS)
-            shard.loaded()
-        return
-    try:
-        shard.decide(lambda state: complete(state, prepared))
-        shard.state.completed(name)
-    except Refusal as refusal:
-        if refusal.error is not ErrorCode.NOT_COORDINATOR:
-            _log.warning("Transactional id %s: cannot write the completion, retrying: %s", name, refusal)
-            shard.state.prepare_later(prepared, (), _RETRY_MS)
-            shard.loaded()

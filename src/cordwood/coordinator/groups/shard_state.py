@@ -1,0 +1,78 @@
+"""The state of a group coordinator's shard, as the shard runtime drives it: by what is in the log, and by the metadata.
+
+`replay` is the only way in which what is in the log comes into the state, while it is loaded and while it lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.image import MetadataImage
+from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey
+from cordwood.wire.messages.group_records.legacy_offset_commit import LegacyOffsetCommitKey, LegacyOffsetCommitValue
+from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from cordwood.wire.schema import CoordinatorKey
+
+from .classic.group import ClassicGroup
+from .classic.replay import groups_loaded, replay_group
+from .consumer import replay as consumer_groups
+from .offset_expiry import schedule_expiry, topics_deleted
+from .state import GroupState, Replay
+
+
+class GroupShardState(GroupState):
+    # What is in the log
+
+    def replay(self, records: Sequence[CoordinatorRecord], first_offset: int, producer_id: int) -> None:
+        for offset, (key, value, _version) in enumerate(records, first_offset):
+            replay = REPLAY.get(type(key))
+            if replay is not None:
+                replay(self, key, value, offset, producer_id)
+
+    def replay_end_txn(self, producer_id: int, *, commit: bool) -> None:
+        """Offsets that were committed in a transaction count, or do not."""
+        self.offsets.replay_end_txn(producer_id, commit=commit)
+
+    def loaded(self) -> None:
+        """Everything is replayed: what the log does not have begins anew, the sessions of members for one."""
+        groups_loaded(self)
+        consumer_groups.groups_loaded(self)
+        schedule_expiry(self)
+
+    # What else may happen
+
+    def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Takes note; what has to be written is decided by timers or with the next request."""
+        topics_deleted(self, delta)
+        consumer_groups.metadata_changed(self, delta, image)
+
+
+def _replay_offset(
+    state: GroupState, key: OffsetCommitKey, value: OffsetCommitValue | None, offset: int, producer_id: int
+) -> None:
+    if value is not None and key.group not in state.groups:
+        _add_simple_group(state, key.group)
+    state.offsets.replay(key, value, offset, producer_id)
+
+
+def _replay_legacy_offset(
+    state: GroupState, key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None, offset: int, producer_id: int
+) -> None:
+    if value is not None and key.group not in state.groups:
+        _add_simple_group(state, key.group)
+    state.offsets.replay_legacy(key, value, offset, producer_id)
+
+
+def _add_simple_group(state: GroupState, group_id: str) -> None:
+    """Whoever commits without being a member makes a classic group that has none."""
+    state.groups[group_id] = ClassicGroup(group_id, state.clock.now_ms())
+
+
+REPLAY: Mapping[type[CoordinatorKey], Replay] = {
+    GroupMetadataKey: replay_group,
+    OffsetCommitKey: _replay_offset,
+    LegacyOffsetCommitKey: _replay_legacy_offset,
+    **consumer_groups.REPLAY,
+}
