@@ -12,13 +12,14 @@ from cordwood.sim.client import Run
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.history import History, Promise
+from cordwood.sim.partition_watch import PartitionWatch
 from cordwood.sim.quorum_watch import QuorumWatch
 from cordwood.sim.replica_watch import ReplicaWatch
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.records import decode_batch
 
 from .base import Workload
-from .quorum import HEALING_S, Healing, is_started
+from .stage import Healing, is_started
 
 if TYPE_CHECKING:
     from cordwood.sim.library.registry import RegistryClient, SimulatedRegistry
@@ -51,10 +52,11 @@ async def _main(run: Run, source: Random) -> None:
 
     cluster = run.cluster
     assert cluster is not None
-    QuorumWatch(cluster, run.history.quorum)
+    partitions = PartitionWatch(run.world, run.history.replicas)
+    QuorumWatch(cluster, run.history.quorum, partitions)
     await cluster.start()
     run.partitions.append((TOPIC, 0))
-    watch = ReplicaWatch(run)
+    watch = ReplicaWatch(run, partitions)
     faults = ClusterFaults(run)
     registries = [SimulatedRegistry(run, f"registry-{number}") for number in range(_REGISTRIES)]
     clients = [RegistryClient(run, f"client-{number}", registries) for number in range(source.randint(3, 6))]
@@ -85,7 +87,7 @@ async def _judge(
     healing = Healing(run)
     for machine in cluster.machines.values():
         if not await healing.comes(partial(is_started, faults, machine)):
-            history.quorum.unhealed.append(f"{machine.name} has not started within {HEALING_S} s: {machine.refusal}")
+            healing.fails(f"{machine.name} has not started: {machine.refusal}")
             return
     lives = []
     for registry in registries:
@@ -94,7 +96,7 @@ async def _judge(
     for registry in registries:
         # What it answers for is in its state, and so is all that was written before.
         if not await healing.comes(partial(client.register, registry.name, f"last-{registry.name}", '"int"')):
-            history.quorum.unhealed.append(f"{registry.name} takes no schemas within {HEALING_S} s")
+            healing.fails(f"{registry.name} takes no schemas")
             return
     for registry in registries:
         assert registry.server is not None
