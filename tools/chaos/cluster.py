@@ -1,4 +1,4 @@
-"""Three nodes, each a broker and a controller, as processes of their own: Cordwood's, or Apache Kafka's.
+"""Nodes as processes of their own, Cordwood's or Apache Kafka's. All are brokers, the first three are controllers too.
 
 Both get the same settings. The metadata log has a directory of its own; partitions are in two others, each of which can
 fail or be replaced alone.
@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cordwood import Admin, ClientError
@@ -35,8 +36,8 @@ appender.f.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
 rootLogger.appenderRef.f.ref=F
 """
+_VOTERS = 3
 _SETTINGS = {
-    "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "default.replication.factor": "3",
@@ -60,8 +61,9 @@ class DidNotHappen(Exception):
 class Node:
     """Its directories outlive its process."""
 
-    def __init__(self, node_id: int, place: Place, folder: Path, kafka: Path | None) -> None:
+    def __init__(self, node_id: int, place: Place, folder: Path, kafka: Path | None, *, is_voter: bool) -> None:
         self.id = node_id
+        self.is_voter = is_voter
         self.place = place
         self.folder = folder
         self.metadata = folder / "metadata"
@@ -92,9 +94,11 @@ class Node:
     def prepare(self, settings: Mapping[str, str]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "log4j2.properties").write_text(_LOG4J)
+        controller = f",CONTROLLER://{self.place.host}:{self.place.controller_port}"
         own = {
             "node.id": str(self.id),
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.place.host}:{self.place.controller_port}",
+            "process.roles": "broker,controller" if self.is_voter else "broker",
+            "listeners": f"PLAINTEXT://{self.address}" + (controller if self.is_voter else ""),
             "metadata.log.dir": str(self.metadata),
             "log.dirs": ",".join(str(disk) for disk in self.disks),
         }
@@ -177,7 +181,8 @@ class Node:
 
     def _command(self, verb: str, *arguments: str) -> list[str]:
         if self._kafka is None:
-            return [sys.executable, "-m", "cordwood", verb, *arguments]
+            level = ["--log-level", "INFO"] if verb == "up" else []
+            return [sys.executable, "-m", "cordwood", verb, *arguments, *level]
         home = os.environ.get("JAVA_HOME")
         java = [str(Path(home) / "bin/java") if home else "java", f"-Dkafka.logs.dir={self.folder}"]
         java += [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", "-cp", f"{self._kafka}/lib/*"]
@@ -213,20 +218,31 @@ class ChaosCluster:
         settings: Mapping[str, str] | None = None,
         node_settings: Mapping[int, Mapping[str, str]] | None = None,
         small_disks: bool = False,
+        node_ids: Sequence[int] = NODE_IDS,
     ) -> None:
         self.network = network
         self.nodes = {
-            node_id: Node(node_id, network.place(node_id), folder / f"node-{node_id}", kafka) for node_id in NODE_IDS
+            node_id: Node(
+                node_id, network.place(node_id), folder / f"node-{node_id}", kafka, is_voter=node_id in node_ids[:_VOTERS]
+            )
+            for node_id in node_ids
         }
         voters = ",".join(
-            f"{node.id}@{node.place.host}:{node.place.controller_port}" for node in self.nodes.values()
+            f"{node.id}@{node.place.host}:{node.place.controller_port}"
+            for node in self.nodes.values()
+            if node.is_voter
         )
         self.bootstrap = ",".join(node.address for node in self.nodes.values())
         for node in self.nodes.values():
             if small_disks:
                 node.mount_small_disk()
-            own = (node_settings or {}).get(node.id, {})
-            node.prepare({"controller.quorum.voters": voters, **(settings or {}), **own})
+        every = {"controller.quorum.voters": voters, **(settings or {})}
+        with ThreadPoolExecutor() as threads:
+            list(
+                threads.map(
+                    lambda node: node.prepare({**every, **(node_settings or {}).get(node.id, {})}), self.nodes.values()
+                )
+            )
 
     def start(self) -> None:
         for node in self.nodes.values():

@@ -170,15 +170,20 @@ class _Librdkafka:
 
     def read(self) -> list[Record]:
         """Without what the group takes away while it reads."""
+        from confluent_kafka import KafkaException
+
         self._batch = []
         wait_s = _POLL_S
         for _ in range(_BATCH):
             message = self._consumer.poll(wait_s)
             if message is None:
                 break
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 self._batch.append(message)
                 wait_s = 0.0
+            elif error.fatal():
+                raise KafkaException(error)
         return [
             (cast(int, message.partition()), cast(int, message.offset()), cast(bytes, message.value()))
             for message in self._batch
