@@ -9,7 +9,7 @@ SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.px
 # One more than there are cores: many tests mostly wait for sessions and restarts.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
 
-.PHONY: setup test lint failovers demo interop bench docs wheel clean help
+.PHONY: setup test lint failovers chaos demo interop bench docs wheel clean help
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -35,6 +35,9 @@ test: lint ## set up, lint, type-check, check the import rules, run all tests
 
 failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
 	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/clients/test_clients_failover.py
+
+chaos: setup ## real nodes under random faults and load, every history judged; SEED=… MINUTES=… KAFKA=… (a directory with its jars)
+	PYTHONPATH=tools $(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(KAFKA),--kafka $(KAFKA)) $(CHAOS_ARGS)
 
 interop: setup ## clusters of Apache Kafka's and Cordwood's nodes; fetches Kafka with Maven unless KAFKA_HOME is set
 	test -n "$$KAFKA_HOME" || $(BIN)/python tools/fetch_kafka.py $(VENV)/kafka

@@ -11,11 +11,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+
 from chaos.cluster import NODE_IDS, ChaosCluster, Node, until
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.network import Loopback
 from chaos.run import Load, LoadPlan, Run
-
 from cordwood import Admin
 
 PLAN = LoadPlan(per_second=300, transformers=0, members=1)

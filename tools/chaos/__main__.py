@@ -65,7 +65,9 @@ def _run(options: argparse.Namespace, seed: int, folder: Path) -> list[Violation
             fault = next(faults)
             print(f"{len(run.outcomes) + 1:4} {fault.name}", end="", flush=True)
             outcome = run.strike(fault)
-            gaps = "  ".join(f"{name} {gap.overall:.1f}/{gap.worst_partition:.1f}" for name, gap in outcome.gaps.items())
+            gaps = "  ".join(
+                f"{name} {gap.overall:.1f}/{gap.worst_partition:.1f}" for name, gap in outcome.gaps.items()
+            )
             print(f" ({outcome.detail}): {gaps}  in sync after {outcome.in_sync_s:.1f} s", flush=True)
         run.judge()
         run.violations += _crashes(cluster)

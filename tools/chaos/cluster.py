@@ -16,10 +16,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cordwood import Admin, ClientError
-
 from chaos.checks import Kind, Violation
 from chaos.network import Network, Place
+from cordwood import Admin, ClientError
 
 NODE_IDS = (1, 2, 3)
 _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -223,14 +222,16 @@ class ChaosCluster:
         self.network = network
         self.nodes = {
             node_id: Node(
-                node_id, network.place(node_id), folder / f"node-{node_id}", kafka, is_voter=node_id in node_ids[:_VOTERS]
+                node_id,
+                network.place(node_id),
+                folder / f"node-{node_id}",
+                kafka,
+                is_voter=node_id in node_ids[:_VOTERS],
             )
             for node_id in node_ids
         }
         voters = ",".join(
-            f"{node.id}@{node.place.host}:{node.place.controller_port}"
-            for node in self.nodes.values()
-            if node.is_voter
+            f"{node.id}@{node.place.host}:{node.place.controller_port}" for node in self.nodes.values() if node.is_voter
         )
         self.bootstrap = ",".join(node.address for node in self.nodes.values())
         for node in self.nodes.values():

@@ -8,34 +8,40 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
-
-from cordwood import Admin, NewTopic
+from typing import Protocol
 
 from chaos.checks import Kind, Log, Violation, check_same_reads, check_seen, check_transformed, check_writes
 from chaos.cluster import ChaosCluster, DidNotHappen, until
 from chaos.faults import Fault, Scene
 from chaos.gaps import GapMeter
-from chaos.reading import read_with_cordwood, read_with_librdkafka
 from chaos.readers import CommittedOffsets, Member, Sightings
+from chaos.reading import read_with_cordwood, read_with_librdkafka
 from chaos.replicas import check_replicas, replicas_of
 from chaos.report import Outcome
 from chaos.transformer import TransformerSpec
 from chaos.transformers import Transformer
 from chaos.writers import CordwoodWriting, History, LibrdkafkaWriting, Writer
+from cordwood import Admin, NewTopic
 
 LIBRARIES = ("librdkafka", "cordwood")
 PARTITIONS = 6
 _PATIENCE_S = 240.0
 
 
+class _Part(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
     """How much of everything there is."""
 
-    per_second: int = 240
+    per_second: int = 120
     transformers: int = 2
     members: int = 2
-    stall_s: float = 60.0
+    stall_s: float = 45.0
 
 
 _DEFAULT_PLAN = LoadPlan()
@@ -44,7 +50,9 @@ _DEFAULT_PLAN = LoadPlan()
 class Load:
     """For each library a topic with a writer, a group that reads it, and one that transforms it into another topic."""
 
-    def __init__(self, bootstrap: str, folder: Path, seed: int, plan: LoadPlan = _DEFAULT_PLAN, prefix: str = "") -> None:
+    def __init__(
+        self, bootstrap: str, folder: Path, seed: int, plan: LoadPlan = _DEFAULT_PLAN, prefix: str = ""
+    ) -> None:
         self.bootstrap = bootstrap
         kinds = ("numbers", "transformed") if plan.transformers else ("numbers",)
         self.topics = {f"{prefix}{name}-{kind}": PARTITIONS for name in LIBRARIES for kind in kinds}
@@ -93,8 +101,9 @@ class Load:
         with Admin(bootstrap_servers=self.bootstrap) as admin:
             admin.create_topics([NewTopic(name, partitions) for name, partitions in self.topics.items()])
             admin.until_topics_led(list(self.topics))
-        for each in (*self.writers, *self.members, *self.transformers):
-            each.start()
+        parts: list[_Part] = [*self.writers, *self.members, *self.transformers]
+        for part in parts:
+            part.start()
         self.await_progress()
 
     def await_progress(self) -> None:
@@ -126,8 +135,9 @@ class Load:
                 continue
             is_transformed = partial(self._is_transformed, library, writer.history)
             found += _liveness(is_transformed, f"{library}: everything is transformed")
-        for each in (*self.members, *self.transformers):
-            each.stop()
+        readers: list[_Part] = [*self.members, *self.transformers]
+        for reader in readers:
+            reader.stop()
         for sightings in self.sightings:
             found += sightings.violations
         return found

@@ -16,9 +16,8 @@ from typing import Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as LibrdkafkaProducer
 
-from cordwood import Delivery, Producer
-
 from chaos.gaps import GapMeter
+from cordwood import Delivery, Producer
 
 _FLUSH_S = 180.0
 _STALLED_S = 0.05
@@ -43,9 +42,7 @@ class History:
 class Writer:
     """A thread that sends at a steady rate from `start` to `stop`."""
 
-    def __init__(
-        self, name: str, connect: Callable[[], WritingClient], history: History, per_second: int
-    ) -> None:
+    def __init__(self, name: str, connect: Callable[[], WritingClient], history: History, per_second: int) -> None:
         self.name = name
         self.history = history
         self._connect = connect
