@@ -30,7 +30,8 @@ FAILOVERS = os.environ.get("CORDWOOD_TEST_FAILOVERS")
 ROUNDS = int(FAILOVERS or 1)
 pytestmark = pytest.mark.skipif(KAFKA is not None, reason="the nodes are killed")
 LIBRARIES = tuple(WORKERS) if FAILOVERS else ("librdkafka", "cordwood")
-# Its producer goes on trying to reach a transaction coordinator that is gone, and is started again.
+# Its producer waits for a connection to a coordinator that is gone for all of `request_timeout_ms` before it looks for
+# another one, which takes longer than its calls do. So it is started again.
 STUBBORN = "kafka-python"
 
 
