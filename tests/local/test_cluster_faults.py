@@ -28,6 +28,8 @@ SETTINGS = {
     # A directory fails when it is written to.
     "log.flush.offset.checkpoint.interval.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "200",
+    # No fault is got over by waiting for this.
+    "replica.lag.time.max.ms": "600000",
 }
 RACKS = {1: "a", 2: "b", 3: "c", 4: "b", 5: "a"}
 BY_NAME = {fault.name: fault for fault in FAULTS}
@@ -95,8 +97,9 @@ def test_a_failed_disk_takes_its_partitions_offline_and_the_other_one_goes_on(
         gone = failing.rename(failing.with_name("gone"))
         failing.touch()
         until(lambda: led_by(scene, victim) <= partitions_on(healthy, scene), "others lead what was on the failed disk")
-        # It is still trusted with what is on its other disk.
+        # It is still trusted with what is on its other disk, and nobody waits for what is on the failed one.
         assert led_by(scene, victim)
+        run.load.await_progress()
         victim.stop()
         failing.unlink()
         gone.rename(failing)

@@ -103,10 +103,7 @@ class Node:
         }
         lines = [f"{name}={value}\n" for name, value in {**_SETTINGS, **settings, **own}.items()]
         self._properties.write_text("".join(lines))
-        command = self._command("format", "--cluster-id", _CLUSTER_ID, "--config", str(self._properties))
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
-        if done.returncode != 0:
-            raise DidNotHappen(f"node {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
+        self._format()
 
     def start(self) -> None:
         if self.is_running:
@@ -167,8 +164,17 @@ class Node:
                     shutil.rmtree(entry)
                 else:
                     entry.unlink()
+        if self._kafka is not None:
+            # It does not take an empty directory for a new one.
+            self._format("--ignore-formatted")
 
     # Within
+
+    def _format(self, *options: str) -> None:
+        command = self._command("format", "--cluster-id", _CLUSTER_ID, "--config", str(self._properties), *options)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
+        if done.returncode != 0:
+            raise DidNotHappen(f"node {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
 
     @property
     def _properties(self) -> Path:
