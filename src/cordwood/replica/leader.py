@@ -369,8 +369,8 @@ class Leader:
         return True
 
     def _may_join_soon(self, follower: FollowerState, now_ms: int) -> bool:
-        """Waiting for such a follower lets it reach the high watermark, and so join, under steady load. Kafka waits also
-        for one that the controller has just taken out of the ISR, until it has lagged for too long."""
+        """Waiting for such a follower lets it reach the high watermark, and so join, under steady load. Kafka also
+        waits for one that the controller has just taken out of the ISR, until it has lagged for too long."""
         return follower.is_eligible and follower.is_caught_up(self.end_offset, now_ms, self._settings.lag_time_max_ms)
 
     def _expand(self, replica: int, follower: FollowerState) -> list[Effect]:
