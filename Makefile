@@ -15,7 +15,7 @@ THREE_NODES := tests/clients/test_clients_cluster.py tests/clients/test_clients_
 	tests/client/test_client_admin.py tests/client/test_client_producer_node.py \
 	tests/client/test_client_consumer_reading.py
 
-.PHONY: setup test lint clients-three failovers demo interop bench docs wheel clean help
+.PHONY: setup test lint clients-three failovers chaos demo interop bench docs wheel clean help
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -45,6 +45,9 @@ clients-three: setup ## run the tests of clients against three nodes, with three
 
 failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
 	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/clients/test_clients_failover.py
+
+chaos: setup ## real nodes under random faults and load, every history judged; SEED=… MINUTES=… KAFKA=… (a directory with its jars)
+	PYTHONPATH=tools $(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(KAFKA),--kafka $(KAFKA)) $(CHAOS_ARGS)
 
 interop: setup ## clusters of Apache Kafka's and Cordwood's nodes; fetches Kafka with Maven unless KAFKA_HOME is set
 	test -n "$$KAFKA_HOME" || $(BIN)/python tools/fetch_kafka.py $(VENV)/kafka

@@ -1,4 +1,9 @@
-"""Consume, transform, produce with librdkafka."""
+"""Consume, transform, produce with librdkafka.
+
+Its `send_offsets_to_transaction` does not heed its timeout, and may wait for ever once the group's coordinator has died
+and Metadata does not name that broker any more (confluentinc/librdkafka#5456, #5511). All that a program can do about
+it is to end, and to be started again.
+"""
 
 from typing import cast
 
@@ -6,7 +11,10 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from kafka_client import PATIENCE_S, Address
 from librdkafka_client import connection_settings
 from member_journal import Journal
-from transforming import BATCH, Steps, TransformerSpec, transformed
+from transforming import BATCH, Steps, TransformerSpec, limited, transformed
+
+# Of a call that is told to return within half of it.
+STALLED_AFTER_S = 20.0
 
 
 class LibrdkafkaTransformer:
@@ -60,7 +68,8 @@ class LibrdkafkaTransformer:
                 self._spec.sink, transformed(value), partition=int(value) % self._spec.sink_partitions
             )
         self._steps.take()
-        self._producer.send_offsets_to_transaction(_ends(messages), membership, PATIENCE_S)
+        with limited(STALLED_AFTER_S):
+            self._producer.send_offsets_to_transaction(_ends(messages), membership, STALLED_AFTER_S / 2)
         self._steps.take()
         if self._steps.is_to_abort():
             self._producer.abort_transaction(PATIENCE_S)

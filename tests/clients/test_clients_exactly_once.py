@@ -20,7 +20,7 @@ from librdkafka_client import LibrdkafkaClient, connection_settings
 from member_journal import read_journal
 from node_process import Nodes
 from transformer import run
-from transforming import Death, TransformerSpec, transformed
+from transforming import STALLED, Death, TransformerSpec, transformed
 
 # Every so many rounds the node is killed as well.
 NODE_DIES_EVERY = 6
@@ -95,6 +95,10 @@ class Slot:
     @property
     def was_killed(self) -> bool:
         return self._process is not None and not self.is_running and self._process.await_end() == -signal.SIGKILL
+
+    @property
+    def is_stalled(self) -> bool:
+        return self._process is not None and not self.is_running and self._process.await_end() == STALLED
 
     def end(self) -> None:
         assert self._process is not None

@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -11,6 +13,10 @@ from random import Random
 BATCH = 5
 # Of the transactions, aborted for no reason but to see that they leave nothing behind.
 ABORTED = 0.15
+
+
+# The exit status of a transformer whose library did not return in time.
+STALLED = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +65,15 @@ class Steps:
 
 def transformed(number: bytes) -> bytes:
     return b"%d" % (int(number) * 3 + 1)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Ends the process if its work within takes longer."""
+    ending = threading.Timer(seconds, os._exit, (STALLED,))
+    ending.daemon = True
+    ending.start()
+    try:
+        yield
+    finally:
+        ending.cancel()

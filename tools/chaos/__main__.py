@@ -6,6 +6,7 @@ Exits with 1 if anything was violated; then the nodes' directories and logs stay
 from __future__ import annotations
 
 import argparse
+import logging
 import shutil
 import signal
 import sys
@@ -35,6 +36,8 @@ def main() -> int:
         print("No namespaces here (unshare, ip and tc, and the right to use them): nodes run on loopback addresses,")
         print("without faults of links and full disks.", flush=True)
     seed = Random().randrange(1_000_000) if options.seed is None else options.seed
+    # Our clients say what they retry, which is a lot here.
+    logging.getLogger("cordwood").setLevel(logging.ERROR)
     # SIGTERM ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=options.data))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 # Of a partition: offsets and values, in order.
 Log = Sequence[tuple[int, str]]
@@ -52,7 +53,7 @@ def check_writes(topic: str, acknowledged: Sequence[tuple[int, int]], log: Log, 
         found.append(_violation(Kind.INCONSISTENT_OFFSETS, topic, "(offset, acknowledged, found)", other))
     found += _check_once(topic, [value for _, value in log])
     numbers = [int(value) for _, value in log]
-    backwards = [pair for pair in zip(numbers, numbers[1:], strict=False) if pair[0] > pair[1]]
+    backwards = [pair for pair in pairwise(numbers) if pair[0] > pair[1]]
     if backwards:
         found.append(_violation(Kind.ORDER, topic, "a number before a smaller one", backwards))
     unknown = [number for number in numbers if number >= sent]

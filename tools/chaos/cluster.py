@@ -1,4 +1,4 @@
-"""Three nodes, each a broker and a controller, as processes of their own: Cordwood's, or Apache Kafka's.
+"""Nodes as processes of their own, Cordwood's or Apache Kafka's. All are brokers, the first three are controllers too.
 
 Both get the same settings. The metadata log has a directory of its own; partitions are in two others, each of which can
 fail or be replaced alone.
@@ -12,13 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from cordwood import Admin, ClientError
 
 from chaos.checks import Kind, Violation
 from chaos.network import Network, Place
+from cordwood import Admin, ClientError
 
 NODE_IDS = (1, 2, 3)
 _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -35,8 +35,8 @@ appender.f.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
 rootLogger.appenderRef.f.ref=F
 """
+_VOTERS = 3
 _SETTINGS = {
-    "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "default.replication.factor": "3",
@@ -60,8 +60,9 @@ class DidNotHappen(Exception):
 class Node:
     """Its directories outlive its process."""
 
-    def __init__(self, node_id: int, place: Place, folder: Path, kafka: Path | None) -> None:
+    def __init__(self, node_id: int, place: Place, folder: Path, kafka: Path | None, *, is_voter: bool) -> None:
         self.id = node_id
+        self.is_voter = is_voter
         self.place = place
         self.folder = folder
         self.metadata = folder / "metadata"
@@ -92,18 +93,17 @@ class Node:
     def prepare(self, settings: Mapping[str, str]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "log4j2.properties").write_text(_LOG4J)
+        controller = f",CONTROLLER://{self.place.host}:{self.place.controller_port}"
         own = {
             "node.id": str(self.id),
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.place.host}:{self.place.controller_port}",
+            "process.roles": "broker,controller" if self.is_voter else "broker",
+            "listeners": f"PLAINTEXT://{self.address}" + (controller if self.is_voter else ""),
             "metadata.log.dir": str(self.metadata),
             "log.dirs": ",".join(str(disk) for disk in self.disks),
         }
         lines = [f"{name}={value}\n" for name, value in {**_SETTINGS, **settings, **own}.items()]
         self._properties.write_text("".join(lines))
-        command = self._command("format", "--cluster-id", _CLUSTER_ID, "--config", str(self._properties))
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
-        if done.returncode != 0:
-            raise DidNotHappen(f"node {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
+        self._format()
 
     def start(self) -> None:
         if self.is_running:
@@ -164,8 +164,17 @@ class Node:
                     shutil.rmtree(entry)
                 else:
                     entry.unlink()
+        if self._kafka is not None:
+            # It does not take an empty directory for a new one.
+            self._format("--ignore-formatted")
 
     # Within
+
+    def _format(self, *options: str) -> None:
+        command = self._command("format", "--cluster-id", _CLUSTER_ID, "--config", str(self._properties), *options)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
+        if done.returncode != 0:
+            raise DidNotHappen(f"node {self.id} could not be formatted:\n{done.stdout}{done.stderr}")
 
     @property
     def _properties(self) -> Path:
@@ -177,7 +186,8 @@ class Node:
 
     def _command(self, verb: str, *arguments: str) -> list[str]:
         if self._kafka is None:
-            return [sys.executable, "-m", "cordwood", verb, *arguments]
+            level = ["--log-level", "INFO"] if verb == "up" else []
+            return [sys.executable, "-m", "cordwood", verb, *arguments, *level]
         home = os.environ.get("JAVA_HOME")
         java = [str(Path(home) / "bin/java") if home else "java", f"-Dkafka.logs.dir={self.folder}"]
         java += [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", "-cp", f"{self._kafka}/lib/*"]
@@ -213,18 +223,33 @@ class ChaosCluster:
         settings: Mapping[str, str] | None = None,
         node_settings: Mapping[int, Mapping[str, str]] | None = None,
         small_disks: bool = False,
+        node_ids: Sequence[int] = NODE_IDS,
     ) -> None:
         self.network = network
         self.nodes = {
-            node_id: Node(node_id, network.place(node_id), folder / f"node-{node_id}", kafka) for node_id in NODE_IDS
+            node_id: Node(
+                node_id,
+                network.place(node_id),
+                folder / f"node-{node_id}",
+                kafka,
+                is_voter=node_id in node_ids[:_VOTERS],
+            )
+            for node_id in node_ids
         }
-        voters = ",".join(f"{node.id}@{node.place.host}:{node.place.controller_port}" for node in self.nodes.values())
+        voters = ",".join(
+            f"{node.id}@{node.place.host}:{node.place.controller_port}" for node in self.nodes.values() if node.is_voter
+        )
         self.bootstrap = ",".join(node.address for node in self.nodes.values())
         for node in self.nodes.values():
             if small_disks:
                 node.mount_small_disk()
-            own = (node_settings or {}).get(node.id, {})
-            node.prepare({"controller.quorum.voters": voters, **(settings or {}), **own})
+        every = {"controller.quorum.voters": voters, **(settings or {})}
+        with ThreadPoolExecutor() as threads:
+            list(
+                threads.map(
+                    lambda node: node.prepare({**every, **(node_settings or {}).get(node.id, {})}), self.nodes.values()
+                )
+            )
 
     def start(self) -> None:
         for node in self.nodes.values():

@@ -1,17 +1,19 @@
 """Namespaces of their own for a run: its network, its mounts and its processes end with it, however it ends.
 
-The whole run is started again below `unshare`. When its first process ends (also by SIGKILL), the kernel kills all
-others of its process namespace, and takes back interfaces and mounts.
+The whole run is started again below `unshare`. When that ends, or the program that started it (also by SIGKILL), the
+kernel kills all processes of the namespace, and takes back interfaces and mounts.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
 _MARK = "CHAOS_CONFINED"
+_TOOLS = ("unshare", "setpriv", "ip", "tc")
 _NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -25,9 +27,9 @@ def confine(arguments: list[str]) -> int | None:
     command = _unshare()
     if command is None:
         return None
-    process = subprocess.Popen(
-        [*command, sys.executable, "-m", "chaos", *arguments], env={**os.environ, _MARK: "1"}, start_new_session=False
-    )
+    process = subprocess.Popen([*command, sys.executable, "-m", "chaos", *arguments], env={**os.environ, _MARK: "1"})
+    # `unshare` itself does not heed it, and its end is that of all others.
+    signal.signal(signal.SIGTERM, lambda *_: process.kill())
     while True:
         try:
             return process.wait()
@@ -40,10 +42,10 @@ def confine(arguments: list[str]) -> int | None:
 
 
 def _unshare() -> list[str] | None:
-    if shutil.which("unshare") is None or shutil.which("ip") is None or shutil.which("tc") is None:
+    if any(shutil.which(tool) is None for tool in _TOOLS):
         return None
     as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
-    command = ["unshare", *as_root, *_NAMESPACES]
+    command = ["setpriv", "--pdeathsig", "KILL", "unshare", *as_root, *_NAMESPACES]
     trial = "mount -t tmpfs tmpfs /run && mkdir /run/netns && ip netns add trial && ip link add trial type bridge"
     tried = subprocess.run([*command, "sh", "-c", trial], capture_output=True, check=False)
     return command if tried.returncode == 0 else None

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from cordwood import Admin, TopicPartition
-
 from chaos.cluster import NODE_IDS, ChaosCluster, Node, until
 from chaos.network import CLIENTS
+from cordwood import Admin, TopicPartition
 
 
 class Scene:

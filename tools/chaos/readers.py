@@ -11,9 +11,8 @@ from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
-from cordwood import Admin, ClientError, Consumer, TopicPartition
-
 from chaos.checks import Kind, Violation
+from cordwood import Admin, ClientError, Consumer, TopicPartition
 
 _POLL_S = 0.1
 _COMMIT_INTERVAL_MS = 500

@@ -8,9 +8,8 @@ from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
-from cordwood import Consumer, TopicPartition
-
 from chaos.checks import Log
+from cordwood import Consumer, TopicPartition
 
 Reader = Callable[[str, str, int], dict[int, Log]]
 _POLL_MS = 200

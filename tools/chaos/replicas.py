@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cordwood.wire.batch_header import batch_headers
-
 from chaos.checks import Kind, Violation
+from cordwood.wire.batch_header import batch_headers
 
 # A replica on its way to another directory, or being removed.
 _PASSING = ("-future", "-delete", "-stray")

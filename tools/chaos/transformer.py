@@ -72,7 +72,7 @@ def main() -> None:
     spec = TransformerSpec(**json.loads(sys.argv[1]))
     watch = Watch(spec.stall_s)
     orders = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), orders.set()), daemon=True).start()
+    threading.Thread(target=_await_end_of_input, args=(orders,), daemon=True).start()
     random = Random(spec.seed)
     library = watch.step("start", lambda: _library(spec))
     while not orders.is_set():
@@ -83,6 +83,11 @@ def main() -> None:
     # What is open is aborted by the next one with its transactional id.
     sys.stdout.flush()
     os._exit(0)
+
+
+def _await_end_of_input(has_ended: threading.Event) -> None:
+    sys.stdin.read()
+    has_ended.set()
 
 
 def _transform(library: Library, records: list[Record], watch: Watch, random: Random) -> None:
@@ -153,7 +158,6 @@ class _Librdkafka:
             connection
             | {
                 "group.id": spec.group,
-                "group.instance.id": spec.transactional_id,
                 "session.timeout.ms": 10_000,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -169,15 +173,20 @@ class _Librdkafka:
 
     def read(self) -> list[Record]:
         """Without what the group takes away while it reads."""
+        from confluent_kafka import KafkaError, KafkaException
+
         self._batch = []
         wait_s = _POLL_S
         for _ in range(_BATCH):
             message = self._consumer.poll(wait_s)
             if message is None:
                 break
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 self._batch.append(message)
                 wait_s = 0.0
+            elif error.fatal() or error.code() == KafkaError._FATAL:
+                raise KafkaException(error)
         return [
             (cast(int, message.partition()), cast(int, message.offset()), cast(bytes, message.value()))
             for message in self._batch

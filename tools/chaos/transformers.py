@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import datetime
 from pathlib import Path
 
 from chaos.gaps import GapMeter
@@ -62,12 +63,18 @@ class Transformer:
             said = ""
             for line in self._process.stdout:
                 said = line.strip()
+                self._note(said)
                 if said.startswith("committed "):
                     self.commits += 1
                     for partition in said.removeprefix("committed ").split(","):
                         self._meter.acknowledge(int(partition))
             status = self._process.wait()
+            self._note(f"ended with {status}")
             if not self._stopping.is_set():
                 self.stalls += status == STALLED
                 self.ends.append(f"{self.spec.transactional_id} ended with {status}: {said}")
                 self._stopping.wait(_PAUSE_S)
+
+    def _note(self, text: str) -> None:
+        with self._log.open("a") as log:
+            log.write(f"{datetime.now()} {text}\n")

@@ -16,9 +16,8 @@ from typing import Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as LibrdkafkaProducer
 
-from cordwood import Delivery, Producer
-
 from chaos.gaps import GapMeter
+from cordwood import Delivery, Producer
 
 _FLUSH_S = 180.0
 _STALLED_S = 0.05

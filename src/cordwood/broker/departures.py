@@ -2,10 +2,10 @@
 
 Kafka fences a broker that died when its session is over, and names it in Metadata until then. Here it may be fenced
 within milliseconds. librdkafka (2.10 and later) drops a broker that Metadata does not name any more, with everything
-that waits for it: a transactional producer that has been told to commit offsets with a group coordinator that just died
-never asks for another coordinator then, and `send_offsets_to_transaction` waits for ever
-(confluentinc/librdkafka#5511). It asks again about a second after it has lost the connection. So a broker that failed
-is named until it has."""
+that waits for it. A transactional producer that was about to commit offsets with a group coordinator that died never
+looks for another coordinator then, and `send_offsets_to_transaction` never returns (confluentinc/librdkafka#5511).
+While the broker is named, librdkafka looks for the coordinator again about a second after it has lost the connection.
+"""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ class Fetcher:
         self._backing_off: dict[Key, int] = {}
         self._loop = asyncio.get_running_loop()
         # When something is to be sent that is not in the fetch under way.
-        self._wake_timer: asyncio.TimerHandle | None = None
+        self._wake_timer: asyncio.Handle | None = None
+        self._wake_due_s = 0.0
         # Counts the requests; the latest is in flight, or there is none.
         self._request_number = 0
         self._is_in_flight = False
@@ -251,14 +252,16 @@ class Fetcher:
         then, ahead of its answer otherwise."""
         due_s = self._loop.time() + delay_s
         if self._wake_timer is not None:
-            if self._wake_timer.when() <= due_s + _PARKED_S:
+            if self._wake_due_s <= due_s + _PARKED_S:
                 return
             self._wake_timer.cancel()
             self._wake_timer = None
         if delay_s == 0 and not self._is_in_flight:
             self._is_due.set()
         else:
-            self._wake_timer = self._loop.call_at(due_s + _PARKED_S, self._woken)
+            # Kept here: uvloop's handle of a time that has passed by now has no `when`.
+            self._wake_due_s = due_s + _PARKED_S
+            self._wake_timer = self._loop.call_at(self._wake_due_s, self._woken)
 
     def _woken(self) -> None:
         self._wake_timer = None

@@ -183,6 +183,11 @@ class FollowerState:
             UNKNOWN_BROKER_EPOCH,
         )
 
+    def left_isr(self) -> None:
+        """The controller has taken it out: its directory has failed, say, while its broker is up. It has to fetch
+        before it is waited for again."""
+        self.fetched_ms = self.caught_up_ms = 0
+
     def elected_again(self, leader_end: int, now_ms: int, *, is_in_sync: bool) -> None:
         """The same broker leads in a new epoch. A follower out of sync has to fetch before it may come back."""
         self.fetched_at_end = leader_end
@@ -346,6 +351,8 @@ class Leader:
             return []
         is_elected_again = state.leader_epoch > self.epoch
         if is_elected_again or state.partition_epoch > self.partition_epoch:
+            for replica in set(self.isr).difference(state.isr) & self.followers.keys():
+                self.followers[replica].left_isr()
             self._proposal = None
             self.isr = state.isr
             self.partition_epoch = state.partition_epoch
@@ -384,7 +391,8 @@ class Leader:
         return True
 
     def _may_join_soon(self, follower: FollowerState, now_ms: int) -> bool:
-        """Waiting for such a follower lets it reach the high watermark, and so join, under steady load."""
+        """Waiting for such a follower lets it reach the high watermark, and so join, under steady load. Kafka also
+        waits for one that the controller has just taken out of the ISR, until it has lagged for too long."""
         return follower.is_eligible and follower.is_caught_up(self.end_offset, now_ms, self._settings.lag_time_max_ms)
 
     def _expand(self, replica: int, follower: FollowerState) -> list[Effect]:
