@@ -184,6 +184,29 @@ def test_fenced_brokers_come_last_and_never_lead() -> None:
         assert 2 not in replicas
 
 
+def test_a_broker_gets_no_replicas_while_all_its_directories_are_cordoned() -> None:
+    """KIP-1066."""
+    cluster = Cluster(brokers=3)
+    cluster.heartbeat(2, cordoned_log_dirs=[directory_of(2)])
+    assert {broker for replicas in place_replicas(cluster.image, cluster.random, 9, 2) for broker in replicas} == {1, 3}
+    with pytest.raises(Refusal) as refused:
+        place_replicas(cluster.image, cluster.random, 1, 3)
+    assert refused.value.error is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert "only 2 broker(s) are registered or some brokers have all their log directories cordoned" in str(
+        refused.value
+    )
+    cluster.heartbeat(2, cordoned_log_dirs=[])
+    assert any(2 in replicas for replicas in place_replicas(cluster.image, cluster.random, 9, 2))
+
+
+def test_a_broker_with_one_directory_that_is_not_cordoned_gets_replicas() -> None:
+    cluster = Cluster(brokers=0)
+    other = bytes([7]) * 16
+    cluster.start(1, log_dirs=[directory_of(1), other])
+    cluster.heartbeat(1, cordoned_log_dirs=[other])
+    assert place_replicas(cluster.image, cluster.random, 1, 1) == [(1,)]
+
+
 # DeleteTopics, CreatePartitions
 
 

@@ -11,7 +11,7 @@ from cordwood.raft.control_state import ControlState
 from cordwood.raft.identity import NO_DIRECTORY, Endpoint, Node, ReplicaKey, VersionRange
 from cordwood.raft.replica import ReplicaConfig
 from cordwood.raft.voters import VoterNode, VoterSet
-from cordwood.wire.primitives import Uuid
+from cordwood.wire.primitives import Uuid, uuid_text
 
 # Bootstrap servers have no ids that are known.
 _FIRST_BOOTSTRAP_ID = -2
@@ -67,3 +67,24 @@ def _own_key(key: ReplicaKey, log: DiskLog, voters: VoterSet) -> ReplicaKey:
     if len(known) == 1 and known[0].id == key.id and known[0].directory_id != NO_DIRECTORY:
         return known[0]
     return key
+
+
+def doubtful_identity(config: ReplicaConfig, voters: VoterSet) -> str | None:
+    """A message for the operator where this node has the id of a voter that it isn't: it takes no part in elections."""
+    key, voter = config.local.key, voters.get(config.local.key.id)
+    if voter is None or voters.is_voter(key) or config.quorum.auto_join_enable:
+        return None
+    where = voter.endpoints.get(config.listener)
+    told = "" if where is None else f" at {where.host}:{where.port}"
+    doubt = (
+        f"This node has no vote: the voter {key.id} is the replica with directory id "
+        f"{uuid_text(voter.key.directory_id)}{told}, and this node's is {uuid_text(key.directory_id)}. If that is "
+        "another node, give this one a node.id of its own and format empty log.dirs for it."
+    )
+    own = config.local.endpoints.get(config.listener)
+    if own is None:
+        return f"{doubt} If this node was that controller once, remove the voter: cordwood quorum remove {key.id}"
+    return (
+        f"{doubt} If this node has lost its disk, replace the voter: cordwood quorum remove {key.id}, then "
+        f"cordwood quorum add {key.id}@{own.host}:{own.port}:{uuid_text(key.directory_id)}"
+    )

@@ -73,6 +73,7 @@ from cordwood.wire.messages.fetch_snapshot import FetchSnapshotResponse
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord, Request, Response
 
+from .configuration import doubtful_identity
 from .figures import QuorumFigures
 
 _log = logging.getLogger(__name__)
@@ -478,6 +479,9 @@ class Member:
             self._is_telling = False
         if not self._caught_up.is_set() and self._machine.is_caught_up(self._applied_offset):
             self._caught_up.set()
+            doubt = doubtful_identity(self._config, self._machine.voters)
+            if doubt is not None:
+                _log.warning(doubt)
 
     def _tell_committed(self, high_watermark: int) -> None:
         self._disk_log.committed(high_watermark)
