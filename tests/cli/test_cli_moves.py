@@ -208,3 +208,22 @@ def test_an_election_tells_what_it_did_and_why_it_did_not(nodes: LocalCluster, f
                 nodes.start(broker)
     until(lambda: four("topic", "describe", topic, "--under-replicated").lines == [])
     four("topic", "delete", topic, "--yes")
+
+
+def test_replicas_of_a_broker_that_does_not_come_back_are_made_anew(
+    nodes: LocalCluster, four: Cli, here: str, tmp_path: Path
+) -> None:
+    nodes.kill(2)
+    try:
+        until(lambda: len(four("topic", "describe", here, "--under-replicated").lines) == 6)
+        told = four("reassign", "plan", here, fails=1).stderr
+        assert "broker 2 is down and cannot take replicas: start it, or move its replicas away (--drain 2)" in told
+        plan = tmp_path / "plan.json"
+        four("reassign", "plan", here, "--drain", "2", "-o", str(plan))
+        four("reassign", "apply", str(plan), "--throttle", "100M", "--wait")
+        assert four("topic", "describe", here, "--under-replicated").lines == []
+        assert all(2 not in each for each in replicas(four, here))
+        assert throttles(four, here) == []
+        assert len(four("consume", here).lines) == 5_000
+    finally:
+        nodes.start(2)
