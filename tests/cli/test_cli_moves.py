@@ -182,3 +182,48 @@ def test_unhealthy_partitions_are_found_with_eligible_leaders_and_lag(
                 nodes.start(broker)
     until(lambda: of("--under-replicated") == [])
     four("topic", "delete", topic, "--yes")
+
+
+def test_an_election_tells_what_it_did_and_why_it_did_not(nodes: LocalCluster, four: Cli, topic: str) -> None:
+    four("topic", "create", topic, "--replicas", "1:2", "--replicas", "2:1")
+    four("reassign", "apply", f"{topic}:0=2:1")
+    assert four("leader", "elect", topic).lines == [f"{topic}\t0\t2"]
+    assert four("leader", "elect", topic).lines == []
+    four("reassign", "apply", f"{topic}:0=1:2")
+    nodes.kill(2)
+    try:
+        until(lambda: len(four("topic", "describe", topic, "--under-replicated").lines) == 2)
+        done = four("leader", "elect", topic, fails=1)
+        assert (
+            done.stderr
+            == f"cordwood: {topic}-1: its preferred leader, broker 2, is down; broker 1 goes on leading it\n"
+        )
+        nodes.kill(1)
+        until(lambda: len(four("topic", "describe", topic, "--unavailable").lines) == 2)
+        done = four("leader", "elect", f"{topic}:0", "--unclean", "--yes", fails=1)
+        assert f"{topic}-0: none of its replicas is alive: start one of the brokers 1, 2" in done.stderr
+    finally:
+        for broker in (1, 2):
+            if nodes.pid(broker) is None:
+                nodes.start(broker)
+    until(lambda: four("topic", "describe", topic, "--under-replicated").lines == [])
+    four("topic", "delete", topic, "--yes")
+
+
+def test_replicas_of_a_broker_that_does_not_come_back_are_made_anew(
+    nodes: LocalCluster, four: Cli, here: str, tmp_path: Path
+) -> None:
+    nodes.kill(2)
+    try:
+        until(lambda: len(four("topic", "describe", here, "--under-replicated").lines) == 6)
+        told = four("reassign", "plan", here, fails=1).stderr
+        assert "broker 2 is down and cannot take replicas: start it, or move its replicas away (--drain 2)" in told
+        plan = tmp_path / "plan.json"
+        four("reassign", "plan", here, "--drain", "2", "-o", str(plan))
+        four("reassign", "apply", str(plan), "--throttle", "100M", "--wait")
+        assert four("topic", "describe", here, "--under-replicated").lines == []
+        assert all(2 not in each for each in replicas(four, here))
+        assert throttles(four, here) == []
+        assert len(four("consume", here).lines) == 5_000
+    finally:
+        nodes.start(2)
