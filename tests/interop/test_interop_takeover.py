@@ -17,8 +17,8 @@ from cluster_state import (
     voters,
 )
 from mixed_cluster import Kind, MixedCluster, MixedNode, StartCluster
+from mixed_workload import Workload
 from waiting import until
-from workload import Workload
 
 from cordwood.wire.primitives import uuid_text
 
