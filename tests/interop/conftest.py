@@ -12,10 +12,15 @@ from mixed_cluster import KAFKA_HOME, Kind, MixedCluster, StartCluster
 _KINDS = {"K": Kind.KAFKA, "C": Kind.CORDWOOD}
 
 
+# JVMs take their time where the machine is busy.
+_TIMEOUT_S = 1800
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if KAFKA_HOME is None:
-        for item in items:
-            if Path(__file__).parent in item.path.parents:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+            if KAFKA_HOME is None:
                 item.add_marker(pytest.mark.skip(reason="needs Apache Kafka: make interop"))
 
 

@@ -89,7 +89,10 @@ class IdempotentLoad(Load):
         return sum(len(numbers) for numbers in self.acked.values())
 
     def _session(self) -> None:
-        producer = Producer(self._settings(enable_idempotence=True, linger_ms=2))
+        # With more in flight librdkafka 2.16 may send a later batch first when a leader moves, also between two Kafka
+        # nodes; after OUT_OF_ORDER_SEQUENCE_NUMBER it begins a new epoch, in which it repeats what is written already.
+        settings = self._settings(enable_idempotence=True, linger_ms=2, max_in_flight_requests_per_connection=1)
+        producer = Producer(settings)
         number = 0
         while not self._stopping.is_set():
             for partition in range(self._partitions):

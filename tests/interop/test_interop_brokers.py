@@ -13,8 +13,8 @@ from cluster_state import (
     has_topics,
 )
 from mixed_cluster import StartCluster
+from mixed_workload import Workload
 from waiting import until
-from workload import Workload
 
 _ROLES = {1: "controller", 2: "broker", 3: "broker", 4: "broker"}
 _SETTINGS = {

@@ -12,7 +12,7 @@ from cluster_state import (
     reassign,
 )
 from mixed_cluster import Kind, StartCluster
-from workload import ORDERS, TOPICS, Workload
+from mixed_workload import ORDERS, TOPICS, Workload
 
 _FASTER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
 

@@ -3,7 +3,6 @@ back. docs/migrate-from-kafka.md describes both ways for people."""
 
 from __future__ import annotations
 
-import pytest
 from cluster_state import (
     assert_metadata_logs_equal,
     assert_replicas_equal,
@@ -17,8 +16,8 @@ from cluster_state import (
     voters,
 )
 from mixed_cluster import Kind, MixedCluster, MixedNode, StartCluster
+from mixed_workload import Workload
 from waiting import until
-from workload import Workload
 
 from cordwood.wire.primitives import uuid_text
 
@@ -29,10 +28,6 @@ _SETTINGS = {
 }
 
 
-# JVMs take their time where the machine is busy.
-pytestmark = pytest.mark.timeout(1800)
-
-
 def test_a_kafka_cluster_is_taken_over_by_other_nodes_and_back(start_cluster: StartCluster) -> None:
     cluster = start_cluster("KKK", settings=_SETTINGS)
     with Workload(cluster) as workload:
@@ -41,7 +36,7 @@ def test_a_kafka_cluster_is_taken_over_by_other_nodes_and_back(start_cluster: St
         _hand_over(cluster, workload, [4, 5, 6], [1, 2, 3], Kind.KAFKA)
         assert leading_kinds(cluster) == {Kind.KAFKA}
         workload.finish()
-    print(workload.longest_pauses_s)
+    print(f"Longest pauses: {workload.longest_pauses_s}")
     workload.verify()
     assert_replicas_equal(cluster)
 
@@ -130,6 +125,6 @@ def test_the_nodes_of_a_kafka_cluster_are_replaced_in_place_and_back(start_clust
             assert leading_kinds(cluster) == {kind}
             assert all(len(state.replicas) == 3 for state in partitions_of(cluster).values())
         workload.finish()
-    print(workload.longest_pauses_s)
+    print(f"Longest pauses: {workload.longest_pauses_s}")
     workload.verify()
     assert_replicas_equal(cluster)
