@@ -107,7 +107,7 @@ def test_acks_all_time_out_when_the_in_sync_set_shrinks_below_the_minimum_after_
         await cluster.create("t", 1, min_insync_replicas="3")
         assert await send(cluster, "by all") == ErrorCode.NONE
         cluster.machines[3].pause()
-        pending = asyncio.create_task(send(cluster, "appended", timeout_ms=30_000))
+        pending = asyncio.create_task(send(cluster, "appended", timeout_ms=10_000))
         await cluster.until(lambda: set(state(cluster).isr) == {1, 2})
         assert not pending.done()
         assert await send(cluster, "refused") == ErrorCode.NOT_ENOUGH_REPLICAS
