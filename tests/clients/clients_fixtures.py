@@ -4,9 +4,9 @@
 that Kafka does not do. Tests that start, stop or configure a node are skipped then. If that Kafka has a second listener
 that advertises another port of 127.0.0.1, `CORDWOOD_TEST_KAFKA_PROXIED=host:port:advertised` says so.
 
-`CORDWOOD_TEST_NODES=3` puts three nodes in the node's place, each a broker and a controller: topics have three replicas,
-of which two have to be in sync, and so have the internal ones. A node that is stopped, killed or started then is all
-three of them. Tests of a node that stands alone are skipped.
+`CORDWOOD_TEST_NODES=3` puts three nodes in its place, each a broker and a controller. All topics have three replicas
+then, of which two have to be in sync. A test that stops, kills or starts the node does so with all three. Tests of a
+node that stands alone are skipped.
 """
 
 import os

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from cordwood.broker.broker import Broker
@@ -58,6 +58,10 @@ class ThreeBrokers(Cluster):
         levels = BOOTSTRAP_LEVELS | {TRANSACTION_VERSION: transaction_version}
         super().__init__(world, _LAYOUT, _SETTINGS | settings, levels)
         self._hosts = 0
+
+    def settings_of(self, node_id: int) -> Mapping[str, str]:
+        # A rack each, where a test is about racks.
+        return {"broker.rack": f"rack{node_id}"} if "replica.selector.class" in self.settings else {}
 
     def kill(self, broker_id: int) -> None:
         """Others lead its partitions, as soon as the controller has noticed."""

@@ -156,8 +156,13 @@ class Cluster:
             "log.dirs": _ROOT,
             **quorum,
             **self.settings,
+            **self.settings_of(node_id),
         }
         return BrokerConfig.from_layers(Layer("the simulation", settings))
+
+    def settings_of(self, node_id: int) -> Mapping[str, str]:
+        """What one node has beside `settings`."""
+        return {}
 
     def _format(self, node_id: int, disk: Disk) -> None:
         now_ms = self.world.clock.now_ms()
