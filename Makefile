@@ -9,7 +9,7 @@ SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.px
 # One more than there are cores: many tests mostly wait for sessions and restarts.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
 
-.PHONY: setup test lint failovers demo interop bench docs wheel clean help
+.PHONY: setup test lint failovers demo interop bench fuzz-registry docs wheel clean help
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
