@@ -1,7 +1,7 @@
 """**ReadCache**: answers to GETs as they were encoded, until the state changes. A fast path in front of all routes.
 
-Clients ask for the same few schemas by their ids again and again, each of them once for every process. Only answers with
-200 are kept, and the client's credentials are part of the key: a request that was not let in finds nothing here.
+Every process of an application asks for the same few schemas by their ids. Only answers with 200 are kept, and the
+client's credentials are part of the key: a request that was not let in finds nothing here.
 """
 
 from __future__ import annotations
