@@ -15,7 +15,7 @@ THREE_NODES := tests/clients/test_clients_cluster.py tests/clients/test_clients_
 	tests/client/test_client_admin.py tests/client/test_client_producer_node.py \
 	tests/client/test_client_consumer_reading.py
 
-.PHONY: setup test lint clients-three failovers chaos demo interop bench docs wheel clean help
+.PHONY: setup test lint clients-three failovers chaos fuzz-registry demo interop bench docs wheel clean help
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'

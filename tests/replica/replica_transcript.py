@@ -10,6 +10,7 @@ Broker 1 leads, or follows. Commands of a leader:
     > lead replicas=1,2,3 isr=1,2 [epoch=0] [end=0] [hw=0] [min_isr=1] [lag_ms=30000]
     > written OFFSET                  the leader's own replica counts up to here
     > fetch FOLLOWER OFFSET [epoch=E] [registered=E|none]
+    > seen FOLLOWER                   its session fetches, and it lacked nothing until now
     > registered FOLLOWER EPOCH|none  its registration has changed; none: it is fenced
     > wait MS                         and check for lag when the leader asked for it
     > answer ERROR | answer isr=1,2 partition_epoch=2       to the proposal made last
@@ -124,6 +125,8 @@ class LeaderStage:
                     replica, epoch, None if registered == "none" else int(registered), offset
                 )
                 return leader.step(event, self.now_ms)
+            case "seen":
+                return leader.step(leading.FollowerSeen(int(command.words[0]), self.now_ms), self.now_ms)
             case "registered":
                 replica, registered = int(command.words[0]), command.words[1]
                 changed = leading.RegistrationChanged(replica, None if registered == "none" else int(registered))

@@ -39,7 +39,7 @@ async def check_stored_records(
     consumer: Consumer, client: RegistryClient, topic: str, schema: Schema, *, is_key: bool
 ) -> Findings:
     """Reads each partition from its beginning to where it ends now. The first record by partition and offset."""
-    partitions = [TopicPartition(topic, number) for number in sorted(await consumer.partitions_for_topic(topic) or ())]
+    partitions = [TopicPartition(topic, number) for number in sorted(await consumer.partitions_for(topic))]
     read_count = 0
     checker = _Checker(client, schema)
     for partition in partitions:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import datetime
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ from cordwood.wire.record_text import RecordText
 from cordwood.wire.records import BatchReader, encode_batch
 
 _NO_END = 2**63 - 1
+# Offset, timestamp, key, value, headers.
+_Row = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
 def registry_client(url: str, user: str | None) -> RegistryClient:
@@ -55,7 +58,8 @@ class DecodedReading(PartitionReading):
         count = 0
         for partition, records in taken.items():
             end = _NO_END if self._ends is None else self._ends[partition]
-            rows = [self._row(record) for record in records if record.offset < end]
+            # In a thread: it may have to ask the registry.
+            rows = await asyncio.to_thread(self._rows, records, end)
             if rows:
                 batch = encode_batch(rows)
                 count += text.read(
@@ -63,9 +67,10 @@ class DecodedReading(PartitionReading):
                 )
         return count
 
-    def _row(
-        self, record: ConsumerRecord
-    ) -> tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
+    def _rows(self, records: Sequence[ConsumerRecord], end: int) -> list[_Row]:
+        return [self._row(record) for record in records if record.offset < end]
+
+    def _row(self, record: ConsumerRecord) -> _Row:
         return (
             record.offset,
             max(record.timestamp, 0),

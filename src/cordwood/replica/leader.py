@@ -74,7 +74,8 @@ class FollowerFetched(NamedTuple):
 
 class FollowerSeen(NamedTuple):
     """The follower's last fetch before something was appended, which found that it had everything. A broker that looks
-    at few partitions of a fetch session tells so in place of the `FollowerFetched` of each fetch."""
+    at few partitions of a fetch session tells so in place of the `FollowerFetched` of each fetch. It counts for members of
+    the ISR only: one that was taken out has to fetch first."""
 
     replica: int
     seen_ms: int
@@ -288,7 +289,7 @@ class Leader:
                 return self._fetched(event, now_ms)
             case FollowerSeen(replica, seen_ms):
                 follower = self.followers.get(replica)
-                if follower is not None:
+                if follower is not None and replica in self.isr:
                     follower.caught_up_ms = max(follower.caught_up_ms, seen_ms)
                 return []
             case RegistrationChanged(replica, registered_epoch):

@@ -17,6 +17,7 @@ from cordwood.registry.state.errors import RegistryError
 
 from .authentication import Credentials, is_authenticated
 from .forwarding import Handler, forwarding
+from .read_cache import ReadCache
 from .responses import content_type, error_response
 from .schemas import SchemaRoutes
 from .settings import SettingRoutes
@@ -38,7 +39,7 @@ def registry_app(registry: Registry, credentials: Credentials | None = None) -> 
             scope = {**scope, "path": path.removesuffix("/") or "/"}
         await app(scope, receive, send)
 
-    return encoded_paths
+    return ReadCache(encoded_paths, registry.replica)
 
 
 def _routes(registry: Registry, credentials: Credentials | None) -> list[Route]:

@@ -1,0 +1,40 @@
+"""Clients in other languages, where they are installed: a folder with the library is named by a variable.
+
+`npm install @kafkajs/confluent-schema-registry` in CORDWOOD_TEST_JAVASCRIPT_CLIENT, `go get
+github.com/twmb/franz-go/pkg/sr` in CORDWOOD_TEST_GO_CLIENT.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from registry_fixtures import Rest
+
+SCRIPTS = Path(__file__).parent / "clients"
+
+
+def folder_of(variable: str, tool: str) -> Path:
+    folder = os.environ.get(variable)
+    if folder is None or shutil.which(tool) is None:
+        pytest.skip(f"{variable} names no folder, or there is no {tool}")
+    return Path(folder)
+
+
+def succeed(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+def test_javascript_client(rest: Rest) -> None:
+    folder = folder_of("CORDWOOD_TEST_JAVASCRIPT_CLIENT", "node")
+    succeed(["node", str(SCRIPTS / "javascript.mjs"), rest.url], folder)
+
+
+def test_go_client(rest: Rest) -> None:
+    folder = folder_of("CORDWOOD_TEST_GO_CLIENT", "go")
+    shutil.copy(SCRIPTS / "go" / "main.go", folder / "main.go")
+    succeed(["go", "run", ".", rest.url], folder)
