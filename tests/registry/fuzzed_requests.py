@@ -72,7 +72,7 @@ QUERIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("key", ("a",)),
     ("value", ("b",)),
 )
-TYPES = ("AVRO", "JSON", "PROTOBUF", "", None, "avro", "XML", 5, [], {})
+TYPES: tuple[Any, ...] = ("AVRO", "JSON", "PROTOBUF", "", None, "avro", "XML", 5, [], {})
 CONTENT_TYPES = (JSON_TYPE, JSON_TYPE, JSON_TYPE, "application/json", "text/plain", "", "application/xml; q=x", "\x7f")
 SCALARS: tuple[Any, ...] = (None, True, 0, -1, 2**31, 2**63, 10**40, 1e308, "", "x", [], {}, [[]], {"": None}, "\ud800")
 

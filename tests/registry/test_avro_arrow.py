@@ -7,7 +7,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from cordwood.registry import arrow_type, avro_to_arrow
@@ -86,7 +86,7 @@ def test_bad_records_are_null_and_told() -> None:
     values = [b"", framed(9, writer, {"x": "a"}), framed(1, writer, {"x": "a"})[:-1], framed(1, writer, {"x": "b"})]
     found = avro_to_arrow({1: writer}, writer, values)
     assert found.values.to_pylist() == [None, None, None, {"x": "b"}]
-    assert [bad.index for bad in found.bad] == [0, 1, 2]
+    assert [bad.row for bad in found.bad] == [0, 1, 2]
     assert "schema 9" in found.bad[1].reason
 
 

@@ -30,7 +30,8 @@ class Deserialization:
 def _reading(deserializer: Deserializer | None, *, is_key: bool) -> _Read | None:
     if deserializer is None:
         return None
-    if isinstance(deserializer, RecordDeserializer):
-        deserialize = deserializer.deserialize
+    given: object = deserializer
+    if isinstance(given, RecordDeserializer):
+        deserialize = given.deserialize
         return lambda contents, record: deserialize(contents, record.headers, is_key=is_key)
     return lambda contents, _record: deserializer(contents)

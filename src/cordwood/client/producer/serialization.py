@@ -47,10 +47,11 @@ def serialize_record(
     content: Any, serializer: Serializer | None, what: str, topic: str
 ) -> tuple[bytes | None, Headers]:
     """As `serialize`, with the headers that a `RecordSerializer` adds."""
-    if content is None or serializer is None or not isinstance(serializer, RecordSerializer):
+    given: object = serializer
+    if content is None or not isinstance(given, RecordSerializer):
         return serialize(content, serializer, what, topic), ()
     try:
-        data, headers = serializer.serialize(topic, content, is_key=what == "key")
+        data, headers = given.serialize(topic, content, is_key=what == "key")
     except Exception as error:
         raise SerializationFailed(f"the {what}_serializer failed for topic {topic}: {error}") from error
     return data, list(headers)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class BadRecord(NamedTuple):
     """A value that could not be decoded."""
 
-    index: int
+    row: int
     reason: str
 
 
