@@ -14,7 +14,12 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 PATIENCE_S = 60.0
 # What Prometheus adds, or what a histogram has.
 COMMON_LABELS = {"instance", "job", "le"}
-SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+SUFFIXES = {
+    "counter": ("_total",),
+    "summary": ("_sum", "_count"),
+    "histogram": ("_bucket", "_sum", "_count"),
+    "gauge": ("",),
+}
 
 
 @pytest.fixture(scope="module")
