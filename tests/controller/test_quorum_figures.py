@@ -5,7 +5,7 @@ from math import isnan
 
 from cordwood.quorum.figures import QuorumFigures, Windowed, state_name
 from cordwood.raft.identity import Endpoint, ReplicaKey
-from cordwood.raft.states import Follower, Prospective, Unattached
+from cordwood.raft.states import Follower, Prospective, State, Unattached
 from cordwood.raft.states.votes import Votes
 
 
@@ -47,7 +47,7 @@ def test_a_window_forgets_what_is_older_than_a_minute() -> None:
 def test_an_election_takes_from_the_first_pre_vote_to_the_next_leader() -> None:
     time = Time()
     figures = QuorumFigures(time.monotonic)
-    states = [follower(1, 2), prospective(1), Unattached(2, None, None, None, None), follower(2, 3)]
+    states: list[State] = [follower(1, 2), prospective(1), Unattached(2, None, None, None, None), follower(2, 3)]
     for before, after in pairwise(states):
         figures.stepped(before, after, time.now_s)
         time.now_s += 0.25
