@@ -193,8 +193,13 @@ def test_producers_and_consumers_name_schemas_in_headers_by_themselves(
     with Producer(bootstrap_servers=node.bootstrap, value_serializer=serializer) as producer:
         producer.send(topic, value, headers={"own": b"1"})
     fresh = RegistryClient(node.registry_url)
-    settings = {"bootstrap_servers": node.bootstrap, "group_id": topic, "auto_offset_reset": "earliest"}
-    with Consumer(topic, value_deserializer=Deserializer(fresh), **settings) as consumer:
+    with Consumer(
+        topic,
+        bootstrap_servers=node.bootstrap,
+        group_id=topic,
+        auto_offset_reset="earliest",
+        value_deserializer=Deserializer(fresh),
+    ) as consumer:
         record = next(iter(consumer))
     assert [name for name, _ in record.headers] == ["own", "__value_schema_id"]
     if kind == "PROTOBUF":
@@ -252,7 +257,7 @@ def test_latest_version_is_looked_for_again_once_it_is_old(ours: RegistryClient,
     class Later(SystemClock):
         later_s = 0.0
 
-        def monotonic(self) -> float:  # type: ignore[override]
+        def monotonic(self) -> float:
             return self.later_s
 
     clock = Later()

@@ -147,7 +147,7 @@ def _read_config(
     host: str,
     port: int | None,
     directory: str | None,
-    registry_url: str | None,
+    registry_url: str | None = None,
 ) -> BrokerConfig:
     layers = said_layers(file, assignments)
     if registry_url is not None:
