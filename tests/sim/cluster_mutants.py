@@ -12,7 +12,7 @@ from cordwood.coordinator.loading import load
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Appended, Log
 from cordwood.metadata.controller import alter_partition, partition_change
-from cordwood.metadata.controller.partition_change import Assignment, Election
+from cordwood.metadata.controller.partition_change import Election
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.image_records import image_records
 from cordwood.replica.follower import Fetched, Follower, Truncate
@@ -130,33 +130,7 @@ def do_not_count_who_is_about_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leader, "_may_join_soon", lambda *_: False)
 
 
-def accept_stale_broker_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of brokers that were started again, and may have lost what they had."""
-    fetched = Leader._fetched
-    check_isr = alter_partition._check_isr
-
-    def any_fetch(self: Leader, event: FollowerFetched, now_ms: int) -> object:
-        return fetched(self, event._replace(broker_epoch=-1), now_ms)
-
-    def any_epoch(image: Any, before: Any, states: list[Any], recovery: int) -> None:
-        for state in states:
-            state.broker_epoch = -1
-        check_isr(image, before, states, recovery)
-
-    monkeypatch.setattr(Leader, "_fetched", any_fetch)
-    monkeypatch.setattr(alter_partition, "_check_isr", any_epoch)
-    monkeypatch.setattr(alter_partition, "_check_epochs", lambda *_: None)
-
-
 # ---- the controller
-
-
-def end_reassignments_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def completed(self: Assignment, _isr: tuple[int, ...]) -> Assignment:
-        staying = tuple(replica for replica in self.replicas if replica not in self.removing)
-        return Assignment(staying) if self.adding or self.removing else self
-
-    monkeypatch.setattr(Assignment, "completed", completed)
 
 
 def elect_whoever_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +175,6 @@ def forget_what_is_prepared_at_a_failover(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(TransactionState, "loaded", lambda _: None)
 
 
-# By workload.
 CLUSTER_MUTANTS: list[Mutant] = [
     acknowledge_before_the_high_watermark,
     count_the_leader_alone,
@@ -213,8 +186,6 @@ CLUSTER_MUTANTS: list[Mutant] = [
     append_without_leading,
     apply_an_isr_before_it_is_committed,
     do_not_count_who_is_about_to_join,
-    accept_stale_broker_epochs,
-    end_reassignments_at_once,
     elect_whoever_is_there,
     miss_a_record_in_snapshots,
 ]
