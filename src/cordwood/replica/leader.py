@@ -74,8 +74,8 @@ class FollowerFetched(NamedTuple):
 
 class FollowerSeen(NamedTuple):
     """The follower's last fetch before something was appended, which found that it had everything. A broker that looks
-    at few partitions of a fetch session tells so in place of the `FollowerFetched` of each fetch. It counts for members of
-    the ISR only: one that was taken out has to fetch first."""
+    at few partitions of a fetch session tells so in place of the `FollowerFetched` of each fetch. It counts for members
+    of the ISR only: one that was taken out has to fetch first."""
 
     replica: int
     seen_ms: int
