@@ -25,7 +25,7 @@ def test_a_seed_replays_its_run() -> None:
 def test_the_simulation_finds_a_planted_bug(bug: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)
     with pytest.raises(Violation):
-        _simulate_all(range(100))
+        _simulate_all(range(200))
 
 
 def _simulate_all(seeds: range) -> None:
