@@ -12,7 +12,7 @@ from cordwood.coordinator.loading import load
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.log.log import Appended, Log
 from cordwood.metadata.controller import alter_partition, partition_change
-from cordwood.metadata.controller.partition_change import Election
+from cordwood.metadata.controller.partition_change import Assignment, Election
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.image_records import image_records
 from cordwood.replica.follower import Fetched, Follower, Truncate
@@ -133,6 +133,14 @@ def do_not_count_who_is_about_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- the controller
 
 
+def end_reassignments_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def completed(self: Assignment, _isr: tuple[int, ...]) -> Assignment:
+        staying = tuple(replica for replica in self.replicas if replica not in self.removing)
+        return Assignment(staying) if self.adding or self.removing else self
+
+    monkeypatch.setattr(Assignment, "completed", completed)
+
+
 def elect_whoever_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (partition_change, alter_partition):
         monkeypatch.setattr(module, "online_election", lambda *_: Election.UNCLEAN)
@@ -186,6 +194,7 @@ CLUSTER_MUTANTS: list[Mutant] = [
     append_without_leading,
     apply_an_isr_before_it_is_committed,
     do_not_count_who_is_about_to_join,
+    end_reassignments_at_once,
     elect_whoever_is_there,
     miss_a_record_in_snapshots,
 ]

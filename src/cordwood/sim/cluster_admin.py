@@ -18,7 +18,7 @@ from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from .client import Client, Over, Run, by_topic
 from .partition import Partition, partition_name
 
-_MAX_PAUSE_S = 3.0
+_MAX_PAUSE_S = 1.0
 _TIMEOUT_MS = 2_000
 _MAX_PARTITIONS = 4
 _MIN_REPLICAS = 2
