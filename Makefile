@@ -10,10 +10,10 @@ SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.px
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
 
 # Of the tests of clients, those that also run against three nodes with `make test`; `make clients-three` runs all.
-THREE_NODES := tests/clients/test_clients_cluster.py tests/clients/test_clients_topics.py \
-	tests/clients/test_clients_idempotence.py tests/clients/test_clients_transactions.py \
-	tests/client/test_client_admin.py tests/client/test_client_producer_node.py \
-	tests/client/test_client_consumer_reading.py
+THREE_NODES := tests/foreign_clients/test_cluster.py tests/foreign_clients/test_topics.py \
+	tests/foreign_clients/test_idempotence.py tests/foreign_clients/test_transactions.py \
+	tests/client/admin/test_admin.py tests/client/producer/test_node.py \
+	tests/client/consumer/test_reading.py
 
 .PHONY: setup test lint clients-three failovers chaos fuzz-registry demo interop bench docs wheel clean help
 
@@ -41,10 +41,10 @@ test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(if $(PYTEST_ARGS),,CORDWOOD_TEST_NODES=3 $(BIN)/python -m pytest -n 2 --dist loadfile $(THREE_NODES))
 
 clients-three: setup ## run the tests of clients against three nodes, with three replicas of everything
-	CORDWOOD_TEST_NODES=3 $(BIN)/python -m pytest -n 2 --dist loadfile $(or $(PYTEST_ARGS),tests/clients tests/client)
+	CORDWOOD_TEST_NODES=3 $(BIN)/python -m pytest -n 2 --dist loadfile $(or $(PYTEST_ARGS),tests/foreign_clients tests/client)
 
 failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
-	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/clients/test_clients_failover.py
+	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/foreign_clients/test_failover.py
 
 chaos: setup ## real nodes under random faults and load, every history judged; SEED=… MINUTES=… KAFKA=… (a directory with its jars)
 	PYTHONPATH=tools $(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(KAFKA),--kafka $(KAFKA)) $(CHAOS_ARGS)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from three_brokers import ThreeBrokers, with_three_brokers
-
 from cordwood.broker.departures import NAMED_FOR_S
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 VERSION = 12
 VICTIM, WITNESS = 1, 2

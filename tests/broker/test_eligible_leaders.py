@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from three_brokers import ThreeBrokers, with_three_brokers
-
 from cordwood.metadata.image import NO_LEADER
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.wire.errors import ErrorCode
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 TOO_FEW = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT}
 

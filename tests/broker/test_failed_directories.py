@@ -6,12 +6,12 @@ import asyncio
 import errno
 
 import pytest
-from three_brokers import ThreeBrokers, with_three_brokers
 
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 META, ONE, TWO = "/meta", "/one", "/two"
 # In virtual time; a controller has to hear of it, to decide, and the others to hear of that.

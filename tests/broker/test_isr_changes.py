@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from three_brokers import ThreeBrokers, with_three_brokers
-
-from cordwood.broker.controller_channel import ControllerChannel
+from cordwood.broker.controller.channel import ControllerChannel
 from cordwood.metadata.controller.error_response import error_response
 from cordwood.net.api import RequestContext
 from cordwood.wire.errors import ErrorCode
@@ -15,6 +13,7 @@ from cordwood.wire.messages.alter_partition import RequestTopicData
 from cordwood.wire.schema import Request, ResponseT
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 
 class Undecided:

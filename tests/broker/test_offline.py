@@ -9,13 +9,12 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-from in_process import InProcessNode
 
-from cordwood.broker.log_dirs import CannotStart
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.log_dirs import CannotStart
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.metadata.image import NO_LEADER
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.node import Node
 from cordwood.runtime.network import ConnectionLost
 from cordwood.runtime.randomness import SeededRandom
@@ -28,6 +27,7 @@ from cordwood.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from data_answers.batches import batch
 from data_answers.requests import fetch, produce
+from tests.broker.in_process import InProcessNode
 
 META, ONE, TWO = "/meta", "/one", "/two"
 BROKER = 1

@@ -6,16 +6,16 @@ import asyncio
 from typing import NamedTuple
 
 import pytest
-from simulated_cluster import Cluster, with_cluster
 
-from cordwood.broker.fetch_read import READ_UNCOMMITTED, FetchRead
-from cordwood.broker.fetch_sessions import Fetching, FetchSessions, PartitionKey, WantedPartition
-from cordwood.broker.session_watch import LOOK_MS
+from cordwood.broker.fetch.reading import READ_UNCOMMITTED, FetchRead
+from cordwood.broker.fetch.session_watch import LOOK_MS
+from cordwood.broker.fetch.sessions import Fetching, FetchSessions, PartitionKey, WantedPartition
 from cordwood.replica.partition import Partition
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 from data_answers.batches import batch
+from tests.common.simulated_cluster import Cluster, with_cluster
 
 LEADER, FOLLOWER = 1, 2
 PARTITIONS = 6

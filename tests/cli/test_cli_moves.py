@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_runner import Cli, until
 
 import cordwood.testing
 from cordwood.testing.local_cluster import LocalCluster
+from tests.cli.cli_runner import Cli, until
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,7 @@ from pathlib import Path
 
 import cordwood.testing
 from cordwood.runtime.blocking_http import connect, exchange, exchange_on
-
-sys.path.append(str(Path(__file__).parent.parent / "net"))
-
-from certificates import authority
+from tests.net.certificates import authority
 
 
 def test_registry_serves_schemas_of_any_cluster_to_its_users(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from administering import Administer, administer_at
-from any_cluster import KAFKA, NODES, AnyCluster, any_cluster
 
 from cordwood import Admin, NewTopic, Producer
+from tests.client.administering import Administer, administer_at
+from tests.client.any_cluster import KAFKA, NODES, AnyCluster, any_cluster
 
 _ON_NODES = frozenset({"node", "cordwood_node"})
 

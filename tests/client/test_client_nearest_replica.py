@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from three_brokers import ThreeBrokers, with_three_brokers
-
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.wire.errors import ErrorCode
@@ -14,6 +12,7 @@ from cordwood.wire.messages.delete_records import (
 )
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 T0 = TopicPartition("t", 0)
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

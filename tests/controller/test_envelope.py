@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from controllers import Stage, on_stage
-
 from cordwood.net.api import OwnRequest
 from cordwood.net.channel import Channel
-from cordwood.net.envelope import ANONYMOUS, decode_host, decode_principal, unwrap, wrap
+from cordwood.net.envelope import decode_host, decode_principal, unwrap, wrap
+from cordwood.net.principal import ANONYMOUS
 from cordwood.sim.cluster import Cluster, Layout
 from cordwood.sim.machine import PORT
 from cordwood.sim.world import World
@@ -19,6 +18,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.controller.controllers import Stage, on_stage
 
 CLIENT = OwnRequest(version=5, client_id="a client")
 

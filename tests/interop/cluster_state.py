@@ -15,9 +15,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
-from mixed_cluster import HOST, Kind, MixedCluster
-from replica_files import assert_equal_replicas
-from waiting import until
 
 import cordwood
 from cordwood.client.admin.cluster import Quorum
@@ -28,6 +25,9 @@ from cordwood.wire.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from cordwood.wire.schema import Request, Response
+from tests.interop.mixed_cluster import HOST, Kind, MixedCluster
+from tests.interop.replica_files import assert_equal_replicas
+from tests.interop.waiting import until
 
 _TOPIC_RESOURCE = 2
 _TIMEOUT_S = 60.0

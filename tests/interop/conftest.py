@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mixed_cluster import KAFKA_HOME, Kind, MixedCluster, StartCluster
+
+from tests.interop.mixed_cluster import KAFKA_HOME, Kind, MixedCluster, StartCluster
 
 _KINDS = {"K": Kind.KAFKA, "C": Kind.CORDWOOD}
 

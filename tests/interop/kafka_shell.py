@@ -7,9 +7,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mixed_cluster import KAFKA_HOME, java
-
 from fetch_kafka import fetch_artifacts
+from tests.interop.mixed_cluster import KAFKA_HOME, java
 
 _SHELL = "org.apache.kafka.shell.MetadataShell"
 

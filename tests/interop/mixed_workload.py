@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from cluster_state import await_led, connected, create, partitions_of
-from load import ExactlyOnceCopy, IdempotentLoad, Load, TransactionalLoad, read_all
-from mixed_cluster import MixedCluster
-from waiting import until
-
 from cordwood import TopicPartition
+from tests.interop.cluster_state import await_led, connected, create, partitions_of
+from tests.interop.load import ExactlyOnceCopy, IdempotentLoad, Load, TransactionalLoad, read_all
+from tests.interop.mixed_cluster import MixedCluster
+from tests.interop.waiting import until
 
 PARTITIONS = 3
 ORDERS = "orders"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cluster_state import (
+
+from tests.interop.cluster_state import (
     alter,
     assert_metadata_logs_equal,
     assert_replicas_equal,
@@ -12,9 +13,9 @@ from cluster_state import (
     has_created,
     has_topics,
 )
-from mixed_cluster import StartCluster
-from mixed_workload import Workload
-from waiting import until
+from tests.interop.mixed_cluster import StartCluster
+from tests.interop.mixed_workload import Workload
+from tests.interop.waiting import until
 
 _ROLES = {1: "controller", 2: "broker", 3: "broker", 4: "broker"}
 _SETTINGS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_state import (
+
+from tests.interop.cluster_state import (
     alter,
     assert_metadata_logs_equal,
     config_at,
@@ -15,10 +16,10 @@ from cluster_state import (
     quorum,
     quorum_leader,
 )
-from kafka_shell import shell
-from mixed_cluster import Kind, MixedCluster, StartCluster
-from replica_files import end_offset, start_offset
-from waiting import until
+from tests.interop.kafka_shell import shell
+from tests.interop.mixed_cluster import Kind, MixedCluster, StartCluster
+from tests.interop.replica_files import end_offset, start_offset
+from tests.interop.waiting import until
 
 _SMALL_SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": "4096",

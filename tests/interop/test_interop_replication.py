@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cluster_state import (
+
+from tests.interop.cluster_state import (
     assert_metadata_logs_equal,
     assert_replicas_equal,
     await_in_sync,
@@ -11,8 +12,8 @@ from cluster_state import (
     partitions_of,
     reassign,
 )
-from mixed_cluster import Kind, StartCluster
-from mixed_workload import ORDERS, TOPICS, Workload
+from tests.interop.mixed_cluster import Kind, StartCluster
+from tests.interop.mixed_workload import ORDERS, TOPICS, Workload
 
 _FASTER = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
 

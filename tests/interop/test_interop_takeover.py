@@ -3,7 +3,8 @@ back. docs/migrate-from-kafka.md describes both ways for people."""
 
 from __future__ import annotations
 
-from cluster_state import (
+from cordwood.wire.primitives import uuid_text
+from tests.interop.cluster_state import (
     assert_metadata_logs_equal,
     assert_replicas_equal,
     await_in_sync,
@@ -15,11 +16,9 @@ from cluster_state import (
     reassign,
     voters,
 )
-from mixed_cluster import Kind, MixedCluster, MixedNode, StartCluster
-from mixed_workload import Workload
-from waiting import until
-
-from cordwood.wire.primitives import uuid_text
+from tests.interop.mixed_cluster import Kind, MixedCluster, MixedNode, StartCluster
+from tests.interop.mixed_workload import Workload
+from tests.interop.waiting import until
 
 _SETTINGS = {
     "broker.session.timeout.ms": "6000",

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 from cordwood.metadata.controller.brokers import (
     Contact,
@@ -19,7 +18,7 @@ from cordwood.metadata.controller.features import update_features
 from cordwood.metadata.controller.placement import place_replicas
 from cordwood.metadata.controller.producer_ids import allocate_producer_ids
 from cordwood.metadata.controller.topics import create_partitions, delete_topics
-from cordwood.metadata.image import BROKER_DEFAULT, Partition, broker_resource, topic_resource
+from cordwood.metadata.image import BROKER_DEFAULT, PartitionRegistration, broker_resource, topic_resource
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs as legacy
@@ -41,9 +40,10 @@ from cordwood.wire.messages.incremental_alter_configs import (
 from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.metadata.cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 
-def partition(cluster: Cluster, name: str = "t", number: int = 0) -> Partition:
+def partition(cluster: Cluster, name: str = "t", number: int = 0) -> PartitionRegistration:
     found = cluster.image.topics.partition(name, number)
     assert found is not None
     return found

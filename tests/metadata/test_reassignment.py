@@ -1,12 +1,11 @@
 """Partitions that move to other brokers (KIP-455), as transcripts: a plan, what it writes, and how it ends."""
 
 import pytest
-from cluster import Cluster, response_of, topic
 
 from cordwood.metadata.controller.alter_partition import alter_partition
 from cordwood.metadata.controller.brokers import fence_broker
 from cordwood.metadata.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
-from cordwood.metadata.image import Partition
+from cordwood.metadata.image import PartitionRegistration
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -23,6 +22,7 @@ from cordwood.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from tests.metadata.cluster import Cluster, response_of, topic
 
 
 def cluster_with(*replicas: int, unclean: str = "false") -> Cluster:
@@ -31,7 +31,7 @@ def cluster_with(*replicas: int, unclean: str = "false") -> Cluster:
     return cluster
 
 
-def partition(cluster: Cluster) -> Partition:
+def partition(cluster: Cluster) -> PartitionRegistration:
     found = cluster.image.topics.partition("t", 0)
     assert found is not None
     return found

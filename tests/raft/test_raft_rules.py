@@ -4,7 +4,6 @@ Each test names its rule; the transcripts show the same in longer stories.
 """
 
 import pytest
-from raft_transcript import START_MS, Stage, voter
 
 from cordwood.raft.api.common import TOPIC
 from cordwood.raft.effects import (
@@ -21,6 +20,7 @@ from cordwood.raft.states import Follower, Leader, Prospective, Resigned, Unatta
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from cordwood.wire.messages.vote import NodeEndpoint, ResponsePartitionData, ResponseTopicData, VoteResponse
+from tests.raft.raft_transcript import START_MS, Stage, voter
 
 
 def played(*lines: str) -> Stage:

@@ -6,14 +6,12 @@ import asyncio
 import base64
 import platform
 import ssl
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_fixtures import Reply, Rest, record
 
 import cordwood.testing
 from cordwood.registry.errors import UnusableTopic
@@ -25,10 +23,8 @@ from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientAuth, ClientTls, KeyPair, ServerTls
 from cordwood.testing.embedded import EmbeddedNode
-
-sys.path.append(str(Path(__file__).parent.parent / "net"))
-
-from certificates import authority
+from tests.net.certificates import authority
+from tests.registry.registry_fixtures import Reply, Rest, record
 
 USERS = {"me": "secret"}
 BASIC = {"authorization": f"Basic {base64.b64encode(b'me:secret').decode()}"}

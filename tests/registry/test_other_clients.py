@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from registry_fixtures import Rest
+
+from tests.registry.registry_fixtures import Rest
 
 SCRIPTS = Path(__file__).parent / "clients"
 

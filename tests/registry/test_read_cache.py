@@ -6,13 +6,12 @@ import asyncio
 import base64
 from collections.abc import Mapping
 
-from registry_fixtures import Reply, Rest, record
-
 from cordwood.registry.registry import RegistrySettings, reaching
 from cordwood.registry.server import RegistryServer
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.testing.embedded import EmbeddedNode
+from tests.registry.registry_fixtures import Reply, Rest, record
 
 ME = {"authorization": f"Basic {base64.b64encode(b'me:secret').decode()}"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,15 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from registry_fixtures import Reply, Rest, record
 
 from cordwood import Admin
 from cordwood.client.admin.configs import ConfigResource, ConfigResourceType
 from cordwood.runtime.blocking_http import Unreachable
-
-sys.path.append(str(Path(__file__).parent.parent / "local"))
-
-from local_nodes import ThreeNodes
+from tests.local.local_nodes import ThreeNodes
+from tests.registry.registry_fixtures import Reply, Rest, record
 
 CLIENTS = 20
 TURNS = 4

@@ -14,14 +14,13 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from fuzzed_requests import FuzzedRequest, fuzzed_request
-
 import cordwood.testing
 from cordwood.net.http.asgi import App
 from cordwood.registry.registry import Registry, RegistrySettings, reaching
 from cordwood.registry.rest.app import registry_app
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
+from tests.registry.fuzzed_requests import FuzzedRequest, fuzzed_request
 
 REQUESTS = int(os.environ.get("CORDWOOD_FUZZ_REQUESTS", "1500"))
 SEED = int(os.environ.get("CORDWOOD_FUZZ_SEED", "1"))

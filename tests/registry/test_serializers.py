@@ -15,7 +15,6 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from registry_fixtures import Rest, record
 
 import cordwood.aio
 import cordwood.testing.embedded
@@ -35,6 +34,7 @@ from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.schemas.schema import Reference
 from cordwood.registry.serializers.framing import BadFrame
 from cordwood.runtime.clock import SystemClock
+from tests.registry.registry_fixtures import Rest, record
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"x","type":"int"},{"name":"t","type":["null","string"]}]}'
 JSON = '{"title":"T","type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from simulated_cluster import Cluster, with_cluster
 
 from cordwood.replica.fetcher import Fetcher
 from cordwood.wire.errors import ErrorCode
@@ -17,6 +16,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
 )
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.simulated_cluster import Cluster, with_cluster
 
 BROKER = 4
 PARTITIONS = 8

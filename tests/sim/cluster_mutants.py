@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from coordinator_mutants import answer_before_the_commit
-from mutants import Mutant
 
 from cordwood.coordinator.loading import load
 from cordwood.coordinator.transactions.state import TransactionState
@@ -21,6 +19,8 @@ from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import Buffer
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
 from cordwood.wire.schema import MetadataRecord
+from tests.sim.coordinator_mutants import answer_before_the_commit
+from tests.sim.mutants import Mutant
 
 # ---- replicas
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 import pytest
-from mutants import Mutant
 
 from cordwood.registry.fenced_log import FencedLog, ProducerStamp
 from cordwood.registry.writer import Writer
+from tests.sim.mutants import Mutant
 
 
 def begin_without_a_fence(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from quorum_mutants import serve_a_snapshot_half_written
 
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
@@ -25,6 +24,7 @@ from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from cordwood.wire.records import decode_batch
 from cordwood.wire.schema import Request
+from tests.sim.quorum_mutants import serve_a_snapshot_half_written
 
 LAYOUTS = [
     Layout(controllers=1, brokers=1),

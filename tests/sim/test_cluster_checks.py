@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cordwood.metadata.batch import MetadataBatch
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.sim.checks.clean_elections import leaders_have_been_in_sync
 from cordwood.sim.checks.isr_changes import leaders_go_by_the_committed_isr
 from cordwood.sim.checks.partition_watermarks import elections_move_no_high_watermark_back

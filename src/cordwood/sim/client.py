@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from cordwood.broker.coordinator_topics import GROUP_TOPIC
+from cordwood.broker.coordination.topics import GROUP_TOPIC
 from cordwood.net.channel import Channel
 from cordwood.runtime.network import NetworkError
 from cordwood.wire.hashing import partition_for_id

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.image import LeaderRecovery
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.metadata.topics_delta import merge
 from cordwood.wire.messages.metadata_records.clear_elr_record import ClearElrRecord
 from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord

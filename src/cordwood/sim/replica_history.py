@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 
 from .partition import Partition
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from cordwood.cli.moves.applying import begin, finish
 from cordwood.cli.moves.cluster_state import ClusterState, cluster_state
 from cordwood.cli.moves.planner import Impossible, Move, Wish, plan_moves
-from cordwood.cli.output import counted, note, warn
+from cordwood.cli.terminal.output import counted, note, warn
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.results import failures_of
 from cordwood.client.cluster import TopicPartition

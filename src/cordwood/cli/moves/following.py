@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cordwood.cli.moves.cluster_state import live_log_dirs
-from cordwood.cli.output import warn
-from cordwood.cli.progress import progress
+from cordwood.cli.terminal.output import warn
+from cordwood.cli.terminal.progress import progress
 from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.partitions import PartitionReassignment
 from cordwood.client.cluster import TopicPartition

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cordwood.cli.access import EXIT_BAD_INPUT, fail
-from cordwood.cli.output import warn
+from cordwood.cli.connection.access import EXIT_BAD_INPUT, fail
+from cordwood.cli.terminal.output import warn
 from cordwood.client.cluster import TopicPartition
 
 _ANY_DIRECTORY = "any"

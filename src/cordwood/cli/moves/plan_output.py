@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from cordwood.cli.moves.cluster_state import ClusterState
 from cordwood.cli.moves.planner import Move
-from cordwood.cli.output import counted, note, print_table
+from cordwood.cli.terminal.output import counted, note, print_table
 from cordwood.client.cluster import TopicPartition
 
 

@@ -1,0 +1,424 @@
+"""Fetch sessions (KIP-227): what a fetcher wants is kept here, so that it sends, and is sent, only what has changed.
+
+    fetching = sessions.begin(session_id, epoch, uses_topic_ids, wanted, forgotten, now_ms)
+    ... read what `fetching.partitions` want ...
+    error, session_id, told = fetching.conclude(answers, now_ms)
+
+A fetch with epoch -1 is without a session, one with epoch 0 opens a session if there is room, any other is the next of
+its session. All of it is plain values; nobody waits here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from cordwood.broker.fetch.session_watch import SessionWatch
+from cordwood.replica.partition import Partition
+from cordwood.runtime.randomness import Random
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.fetch import PartitionData
+from cordwood.wire.primitives import ZERO_UUID, Uuid
+
+NO_SESSION = 0
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+_MAX_INT = 2**31 - 1
+# A session that was made or used since is not taken for another's sake.
+EVICTION_MS = 120_000
+# A follower fetches at least every `replica.fetch.wait.max.ms`.
+UNUSED_WATCH_MS = 60_000
+
+# A topic's name, or its id from version 13 on, and the partition's number.
+PartitionKey = tuple[str | Uuid, int]
+
+
+class WantedPartition:
+    """A fetcher's request for a partition; in a session also what it was last sent."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "index",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "told_high_watermark",
+        "told_start_offset",
+        "topic",
+        "topic_id",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        topic: str | None,
+        topic_id: Uuid,
+        index: int,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+    ) -> None:
+        # None while no topic of this id is known.
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        # Of a follower's log.
+        self.log_start_offset = log_start_offset
+        self.told_high_watermark = -1
+        self.told_start_offset = -1
+        # The partition that wakes the session of a follower, if one does.
+        self.watched: Partition | None = None
+
+    @property
+    def key(self) -> PartitionKey:
+        if self.topic is None or self.topic_id != ZERO_UUID:
+            return self.topic_id, self.index
+        return self.topic, self.index
+
+    def want(self, other: WantedPartition) -> None:
+        """Takes over what a later request of the session says."""
+        if other.current_leader_epoch != self.current_leader_epoch:
+            # A follower ignores what it was told in an earlier epoch.
+            self.told_high_watermark = -1
+        self.fetch_offset = other.fetch_offset
+        self.max_bytes = other.max_bytes
+        self.current_leader_epoch = other.current_leader_epoch
+        self.last_fetched_epoch = other.last_fetched_epoch
+        self.log_start_offset = other.log_start_offset
+
+    def tell(self, answer: PartitionData) -> bool:
+        """Returns whether the fetcher has to be sent this answer, and records it as sent."""
+        is_news = (
+            bool(answer.error_code)
+            or self.told_high_watermark != answer.high_watermark
+            or self.told_start_offset != answer.log_start_offset
+            or (answer.records is not None and len(answer.records) > 0)
+            or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_read_replica >= 0
+        )
+        self.told(answer)
+        return is_news
+
+    def told(self, answer: PartitionData) -> None:
+        # After an error the partition is sent again, whatever there is to say of it; and after a divergence, because a
+        # follower that has to truncate ignores the watermark.
+        is_unheard = answer.error_code or answer.diverging_epoch.epoch >= 0
+        self.told_high_watermark = -1 if is_unheard else answer.high_watermark
+        self.told_start_offset = answer.log_start_offset
+
+
+Answers = list[tuple[WantedPartition, PartitionData]]
+
+
+class Conclusion(NamedTuple):
+    error: ErrorCode
+    session_id: int
+    answers: Answers
+
+
+class Fetching(Protocol):
+    """One fetch, from what it wants to what it is told."""
+
+    @property
+    def partitions(self) -> list[WantedPartition]: ...
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the fetcher wants no partition at all."""
+
+    @property
+    def watch(self) -> SessionWatch | None:
+        """In a follower's session: which partitions there are to look at. `partitions` are only these."""
+
+    @property
+    def only_news(self) -> bool:
+        """True if partitions without news need no answer."""
+
+    @property
+    def is_superseded(self) -> bool:
+        """The fetcher has sent the next request of the session before this one was answered, which is void then."""
+
+    def when_superseded(self, then: Callable[[], None]) -> None: ...
+
+    def conclude(self, answers: Answers, now_ms: int) -> Conclusion: ...
+
+
+class FetchSessions:
+    """`max_sessions` is `max.incremental.fetch.session.cache.slots`."""
+
+    def __init__(self, max_sessions: int, random: Random) -> None:
+        self._max_sessions = max_sessions
+        self._random = random
+        # The one that was unused for longest first.
+        self._sessions: dict[int, _Session] = {}
+        # Keys of sessions that a session of an ordinary fetcher, and of a follower, may take the place of; least first.
+        self._evictable_by_all: list[_EvictableKey] = []
+        self._evictable_by_privileged: list[_EvictableKey] = []
+        # Of followers' sessions, the one that was unused for longest first.
+        self._watches: dict[int, SessionWatch] = {}
+        self.evicted = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def begin(
+        self,
+        session_id: int,
+        epoch: int,
+        uses_topic_ids: bool,
+        wanted: dict[PartitionKey, WantedPartition],
+        forgotten: Iterable[PartitionKey],
+        now_ms: int,
+        *,
+        privileged: bool = False,
+    ) -> Fetching | ErrorCode:
+        if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._remove(session_id)
+            partitions = list(wanted.values())
+            if epoch == FINAL_EPOCH:
+                return _SessionlessFetch(partitions)
+            return _OpeningFetch(self, partitions, uses_topic_ids, privileged)
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.uses_topic_ids != uses_topic_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        session.update(wanted, forgotten)
+        if not session.partitions:
+            self._remove(session_id)
+            return _SessionlessFetch(list(wanted.values()))
+        session.epoch = _next_epoch(epoch)
+        self._touch(session, now_ms)
+        superseded, session.on_superseded = session.on_superseded, None
+        if superseded is not None:
+            superseded()
+        return _IncrementalFetch(session)
+
+    def open(self, answers: Answers, uses_topic_ids: bool, privileged: bool, now_ms: int) -> int:
+        """The id of a new session; NO_SESSION if there is no room for it."""
+        if len(self._sessions) >= self._max_sessions and not self._evict_for(privileged, len(answers), now_ms):
+            return NO_SESSION
+        session = _Session(self._new_id(), uses_topic_ids, privileged, now_ms)
+        for wanted, answer in answers:
+            wanted.told(answer)
+            session.partitions[wanted.key] = wanted
+            if session.watch is not None:
+                session.watch.want(wanted)
+        self._touch(session, now_ms)
+        return session.id
+
+    def _new_id(self) -> int:
+        while (session_id := 1 + self._random.below(_MAX_INT)) in self._sessions:
+            pass
+        return session_id
+
+    # Making room: as Kafka does, by age first, then a smaller session gives way to a larger one, a consumer's to a
+    # follower's.
+
+    def _evict_for(self, privileged: bool, size: int, now_ms: int) -> bool:
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.used_ms > EVICTION_MS:
+            self._remove(oldest.id)
+        else:
+            evictable = self._evictable_by_privileged if privileged else self._evictable_by_all
+            if not evictable or (privileged, size, 0) < evictable[0]:
+                return False
+            self._remove(evictable[0][2])
+        self.evicted += 1
+        return True
+
+    def _touch(self, session: _Session, now_ms: int) -> None:
+        self._sessions.pop(session.id, None)
+        self._sessions[session.id] = session
+        session.used_ms = now_ms
+        if session.watch is not None:
+            self._watches.pop(session.id, None)
+            self._watches[session.id] = session.watch
+            self._close_unused(now_ms)
+        is_old = now_ms - session.created_ms > EVICTION_MS
+        if session.noted_size == len(session.partitions) and session.is_noted_old == is_old:
+            return
+        self._forget_evictable(session)
+        session.noted_size, session.is_noted_old = len(session.partitions), is_old
+        if is_old or not session.privileged:
+            insort(self._evictable_by_privileged, session.evictable_key)
+        if is_old:
+            insort(self._evictable_by_all, session.evictable_key)
+
+    def _close_unused(self, now_ms: int) -> None:
+        """A follower that is gone leaves its session behind. Partitions should not go on waking it."""
+        while True:
+            session_id, watch = next(iter(self._watches.items()))
+            if now_ms - self._sessions[session_id].used_ms <= UNUSED_WATCH_MS:
+                return
+            watch.close()
+            del self._watches[session_id]
+
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._forget_evictable(session)
+            watch = self._watches.pop(session_id, None)
+            if watch is not None:
+                watch.close()
+
+    def _forget_evictable(self, session: _Session) -> None:
+        for keys in (self._evictable_by_all, self._evictable_by_privileged):
+            place = bisect_left(keys, session.evictable_key)
+            if place < len(keys) and keys[place] == session.evictable_key:
+                del keys[place]
+
+
+# Whether it is a follower's, how many partitions it has, its id.
+_EvictableKey = tuple[bool, int, int]
+
+
+class _Session:
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "id",
+        "is_noted_old",
+        "noted_size",
+        "on_superseded",
+        "partitions",
+        "privileged",
+        "used_ms",
+        "uses_topic_ids",
+        "watch",
+    )
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, privileged: bool, now_ms: int) -> None:
+        self.id = session_id
+        self.uses_topic_ids = uses_topic_ids
+        self.privileged = privileged
+        self.created_ms = self.used_ms = now_ms
+        # Of the next request.
+        self.epoch = _next_epoch(INITIAL_EPOCH)
+        # In the order in which they are read: those that gave data last come last.
+        self.partitions: dict[PartitionKey, WantedPartition] = {}
+        self.noted_size = -1
+        self.is_noted_old = False
+        # Called with the next request: the fetch that waits now is to be answered.
+        self.on_superseded: Callable[[], None] | None = None
+        self.watch = SessionWatch(now_ms) if privileged else None
+
+    @property
+    def evictable_key(self) -> _EvictableKey:
+        return self.privileged, self.noted_size, self.id
+
+    def update(self, wanted: dict[PartitionKey, WantedPartition], forgotten: Iterable[PartitionKey]) -> None:
+        for key, partition in wanted.items():
+            known = self.partitions.get(key)
+            if known is None:
+                known = self.partitions[key] = partition
+            else:
+                known.want(partition)
+            if self.watch is not None:
+                self.watch.want(known)
+        for key in forgotten:
+            partition_forgotten = self.partitions.pop(key, None)
+            if partition_forgotten is not None and self.watch is not None:
+                self.watch.forget(partition_forgotten)
+
+
+def _next_epoch(epoch: int) -> int:
+    """0 and -1 have a meaning of their own."""
+    return 1 if epoch == _MAX_INT else epoch + 1
+
+
+class _OutsideOfSession:
+    """A fetch that no other one can supersede."""
+
+    __slots__ = ()
+
+    only_news = False
+    is_superseded = False
+    watch = None
+
+    def when_superseded(self, then: Callable[[], None]) -> None:
+        pass
+
+
+class _SessionlessFetch(_OutsideOfSession):
+    __slots__ = ("is_empty", "partitions")
+
+    def __init__(self, partitions: list[WantedPartition]) -> None:
+        self.partitions = partitions
+        self.is_empty = not partitions
+
+    def conclude(self, answers: Answers, now_ms: int) -> Conclusion:
+        return Conclusion(ErrorCode.NONE, NO_SESSION, answers)
+
+
+class _OpeningFetch(_OutsideOfSession):
+    __slots__ = ("_privileged", "_sessions", "_uses_topic_ids", "is_empty", "partitions")
+
+    def __init__(
+        self, sessions: FetchSessions, partitions: list[WantedPartition], uses_topic_ids: bool, privileged: bool
+    ) -> None:
+        self.partitions = partitions
+        self.is_empty = not partitions
+        self._sessions = sessions
+        self._uses_topic_ids = uses_topic_ids
+        self._privileged = privileged
+
+    def conclude(self, answers: Answers, now_ms: int) -> Conclusion:
+        session_id = self._sessions.open(answers, self._uses_topic_ids, self._privileged, now_ms)
+        return Conclusion(ErrorCode.NONE, session_id, answers)
+
+
+class _IncrementalFetch:
+    __slots__ = ("_epoch", "_session", "watch")
+
+    only_news = True
+    is_empty = False
+
+    def __init__(self, session: _Session) -> None:
+        self.watch = session.watch
+        self._session = session
+        self._epoch = session.epoch
+
+    @property
+    def partitions(self) -> list[WantedPartition]:
+        return list((self._session.partitions if self.watch is None else self.watch.due).values())
+
+    @property
+    def is_superseded(self) -> bool:
+        return self._session.epoch != self._epoch
+
+    def when_superseded(self, then: Callable[[], None]) -> None:
+        self._session.on_superseded = then
+
+    def conclude(self, answers: Answers, now_ms: int) -> Conclusion:
+        session = self._session
+        if self.is_superseded:
+            return Conclusion(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, [])
+        told: Answers = []
+        for wanted, answer in answers:
+            if wanted.tell(answer):
+                told.append((wanted, answer))
+                if answer.records is not None and len(answer.records) > 0:
+                    # The others come first next time: none starves while the limits are small.
+                    if self.watch is not None:
+                        self.watch.read_last(wanted)
+                        continue
+                    key = wanted.key
+                    session.partitions[key] = session.partitions.pop(key)
+        return Conclusion(ErrorCode.NONE, session.id, told)

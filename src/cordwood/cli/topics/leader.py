@@ -1,0 +1,102 @@
+"""`cordwood leader`: electing leaders of partitions."""
+
+from collections.abc import Collection
+from typing import Annotated
+
+import typer
+
+from cordwood.cli.connection.access import Access, end_with, reaching_cluster, run
+from cordwood.cli.framework.shared_options import AsJson, OptionalPartitions
+from cordwood.cli.terminal.consent import YesDelete, confirm_deletion, shortened
+from cordwood.cli.terminal.output import counted, note, print_json, print_table
+from cordwood.cli.topics.partition_choice import chosen_partitions, parse_partition_choices
+from cordwood.client.admin.admin import Admin
+from cordwood.client.admin.partitions import ElectionType
+from cordwood.client.cluster import PartitionInfo, TopicPartition
+from cordwood.client.errors import BrokerError, ClientError
+from cordwood.wire.errors import ErrorCode
+
+app = typer.Typer(help="Elect leaders of partitions.", no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def leader() -> None:
+    """Elect leaders of partitions."""
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "cordwood leader elect --all\n\n"
+    "cordwood leader elect orders:0,1 bills\n\n"
+    "cordwood leader elect orders:3 --unclean"
+)
+@reaching_cluster
+def elect(
+    access: Access,
+    topics: OptionalPartitions = None,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="All partitions of all topics.")] = False,
+    unclean: Annotated[
+        bool,
+        typer.Option(
+            "--unclean", help="If no in-sync replica is alive, elect any live one. Records that it lacks are lost."
+        ),
+    ] = False,
+    yes: YesDelete = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give leadership back to preferred replicas, the first of each partition. Prints where a leader was elected."""
+    if bool(topics) == everything:
+        raise typer.BadParameter("name topics, or give --all", param_hint="TOPIC")
+    choices = parse_partition_choices(topics or [], "TOPIC")
+
+    async def choose(admin: Admin) -> list[TopicPartition] | None:
+        return await chosen_partitions(admin, choices) if choices else None
+
+    partitions = run(access, choose)
+    if unclean:
+        names = "all partitions" if partitions is None else shortened([str(each) for each in partitions])
+        confirm_deletion(f"records that no live replica has, of {names}", yes)
+
+    async def work(admin: Admin) -> tuple[list[tuple[TopicPartition, int]], list[ClientError]]:
+        election = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
+        failed: dict[TopicPartition, BrokerError] = {}
+        try:
+            elected = await admin.elect_leaders(partitions, election=election)
+        except BrokerError as error:
+            if not error.outcomes:
+                raise
+            # Those that failed are no reason to say nothing of the others.
+            elected = [partition for partition, outcome in error.outcomes.items() if outcome is None]
+            failed = {partition: outcome for partition, outcome in error.outcomes.items() if outcome is not None}
+        known = await admin.client.topics({each.topic for each in (*elected, *failed)})
+        leaders = [(each, known[each.topic].partitions[each.partition].leader) for each in elected]
+        live = set(admin.client.cluster.brokers)
+        return leaders, [
+            _explained(each, error, known[each.topic].partitions[each.partition], live)
+            for each, error in failed.items()
+        ]
+
+    elected, failures = run(access, work)
+    if as_json:
+        print_json([{"topic": each.topic, "partition": each.partition, "leader": broker} for each, broker in elected])
+    else:
+        print_table(("topic", "partition", "leader"), [(*each, broker) for each, broker in elected])
+    if elected:
+        note(f"elected the {'leader' if len(elected) == 1 else 'leaders'} of {counted(len(elected), 'partition')}")
+    elif not failures:
+        note("every partition has a leader" if unclean else "every partition is led by its preferred leader")
+    end_with(failures)
+
+
+def _explained(
+    partition: TopicPartition, error: BrokerError, state: PartitionInfo, live: Collection[int]
+) -> ClientError:
+    replicas = ", ".join(map(str, state.replicas))
+    if error.code == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE and state.replicas:
+        preferred = state.replicas[0]
+        why = "is not in sync yet" if preferred in live else "is down"
+        now = f"broker {state.leader} goes on leading it" if state.leader >= 0 else "it has no leader"
+        return ClientError(f"{partition}: its preferred leader, broker {preferred}, {why}; {now}")
+    if error.code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE:
+        return ClientError(f"{partition}: none of its replicas is alive: start one of the brokers {replicas}")
+    return error
