@@ -12,8 +12,8 @@ from collections.abc import Callable
 from itertools import count
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.standalone import standalone_config
-from cordwood.broker.topic_creation import create_missing
+from cordwood.broker.controller.topic_creation import create_missing
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.net.pipeline import Pipeline
 from cordwood.net.serving import ConnectionInfo, Reply

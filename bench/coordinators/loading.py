@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.loading import load

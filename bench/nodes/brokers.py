@@ -234,7 +234,7 @@ class Running(Broker):
 def compile_modules() -> None:
     """Those of Cordwood, and of what it imports; and all of them are in the page cache then."""
     package = Path(cordwood.__file__).parent
-    for arguments in (("-m", "compileall", "-q", str(package)), ("-c", "import cordwood.cli.up")):
+    for arguments in (("-m", "compileall", "-q", str(package)), ("-c", "import cordwood.cli.node.up")):
         subprocess.run([sys.executable, *arguments], check=True, env=as_installed())
 
 

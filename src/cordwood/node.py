@@ -22,11 +22,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from cordwood.broker.background import Background
 from cordwood.broker.broker import Broker
-from cordwood.broker.log_dirs import CannotStart as CannotStart
-from cordwood.broker.log_dirs import LogDirs, take_directories
-from cordwood.broker.remote_channel import ActiveController, RemoteChannel
+from cordwood.broker.controller.remote_channel import ActiveController, RemoteChannel
 from cordwood.broker.role import STOP_GRACE_S, BrokerRole
-from cordwood.broker.start_consent import StartConsent
+from cordwood.broker.start.consent import StartConsent
+from cordwood.broker.start.log_dirs import CannotStart as CannotStart
+from cordwood.broker.start.log_dirs import LogDirs, take_directories
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.listener_tls import ListenerTls, client_tls
 from cordwood.config.peer_settings import peer_settings

@@ -11,7 +11,7 @@ import pytest
 from in_process import InProcessNode
 from simulated import SimulatedNode
 
-from cordwood.broker.start_consent import StartConsent
+from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import file_name
 from cordwood.metadata.log import COMMITTED_OFFSET
 from cordwood.replica.partition import ACKS_ALL

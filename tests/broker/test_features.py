@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from admin_node import ask, run, running
 
-from cordwood.broker.log_dirs import CannotStart
+from cordwood.broker.start.log_dirs import CannotStart
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED, TOLERATED
 from cordwood.shard.decision import Decision
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated import SimulatedNode, simulate
 
-from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED, FetchRead
-from cordwood.broker.fetch_sessions import Answers, Conclusion, WantedPartition
+from cordwood.broker.fetch.reading import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED, FetchRead
+from cordwood.broker.fetch.sessions import Answers, Conclusion, WantedPartition
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.primitives import ZERO_UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cordwood.broker.fetch_sessions import (
+from cordwood.broker.fetch.sessions import (
     EVICTION_MS,
     FINAL_EPOCH,
     INITIAL_EPOCH,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from measured import figures
 from simulated import SimulatedNode, simulate, simulate_measured
 
-from cordwood.broker.heartbeat_shortcut import HeartbeatShortcut
+from cordwood.broker.coordination.heartbeat_shortcut import HeartbeatShortcut
 from cordwood.console.request_metrics import RequestMetrics
 from cordwood.net.channel import Channel
 from cordwood.net.gate import Gate

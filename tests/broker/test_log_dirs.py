@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from in_process import InProcessNode, run
 
-from cordwood.broker.log_dirs import CannotStart
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.log_dirs import CannotStart
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.metadata.bootstrap import first_voter, format_directory
 from cordwood.metadata.image import METADATA_VERSION

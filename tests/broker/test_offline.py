@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from in_process import InProcessNode
 
-from cordwood.broker.log_dirs import CannotStart
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.log_dirs import CannotStart
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.metadata.image import NO_LEADER
 from cordwood.metadata.image import Partition as PartitionState

@@ -8,7 +8,7 @@ import errno
 from in_process import InProcessNode
 from test_offline import ONE, TWO, Host, in_directory, with_disks
 
-from cordwood.broker.coordinator_topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from cordwood.broker.coordination.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest

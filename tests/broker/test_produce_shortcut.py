@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from measured import figures
 from simulated import SimulatedNode, simulate, simulate_measured
 
-from cordwood.broker.produce_shortcut import ProduceShortcut
+from cordwood.broker.produce.shortcut import ProduceShortcut
 from cordwood.console.request_metrics import RequestMetrics
 from cordwood.log.log import Log
 from cordwood.net.api import Call

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 
 

@@ -6,8 +6,8 @@ import asyncio
 
 from simulated import SimulatedNode, simulate
 
-from cordwood.broker.coordinator_topics import GROUP_TOPIC
-from cordwood.broker.marker import Marker
+from cordwood.broker.coordination.topics import GROUP_TOPIC
+from cordwood.broker.transactions.marker import Marker
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

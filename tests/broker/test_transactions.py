@@ -8,8 +8,8 @@ from dataclasses import replace
 from simulated import SimulatedNode, simulate
 
 from cordwood.broker.handlers.end_txn import end_txn
-from cordwood.broker.marker import Marker
-from cordwood.broker.transactional_produce import Refusals
+from cordwood.broker.produce.transactional import Refusals
+from cordwood.broker.transactions.marker import Marker
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.records import record
 from cordwood.coordinator.transactions.statuses import TransactionStatus

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from three_brokers import ThreeBrokers, with_three_brokers
 
-from cordwood.broker.coordinator_topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from cordwood.broker.coordination.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.offset_types import OffsetAndMetadata

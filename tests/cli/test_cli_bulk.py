@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cordwood import Consumer, Producer, TopicPartition
-from cordwood.cli.input import read_available
-from cordwood.cli.record_format import JSON_LAYOUT, Layout, key_value_layout, parse_format, value_layout
+from cordwood.cli.records.record_format import JSON_LAYOUT, Layout, key_value_layout, parse_format, value_layout
+from cordwood.cli.terminal.input import read_available
 from cordwood.wire.record import ConsumerRecord
 
 sys.path.append(str(Path(__file__).parent.parent / "wire"))

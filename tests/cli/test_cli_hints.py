@@ -5,7 +5,7 @@ import uuid
 import pytest
 from cli_runner import Cli, run_here, until
 
-from cordwood.cli.hints import nearest_setting, setting_names
+from cordwood.cli.framework.hints import nearest_setting, setting_names
 from cordwood.client.admin.configs import ConfigResourceType
 from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC, TRANSACTIONAL_ID_PREFIX
 

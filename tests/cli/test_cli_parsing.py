@@ -8,15 +8,25 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cordwood.cli.assignments import parse_changes, parse_pairs
-from cordwood.cli.line_records import LineOptions, json_parser
-from cordwood.cli.lines import MAX_LINE_BYTES, LineBlocks, LineTooLong
-from cordwood.cli.name_choice import choose_names
-from cordwood.cli.partition_choice import PartitionChoice, parse_partition_choices
-from cordwood.cli.record_format import JSON_LAYOUT, BadFormat, Layout, parse_format, unescape
-from cordwood.cli.record_json import BadJson, parse_record
-from cordwood.cli.spots import AtOffset, AtTime, BadSpot, BeforeEnd, Earliest, Latest, Spot, parse_spot, parse_spots
-from cordwood.cli.times import duration_text, parse_duration_ms, time_text
+from cordwood.cli.framework.assignments import parse_changes, parse_pairs
+from cordwood.cli.framework.name_choice import choose_names
+from cordwood.cli.framework.times import duration_text, parse_duration_ms, time_text
+from cordwood.cli.records.line_records import LineOptions, json_parser
+from cordwood.cli.records.record_format import JSON_LAYOUT, BadFormat, Layout, parse_format, unescape
+from cordwood.cli.records.record_json import BadJson, parse_record
+from cordwood.cli.records.spots import (
+    AtOffset,
+    AtTime,
+    BadSpot,
+    BeforeEnd,
+    Earliest,
+    Latest,
+    Spot,
+    parse_spot,
+    parse_spots,
+)
+from cordwood.cli.terminal.lines import MAX_LINE_BYTES, LineBlocks, LineTooLong
+from cordwood.cli.topics.partition_choice import PartitionChoice, parse_partition_choices
 from cordwood.client.admin.configs import AlterOperation, ConfigChange
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BadSetting, ClientError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_runner import Cli, run_here
 
-from cordwood.cli.access import Access
+from cordwood.cli.connection.access import Access
 
 sys.path.append(str(Path(__file__).parent.parent / "net"))
 from certificates import authority

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from cordwood.cli.foreground import NodeOptions, listen_hint, run_node
+from cordwood.cli.node.foreground import NodeOptions, listen_hint, run_node
 from cordwood.runtime.network import CannotListen
 from cordwood.runtime.sockets import listen_problem
 

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from cordwood.cli.foreground import _read_config
-from cordwood.cli.log_lines import JsonLines
+from cordwood.cli.node.foreground import _read_config
+from cordwood.cli.node.log_lines import JsonLines
 
 
 def test_a_line_of_json_has_the_time_the_level_who_says_it_and_what() -> None:

@@ -11,11 +11,11 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
-from cordwood.cli import consume, consuming, produce, producing
-from cordwood.cli.access import Access
-from cordwood.cli.foreground import LogFormat, NodeOptions
-from cordwood.cli.quick import Spelling, quick_arguments
-from cordwood.cli.up import up
+from cordwood.cli.connection.access import Access
+from cordwood.cli.framework.quick import Spelling, quick_arguments
+from cordwood.cli.node.foreground import LogFormat, NodeOptions
+from cordwood.cli.node.up import up
+from cordwood.cli.records import consume, consuming, produce, producing
 
 
 def test_options_become_keyword_arguments_of_their_types() -> None:
@@ -136,7 +136,7 @@ def test_records_flow_without_what_only_other_commands_need(module: str) -> None
 def test_a_node_starts_without_what_only_other_commands_need() -> None:
     code = (
         "import sys\n"
-        "import cordwood.cli.foreground, cordwood.cli.main, cordwood.cli.quick\n"
+        "import cordwood.cli.node.foreground, cordwood.cli.main, cordwood.cli.framework.quick\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv[1:])))"
     )
     others = ["typer", "rich", "pydantic", "pyarrow", "argparse", "email", "tempfile", "re2", "cordwood.client"]

@@ -9,7 +9,7 @@ import pytest
 from fetched_data import P0, P1, batch, marker, partition_data
 from scripted_broker import TOPIC_ID, ScriptedBroker, scripted_brokers
 
-from cordwood.cli.partition_reading import PartitionReading, read_later_partitions
+from cordwood.cli.records.partition_reading import PartitionReading, read_later_partitions
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings

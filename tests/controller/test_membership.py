@@ -6,7 +6,7 @@ import asyncio
 
 from clusters import GRACE_MS, HEARTBEAT_MS, SESSION_MS, create, image, partition, run, until
 
-from cordwood.broker.lifecycle import Superseded
+from cordwood.broker.controller.lifecycle import Superseded
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties

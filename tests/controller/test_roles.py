@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from cordwood.broker.controller_channel import ControllerChannel
-from cordwood.broker.directory_events import DirectoryEvents
-from cordwood.broker.formatting import Formatting, format_node
-from cordwood.broker.lifecycle import Lifecycle
+from cordwood.broker.controller.channel import ControllerChannel
+from cordwood.broker.controller.directory_events import DirectoryEvents
+from cordwood.broker.controller.lifecycle import Lifecycle
+from cordwood.broker.start.formatting import Formatting, format_node
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.console.health import problems

@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.config.topic import topic_config
 from cordwood.coordinator.partition_log import PartitionLog

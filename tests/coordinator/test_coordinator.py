@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.net.channel import Channel
 from cordwood.shard.decision import Decision

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from shards import Diary, Stage, entry, on_stage, writes
 
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.loading import load

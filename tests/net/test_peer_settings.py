@@ -7,7 +7,7 @@ import pytest
 from certificates import authority
 from scripted_node import scripted_node
 
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.config.listener_tls import server_tls
 from cordwood.config.peer_settings import peer_settings

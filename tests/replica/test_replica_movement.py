@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from simulated_cluster import Cluster, with_cluster
 
-from cordwood.broker.produce_shortcut import ProduceShortcut
+from cordwood.broker.produce.shortcut import ProduceShortcut
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

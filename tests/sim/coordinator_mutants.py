@@ -7,10 +7,10 @@ from typing import Any
 
 from mutants import Mutant, Patch
 
-from cordwood.broker import fetch_read
-from cordwood.broker.marker import Marker
-from cordwood.broker.marker_writer import MarkerWriter
-from cordwood.broker.transactional_produce import TransactionalProduce, _Generation
+from cordwood.broker.fetch import reading as fetch_read
+from cordwood.broker.produce.transactional import TransactionalProduce, _Generation
+from cordwood.broker.transactions.marker import Marker
+from cordwood.broker.transactions.marker_writer import MarkerWriter
 from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets

@@ -4,7 +4,8 @@ from collections.abc import Container, Iterator
 
 import pytest
 
-from cordwood.broker import log_dirs, role
+from cordwood.broker import role
+from cordwood.broker.start import log_dirs
 from cordwood.log import contents, removals
 from cordwood.log.directories import LogDirectories
 from cordwood.log.segment import Segment

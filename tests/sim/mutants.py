@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cordwood.broker import fetch_read
 from cordwood.broker.background import Background
+from cordwood.broker.fetch import reading as fetch_read
 from cordwood.log import compaction, directory, recovery, retention
 from cordwood.log.durability import FlushJob
 from cordwood.log.log import Log

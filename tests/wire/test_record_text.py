@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from record_texts import json_of, text_of
 from rooms import Room, in_each_room
 
-from cordwood.cli.record_format import JSON_LAYOUT
+from cordwood.cli.records.record_format import JSON_LAYOUT
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import ConsumerRecord, InvalidRecord, Record
 from cordwood.wire.record_text import MAX_OFFSET, TextField

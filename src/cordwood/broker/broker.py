@@ -30,16 +30,16 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import Versions
 
-from .controller_channel import ControllerChannel
-from .coordinators import Coordinators
-from .fetch_sessions import FetchSessions
-from .isr_changes import IsrChanges
-from .lifecycle import Lifecycle
-from .partition_verifier import PartitionVerifier
-from .producer_ids import ProducerIds
+from .controller.channel import ControllerChannel
+from .controller.isr_changes import IsrChanges
+from .controller.lifecycle import Lifecycle
+from .coordination.coordinators import Coordinators
+from .fetch.sessions import FetchSessions
+from .produce.guards import TransactionGuards
+from .produce.partition_verifier import PartitionVerifier
+from .produce.transactional import TransactionalProduce
 from .topic_news import log_topic_news
-from .transaction_guards import TransactionGuards
-from .transactional_produce import TransactionalProduce
+from .transactions.producer_ids import ProducerIds
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
 from cordwood.wire.primitives import Uuid
 
-from .controller_channel import ControllerChannel
+from .controller.channel import ControllerChannel
 
 
 class BrokerContext(Protocol):

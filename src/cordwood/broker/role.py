@@ -28,16 +28,16 @@ from cordwood.wire.messages.produce import ProduceRequest
 
 from .background import Background
 from .broker import Broker
-from .controller_channel import ControllerChannel
-from .directory_events import DirectoryEvents
+from .controller.channel import ControllerChannel
+from .controller.directory_events import DirectoryEvents
+from .controller.isr_changes import IsrChanges
+from .controller.lifecycle import Lifecycle
+from .controller.remote_channel import RemoteChannel
+from .coordination.heartbeat_shortcut import HeartbeatShortcut
 from .handlers import HANDLERS
-from .heartbeat_shortcut import HeartbeatShortcut
-from .isr_changes import IsrChanges
-from .lifecycle import Lifecycle
-from .log_dirs import LogDirs
-from .produce_shortcut import ProduceShortcut
-from .remote_channel import RemoteChannel
-from .start_consent import StartConsent, check_strays
+from .produce.shortcut import ProduceShortcut
+from .start.consent import StartConsent, check_strays
+from .start.log_dirs import LogDirs
 
 # How long requests in work may take at a stop.
 STOP_GRACE_S = 10.0

@@ -4,36 +4,44 @@ from typing import Annotated
 
 import typer
 
-from cordwood.cli.lazy import LazyCommand, LazyGroup
+from cordwood.cli.framework.lazy import LazyCommand, LazyGroup
 
 
 class Commands(LazyGroup):
     lazy = (
-        LazyCommand("up", "Start a node in the foreground.", "cordwood.cli.up", "up"),
-        LazyCommand("format", "Format a cluster node's directories.", "cordwood.cli.format", "format_directories"),
-        LazyCommand("random-uuid", "Print an id for a cluster or a directory.", "cordwood.cli.format", "random_uuid"),
-        LazyCommand("topic", "Create, list, describe, alter, trim and delete topics.", "cordwood.cli.topic", "app"),
-        LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.produce", "app"),
-        LazyCommand("consume", "Read topics, to their end or following them.", "cordwood.cli.consume", "app"),
-        LazyCommand("group", "List, describe, reset and delete consumer groups.", "cordwood.cli.group", "app"),
-        LazyCommand("txn", "List, describe and abort transactions.", "cordwood.cli.txn", "app"),
-        LazyCommand("config", "Describe and change configurations.", "cordwood.cli.config", "app"),
-        LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.cluster", "app"),
-        LazyCommand("quorum", "Show the metadata quorum, add and remove controllers.", "cordwood.cli.quorum", "app"),
-        LazyCommand("broker", "List brokers, and unregister dead ones.", "cordwood.cli.broker", "app"),
-        LazyCommand("leader", "Elect leaders of partitions.", "cordwood.cli.leader", "app"),
-        LazyCommand("reassign", "Move partitions between brokers.", "cordwood.cli.reassign", "app"),
-        LazyCommand("logdirs", "Show brokers' log directories, move replicas.", "cordwood.cli.logdirs", "app"),
-        LazyCommand("feature", "Show and change the levels of features.", "cordwood.cli.feature", "app"),
-        LazyCommand("acl", "List, add and delete access control lists.", "cordwood.cli.acl", "app"),
-        LazyCommand("quota", "Show and change client quotas.", "cordwood.cli.quota", "app"),
-        LazyCommand("scram", "List, set and delete SCRAM credentials.", "cordwood.cli.scram", "app"),
-        LazyCommand("token", "Create, list, renew and expire delegation tokens.", "cordwood.cli.token", "app"),
-        LazyCommand("profile", "Create, list, use, show and delete profiles.", "cordwood.cli.profile", "app"),
+        LazyCommand("up", "Start a node in the foreground.", "cordwood.cli.node.up", "up"),
+        LazyCommand("format", "Format a cluster node's directories.", "cordwood.cli.node.format", "format_directories"),
+        LazyCommand(
+            "random-uuid", "Print an id for a cluster or a directory.", "cordwood.cli.node.format", "random_uuid"
+        ),
+        LazyCommand(
+            "topic", "Create, list, describe, alter, trim and delete topics.", "cordwood.cli.topics.topic", "app"
+        ),
+        LazyCommand("produce", "Write lines, or JSON, to a topic.", "cordwood.cli.records.produce", "app"),
+        LazyCommand("consume", "Read topics, to their end or following them.", "cordwood.cli.records.consume", "app"),
+        LazyCommand("group", "List, describe, reset and delete consumer groups.", "cordwood.cli.groups.group", "app"),
+        LazyCommand("txn", "List, describe and abort transactions.", "cordwood.cli.transactions.txn", "app"),
+        LazyCommand("config", "Describe and change configurations.", "cordwood.cli.clusters.config", "app"),
+        LazyCommand("cluster", "Show a cluster: brokers, features, quorum.", "cordwood.cli.clusters.cluster", "app"),
+        LazyCommand(
+            "quorum", "Show the metadata quorum, add and remove controllers.", "cordwood.cli.clusters.quorum", "app"
+        ),
+        LazyCommand("broker", "List brokers, and unregister dead ones.", "cordwood.cli.clusters.broker", "app"),
+        LazyCommand("leader", "Elect leaders of partitions.", "cordwood.cli.topics.leader", "app"),
+        LazyCommand("reassign", "Move partitions between brokers.", "cordwood.cli.topics.reassign", "app"),
+        LazyCommand("logdirs", "Show brokers' log directories, move replicas.", "cordwood.cli.clusters.logdirs", "app"),
+        LazyCommand("feature", "Show and change the levels of features.", "cordwood.cli.clusters.feature", "app"),
+        LazyCommand("acl", "List, add and delete access control lists.", "cordwood.cli.security.acl", "app"),
+        LazyCommand("quota", "Show and change client quotas.", "cordwood.cli.security.quota", "app"),
+        LazyCommand("scram", "List, set and delete SCRAM credentials.", "cordwood.cli.security.scram", "app"),
+        LazyCommand("token", "Create, list, renew and expire delegation tokens.", "cordwood.cli.security.token", "app"),
+        LazyCommand(
+            "profile", "Create, list, use, show and delete profiles.", "cordwood.cli.connection.profile", "app"
+        ),
         LazyCommand("pipeline", "Run data pipelines on Spark.", "cordwood.cli.pipeline", "app"),
-        LazyCommand("schema", "Register, read, check and compare schemas.", "cordwood.cli.schema", "app"),
-        LazyCommand("registry", "Serve a schema registry.", "cordwood.cli.registry", "app"),
-        LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.log", "app"),
+        LazyCommand("schema", "Register, read, check and compare schemas.", "cordwood.cli.schemas.schema", "app"),
+        LazyCommand("registry", "Serve a schema registry.", "cordwood.cli.schemas.registry", "app"),
+        LazyCommand("log", "Look into log directories, of Cordwood or of Kafka.", "cordwood.cli.dump.log", "app"),
     )
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 
-from cordwood.cli.standard_streams import standard_streams
+from cordwood.cli.terminal.standard_streams import standard_streams
 
 # Set where a shell asks what a command could go on with.
 _COMPLETION = "_CORDWOOD_COMPLETE"
@@ -35,19 +35,19 @@ def _run() -> None:
 def _run_quickly(command: list[str], words: list[str]) -> None:
     """Does not return from what can be run without typer."""
     if command == ["up"]:
-        from cordwood.cli.foreground import NodeOptions, run_node
-        from cordwood.cli.quick import quick_arguments
+        from cordwood.cli.framework.quick import quick_arguments
+        from cordwood.cli.node.foreground import NodeOptions, run_node
 
         arguments = quick_arguments(NodeOptions, words)
         if arguments is not None:
             sys.exit(run_node(NodeOptions(**arguments)))
     elif command == ["produce"]:
-        from cordwood.cli import producing
-        from cordwood.cli.access import run_quickly
+        from cordwood.cli.connection.access import run_quickly
+        from cordwood.cli.records import producing
 
         run_quickly(producing.produce_lines, producing.ProduceOptions, words, producing.SPELLING)
     elif command == ["consume"]:
-        from cordwood.cli import consuming
-        from cordwood.cli.access import run_quickly
+        from cordwood.cli.connection.access import run_quickly
+        from cordwood.cli.records import consuming
 
         run_quickly(consuming.consume_records, consuming.ConsumeOptions, words, consuming.SPELLING)

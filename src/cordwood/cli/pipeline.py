@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from cordwood.cli.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, fail
-from cordwood.cli.assignments import parse_pairs
-from cordwood.cli.output import note
+from cordwood.cli.connection.access import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, fail
+from cordwood.cli.framework.assignments import parse_pairs
+from cordwood.cli.terminal.output import note
 from cordwood.client.addresses import DEFAULT_BOOTSTRAP
 
 FIRST_FILE = Path("first_pipeline.py")

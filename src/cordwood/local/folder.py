@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from cordwood.broker.formatting import Formatting, format_node
+from cordwood.broker.start.formatting import Formatting, format_node
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer, file_layer
 from cordwood.config.properties import parse_properties

@@ -7,8 +7,8 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from cordwood.broker.standalone import node_config
-from cordwood.broker.start_consent import StartConsent
+from cordwood.broker.start.consent import StartConsent
+from cordwood.broker.start.standalone import node_config
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.layers import Layer
 from cordwood.net.measures import Measures

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from cordwood.broker.standalone import standalone_config
-from cordwood.broker.start_consent import StartConsent
+from cordwood.broker.start.consent import StartConsent
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.metadata.log import METADATA_DIRECTORY

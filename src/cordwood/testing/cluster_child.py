@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cordwood.broker.start_consent import StartConsent
+from cordwood.broker.start.consent import StartConsent
 from cordwood.config.layers import Layer
 from cordwood.local.folder import BadFolder, ClusterFolder
 from cordwood.local.layout import Layout

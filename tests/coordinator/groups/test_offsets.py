@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cordwood.broker.standalone import standalone_config
+from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.coordinator.groups.offset_expiry import expire_offsets
 from cordwood.coordinator.groups.offsets import Offsets

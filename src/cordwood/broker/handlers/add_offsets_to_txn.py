@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
-from cordwood.broker.coordinator_topics import GROUP_TOPIC
-from cordwood.broker.patience import Patience
+from cordwood.broker.coordination.asking import ask, ask_async
+from cordwood.broker.coordination.topics import GROUP_TOPIC
+from cordwood.broker.transactions.patience import Patience
 from cordwood.coordinator.transactions.adding import add_partitions
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.net.api import Call, Result, handles

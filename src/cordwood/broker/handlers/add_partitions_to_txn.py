@@ -8,8 +8,8 @@ PRODUCER_FENCED since version 2.
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.patience import Patience
 from cordwood.broker.topic_view import INTERNAL_TOPICS
+from cordwood.broker.transactions.patience import Patience
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
 from cordwood.coordinator.transactions.state import TransactionState

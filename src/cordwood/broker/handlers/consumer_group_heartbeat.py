@@ -8,8 +8,8 @@ Version 1 brings subscriptions by regular expression, and members make their own
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.groups.consumer.heartbeat import check_request, heartbeat
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
 from cordwood.net.api import Call, Result, handles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import answer_all, consult
 from cordwood.coordinator.groups.deletion import delete_groups as decide_deletions
 from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
-from cordwood.broker.producer_ids import NoProducerIds
+from cordwood.broker.coordination.asking import ask, ask_async
+from cordwood.broker.transactions.producer_ids import NoProducerIds
 from cordwood.coordinator.transactions.ending import end_transaction
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.net.api import Call, Result, handles

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.coordinator_topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from cordwood.broker.coordination.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.hashing import partition_for_id

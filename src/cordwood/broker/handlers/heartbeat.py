@@ -5,8 +5,8 @@ Version 3 knows static members.
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.classic_requests import heartbeat as decide
 from cordwood.net.api import Call, Result, handles

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cordwood.broker.asking import ask, ask_async
 from cordwood.broker.broker import Broker
-from cordwood.broker.producer_ids import NoProducerIds
+from cordwood.broker.coordination.asking import ask, ask_async
+from cordwood.broker.transactions.producer_ids import NoProducerIds
 from cordwood.coordinator.transactions.initializing import init_producer_id as init_transactional_id
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.net.api import Call, Result, handles

@@ -10,8 +10,8 @@ version 8 the client's reason, version 9 leaders who need not assign (KIP-814).
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic.member import refused_join
 from cordwood.coordinator.groups.classic_requests import join_group as decide

@@ -7,8 +7,8 @@ reason for each.
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.groups.classic_requests import leave_group as decide
 from cordwood.coordinator.groups.state import GroupState
 from cordwood.net.api import Call, Result, handles

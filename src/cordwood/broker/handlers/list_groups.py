@@ -5,8 +5,8 @@ Version 4 lists those in some states only, version 5 those of some types; case d
 
 from __future__ import annotations
 
-from cordwood.broker.asking import answer_all
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import answer_all
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.listing import list_groups as decide_listing
 from cordwood.coordinator.groups.shard_state import GroupShardState

@@ -17,7 +17,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.fetch_read import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
+from cordwood.broker.fetch.reading import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED
 from cordwood.log.log import Log
 from cordwood.net.api import Call, handles
 from cordwood.replica.partition import Partition

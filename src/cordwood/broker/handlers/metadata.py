@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cordwood.broker.broker import Broker
-from cordwood.broker.topic_creation import create_missing
+from cordwood.broker.controller.topic_creation import create_missing
 from cordwood.broker.topic_view import ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
 from cordwood.metadata.answers.describe_cluster import ALL_ON_CLUSTER
 from cordwood.metadata.controller.topics import check_topic_name

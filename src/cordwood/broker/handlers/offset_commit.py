@@ -7,8 +7,8 @@ members, version 9 member epochs (KIP-848), version 10 ids of topics in place of
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.groups.offset_commit import Commit, commit_offsets
 from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode

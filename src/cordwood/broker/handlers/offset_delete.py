@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.groups.deletion import delete_offsets
 from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode

@@ -7,8 +7,8 @@ asks (KIP-848); version 10 has ids of topics in place of names.
 
 from __future__ import annotations
 
-from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import answer_all, consult
 from cordwood.coordinator.groups.offset_fetch import fetch_offsets
 from cordwood.net.api import Call, Result, handles
 from cordwood.shard.promise import Promise

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cordwood.broker.broker import Broker
+from cordwood.broker.produce.transactional import Refusals, Unverified
 from cordwood.broker.topic_view import INTERNAL_TOPICS
-from cordwood.broker.transactional_produce import Refusals, Unverified
 from cordwood.log.log import Appended
 from cordwood.net.api import Call, Result, handles
 from cordwood.net.serving import BadRequest, Reply

@@ -6,8 +6,8 @@ which type and protocol they think the group has, and have to.
 
 from __future__ import annotations
 
-from cordwood.broker.asking import ask
 from cordwood.broker.broker import Broker
+from cordwood.broker.coordination.asking import ask
 from cordwood.coordinator.groups.classic_requests import sync_group as decide
 from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode

@@ -6,9 +6,9 @@ Version 2 has leader epochs; version 3 says who in the group commits, so that on
 
 from __future__ import annotations
 
-from cordwood.broker.asking import answer_all, consult
 from cordwood.broker.broker import Broker
-from cordwood.broker.transactional_produce import Refusals
+from cordwood.broker.coordination.asking import answer_all, consult
+from cordwood.broker.produce.transactional import Refusals
 from cordwood.coordinator.errors import coordinator_error
 from cordwood.coordinator.groups.offset_commit import Commit, commit_transactional_offsets
 from cordwood.net.api import Call, Result, handles

@@ -8,7 +8,7 @@ import asyncio
 from random import Random
 from typing import cast
 
-from cordwood.broker.start_consent import StartConsent
+from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import LOG
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.admin import Admin

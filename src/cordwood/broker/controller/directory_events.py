@@ -1,0 +1,187 @@
+"""Reports this broker's log directories to the cluster: the directory of each replica, and failed or cordoned
+directories.
+
+A broker says so to the controller (KIP-858): AssignReplicasToDirs, and with its heartbeat the failed ones and those
+that take no new partitions (KIP-1066). A directory that the node cannot be without ends the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import islice
+
+from cordwood.broker.start.log_dirs import CannotStart
+from cordwood.config.broker import BrokerConfig
+from cordwood.log.directories import LogDirectories
+from cordwood.log.directory import LogDirectory
+from cordwood.metadata.node_config import NodeConfig
+from cordwood.metadata.versions import DIRECTORY_ASSIGNMENT_LEVEL
+from cordwood.replica.partition import Partition
+from cordwood.runtime.disk import DiskError
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    RequestDirectoryData,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from cordwood.wire.primitives import Uuid
+
+from .channel import ControllerChannel
+from .lifecycle import Lifecycle
+
+_log = logging.getLogger(__name__)
+
+# As Kafka's brokers send at once.
+_ASSIGNMENTS_AT_ONCE = 2_250
+# What `cordoned.log.dirs` says for every one.
+_ALL_DIRECTORIES = "*"
+# After a controller could not be told.
+_RETRY_S = 0.5
+
+
+class DirectoryEvents:
+    """From its making on it hears of what happens; from `joined` on it tells the controller. `failed` is told of a
+    directory that the node cannot go on without: the last one, or that of the metadata log, at `metadata_root`."""
+
+    def __init__(
+        self,
+        node_config: NodeConfig,
+        directories: LogDirectories,
+        lifecycle: Lifecycle,
+        controller: ControllerChannel,
+        metadata_root: str,
+        failed: Callable[[DiskError], None],
+    ) -> None:
+        self._directories = directories
+        self._lifecycle = lifecycle
+        self._controller = controller
+        self._metadata_root = metadata_root
+        self._failed = failed
+        self._assignments: dict[tuple[Uuid, int], Uuid] = {}
+        self._offline: list[Uuid] = []
+        self._told_cordoned: set[Uuid] = set()
+        self._has_joined = False
+        self._telling: asyncio.Task[None] | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        node_config.subscribe(self._cordon)
+
+    async def registered(self) -> None:
+        """The controller knows the broker's directories. It is told first where replicas lie: those that are found
+        elsewhere than the metadata says are not missing, and can be led once the broker is unfenced. Raises
+        `CannotStart`."""
+        while self._assignments:
+            error = await self._assign()
+            if error:
+                raise CannotStart(f"the broker's replicas were not assigned: {ErrorCode(error).name}")
+
+    async def joined(self) -> None:
+        """The broker is unfenced."""
+        self._has_joined = True
+        self._tell()
+        await self._told()
+
+    async def _told(self) -> None:
+        while self._telling is not None:
+            await asyncio.shield(self._telling)
+
+    async def finish(self) -> None:
+        """Returns when nothing is under way, and begins nothing any more."""
+        self._has_joined = False
+        if self._retry is not None:
+            self._retry.cancel()
+        await self._told()
+
+    def placed(self, partition: Partition, directory: LogDirectory) -> None:
+        if self._lifecycle.metadata_version < DIRECTORY_ASSIGNMENT_LEVEL:
+            # Of Kafka before 3.7: its metadata has no directories of replicas. The first start after an upgrade of
+            # metadata.version tells of them.
+            return
+        self._assignments[partition.topic_id, partition.index] = directory.id
+        self._tell()
+
+    def went_offline(self, directory: LogDirectory, error: DiskError) -> None:
+        if directory.disk.root == self._metadata_root:
+            self._failed(error)
+        elif not self._directories.online:
+            # As in Kafka: a broker without a directory is of no use to anybody, and leaves its place to others.
+            _log.critical("all log directories have failed")
+            self._failed(error)
+        else:
+            self._offline.append(directory.id)
+            self._tell()
+
+    def _cordon(self, config: BrokerConfig) -> None:
+        """Applies the set of directories that accept no new partitions, and reports it to the controller."""
+        cordoned = config.items("cordoned.log.dirs")
+        directories = self._directories.directories
+        # By the paths as they were configured: those of the disks are absolute.
+        for path, directory in zip(dict.fromkeys(config.log_dirs), directories, strict=True):
+            directory.is_cordoned = path in cordoned or cordoned == (_ALL_DIRECTORIES,)
+        self._tell()
+
+    @property
+    def _cordoned(self) -> set[Uuid]:
+        return {directory.id for directory in self._directories.online if directory.is_cordoned}
+
+    @property
+    def _has_news(self) -> bool:
+        return bool(self._assignments or self._offline) or self._cordoned != self._told_cordoned
+
+    def _tell(self) -> None:
+        if self._has_joined and self._telling is None and self._has_news:
+            self._telling = asyncio.get_running_loop().create_task(self._tell_all())
+
+    async def _tell_all(self) -> None:
+        error = ErrorCode.NONE
+        try:
+            while self._has_news and error is ErrorCode.NONE:
+                # Where replicas are comes first: a directory that has failed takes those with it.
+                error = ErrorCode(await (self._assign() if self._assignments else self._report()))
+        finally:
+            self._telling = None
+        if error is not ErrorCode.NONE and self._has_joined:
+            _log.warning("Controller not told about log directories (%s), retrying in %g s", error.name, _RETRY_S)
+            self._retry = asyncio.get_running_loop().call_later(_RETRY_S, self._tell)
+
+    async def _assign(self) -> int:
+        """Returns the controller's error; what it was not told stays."""
+        taken = dict(islice(self._assignments.items(), _ASSIGNMENTS_AT_ONCE))
+        for key in taken:
+            del self._assignments[key]
+        by_directory: dict[Uuid, dict[Uuid, list[int]]] = {}
+        for (topic_id, index), directory_id in taken.items():
+            by_directory.setdefault(directory_id, {}).setdefault(topic_id, []).append(index)
+        request = AssignReplicasToDirsRequest(
+            broker_id=self._lifecycle.id,
+            broker_epoch=self._lifecycle.epoch,
+            directories=[
+                RequestDirectoryData(
+                    id=directory_id,
+                    topics=[
+                        RequestTopicData(
+                            topic_id=topic_id,
+                            partitions=[RequestPartitionData(partition_index=index) for index in indexes],
+                        )
+                        for topic_id, indexes in topics.items()
+                    ],
+                )
+                for directory_id, topics in by_directory.items()
+            ],
+        )
+        error = (await self._controller.ask(request)).error_code
+        if error:
+            # Where a replica was placed meanwhile counts.
+            self._assignments = {**taken, **self._assignments}
+        return error
+
+    async def _report(self) -> int:
+        """As `_assign`."""
+        offline, self._offline = self._offline, []
+        told, self._told_cordoned = self._told_cordoned, self._cordoned
+        error = (await self._lifecycle.heartbeat(offline, sorted(self._told_cordoned))).error_code
+        if error:
+            self._offline, self._told_cordoned = [*offline, *self._offline], told
+        return error

@@ -1,0 +1,129 @@
+"""Changes of in-sync sets that this broker, as the leader of partitions, has the controller decide (KIP-497)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from cordwood.replica.leader import IsrAnswered, ProposeIsr
+from cordwood.replica.partition import Partition
+from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from cordwood.wire.primitives import Uuid
+
+from .channel import ControllerChannel
+
+_log = logging.getLogger(__name__)
+
+# After the controller could not be asked, or has refused for a reason that passes.
+_RETRY_S = 0.05
+
+
+class IsrChanges:
+    """One AlterPartition is under way at a time; what is proposed meanwhile goes with the next. `broker_epoch` is that
+    of this start of the broker."""
+
+    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._controller = controller
+        # Since the start: members that left in-sync sets and that joined them.
+        self.shrinks = 0
+        self.expands = 0
+        self._proposals: dict[Partition, ProposeIsr] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
+        # Of the last request as a whole: each is logged once.
+        self._last_error = ErrorCode.NONE
+
+    def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
+        self._proposals[partition] = proposal
+        if self._task is None and not self._is_stopped:
+            self._task = asyncio.get_running_loop().create_task(self._ask_all())
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _ask_all(self) -> None:
+        try:
+            while self._proposals:
+                asked, self._proposals = self._proposals, {}
+                response = await self._controller.ask(self._request(asked))
+                if response.error_code != ErrorCode.NONE:
+                    error = ErrorCode(response.error_code)
+                    if error is not self._last_error:
+                        _log.warning(
+                            "The controller has not decided %d changes of in-sync replicas (%s), retrying every %g s",
+                            len(asked), error.name, _RETRY_S,
+                        )  # fmt: skip
+                    self._last_error = error
+                    # What was proposed meanwhile is newer.
+                    self._proposals = {**asked, **self._proposals}
+                    await asyncio.sleep(_RETRY_S)
+                    continue
+                self._last_error = ErrorCode.NONE
+                if not self._take(asked, response):
+                    await asyncio.sleep(_RETRY_S)
+        finally:
+            self._task = None
+
+    def _request(self, proposals: dict[Partition, ProposeIsr]) -> AlterPartitionRequest:
+        topics: dict[Uuid, list[RequestPartitionData]] = {}
+        epoch = self._broker_epoch()
+        for partition, proposal in proposals.items():
+            topics.setdefault(partition.topic_id, []).append(
+                RequestPartitionData(
+                    partition_index=partition.index,
+                    leader_epoch=proposal.leader_epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(
+                            broker_id=member.broker_id,
+                            broker_epoch=epoch if member.broker_id == self._broker_id else member.broker_epoch,
+                        )
+                        for member in proposal.isr
+                    ],
+                    partition_epoch=proposal.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._broker_id,
+            broker_epoch=epoch,
+            topics=[
+                RequestTopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()
+            ],
+        )
+
+    def _take(self, asked: dict[Partition, ProposeIsr], response: AlterPartitionResponse) -> bool:
+        """False if something is proposed again at once."""
+        answers = {
+            (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
+        }
+        for partition, proposal in asked.items():
+            answer = answers.get((partition.topic_id, partition.index))
+            # One that the controller says nothing of is proposed again.
+            error = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else ErrorCode(answer.error_code)
+            before = () if partition.leader is None else partition.leader.isr
+            isr, partition_epoch = ((), -1) if answer is None else (tuple(answer.isr), answer.partition_epoch)
+            partition.isr_answered(IsrAnswered(proposal, error, isr, partition_epoch))
+            if answer is not None and error is ErrorCode.NONE:
+                self._count(partition, before, tuple(answer.isr))
+            else:
+                _log.info("%s: the in-sync replicas stay %s: %s", partition, list(before), error.name)
+        return not any(self._proposals.get(partition) == proposal for partition, proposal in asked.items())
+
+    def _count(self, partition: Partition, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        if len(after) < len(before):
+            self.shrinks += 1
+        elif len(after) > len(before):
+            self.expands += 1
+        _log.info("%s: in-sync replicas changed from %s to %s", partition, list(before), list(after))

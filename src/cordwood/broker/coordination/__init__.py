@@ -1,0 +1,1 @@
+"""The coordinators on this broker, their topics, and how handlers ask them."""

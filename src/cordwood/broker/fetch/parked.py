@@ -1,0 +1,130 @@
+"""A Fetch that found too little waits here: no poll, no task; the partitions wake it when there is more."""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle, get_running_loop
+from collections.abc import Callable
+
+from cordwood.net.serving import Reply
+from cordwood.replica.partition import Partition
+from cordwood.runtime.network import Part
+from cordwood.shard.refusal import Refusal
+
+from .reading import FetchRead
+from .sessions import WantedPartition
+
+# A fetch may wait for weeks, and its client be gone: so often that is looked at.
+_LOOK_S = 30.0
+
+
+class ParkedFetch:
+    """A `replica.partition.Watcher`. It is answered once `min_bytes` are there, when `max_wait_ms` are over, or when a
+    partition has an error to tell; `answer` then reads everything anew."""
+
+    __slots__ = (
+        "_answer",
+        "_available",
+        "_deadline",
+        "_is_due",
+        "_min_bytes",
+        "_read",
+        "_timer",
+        "_total",
+        "_waiting",
+        "_woken",
+        "reply",
+    )
+
+    def __init__(
+        self,
+        read: FetchRead,
+        waiting: dict[Partition, WantedPartition],
+        min_bytes: int,
+        max_wait_ms: int,
+        answer: Callable[[], list[Part]],
+    ) -> None:
+        self.reply = Reply()
+        self._read = read
+        self._min_bytes = min_bytes
+        self._answer = answer
+        self._waiting = waiting
+        self._available: dict[Partition, int] = {}
+        self._total = 0
+        # Several partitions, or one several times, may wake it in one turn of the loop: it looks once.
+        self._woken: dict[Partition, None] = {}
+        self._is_due = False
+        loop = get_running_loop()
+        self._deadline = loop.time() + max_wait_ms / 1000
+        self._timer: TimerHandle = loop.call_later(min(_LOOK_S, max_wait_ms / 1000), self._time_is_up)
+        for partition in self._waiting:
+            partition.watch(self)
+
+    @property
+    def is_follower(self) -> bool:
+        return self._read.is_follower
+
+    def is_satisfied(self) -> bool:
+        """Counts everything: a read within one segment may have found less than there is."""
+        return self._has_enough(list(self._waiting))
+
+    def stop(self) -> None:
+        """Lets go of the partitions; whoever stops it answers."""
+        self._timer.cancel()
+        for partition in self._waiting:
+            partition.unwatch(self)
+        self._waiting = {}
+
+    def expire(self) -> None:
+        if self._waiting:
+            self._finish()
+
+    def woken(self, partition: Partition) -> None:
+        self._woken[partition] = None
+        if not self._is_due:
+            self._is_due = True
+            get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._is_due = False
+        woken, self._woken = self._woken, {}
+        if self.reply.abandoned:
+            self.stop()
+        elif self._waiting:
+            try:
+                has_enough = self._has_enough(list(woken))
+            except Exception as error:  # noqa: BLE001  # logged with its request
+                self.stop()
+                self.reply.fail(error)
+            else:
+                if has_enough:
+                    self._finish()
+
+    def _has_enough(self, partitions: list[Partition]) -> bool:
+        for partition in partitions:
+            try:
+                available = self._read.available(self._waiting[partition], self._min_bytes)
+            except Refusal:
+                return True
+            self._total += available - self._available.get(partition, 0)
+            self._available[partition] = available
+        return self._total >= self._min_bytes
+
+    def _time_is_up(self) -> None:
+        if self.reply.abandoned:
+            self.stop()
+            return
+        loop = get_running_loop()
+        remaining = self._deadline - loop.time()
+        if remaining > 0:
+            self._timer = loop.call_later(min(_LOOK_S, remaining), self._time_is_up)
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.stop()
+        try:
+            parts = self._answer()
+        except Exception as error:  # noqa: BLE001  # logged with its request
+            self.reply.fail(error)
+        else:
+            self.reply.answer(parts)

@@ -1,0 +1,1 @@
+"""Produce: its fast path, and the guard against writes outside of a transaction."""

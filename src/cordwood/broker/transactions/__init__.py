@@ -1,0 +1,1 @@
+"""Transactions on this broker: their markers, producer ids, and waiting for an end."""

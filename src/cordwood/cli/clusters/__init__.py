@@ -1,0 +1,1 @@
+"""Commands about a cluster, its nodes and their configuration."""

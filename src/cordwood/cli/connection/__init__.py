@@ -1,0 +1,1 @@
+"""Connections of commands to a cluster, and the profiles that name them."""

@@ -1,0 +1,306 @@
+"""A node in the foreground, until SIGINT or SIGTERM: what `cordwood up` does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import platform
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from cordwood import __version__
+from cordwood.broker.start.consent import StartConsent
+from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT, node_config
+from cordwood.cli.node.log_lines import JsonLines, TextLines
+from cordwood.cli.terminal.standard_streams import OutputClosed, discard_output
+from cordwood.config.broker import BrokerConfig
+from cordwood.config.effects import Effect, effect_on_broker, has_effect_on_listener
+from cordwood.config.errors import BadConfiguration, ConfigError
+from cordwood.config.keys import base_of, definition_of
+from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
+from cordwood.config.own_keys import REGISTRY_LISTENERS
+from cordwood.node import CannotStart, Node
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.event_loop import run
+from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.memory import give_large_blocks_back
+from cordwood.runtime.network import CannotListen, ListenProblem
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.tls import TlsError
+
+if TYPE_CHECKING:
+    from cordwood.console.metrics_server import MetricsServer
+    from cordwood.registry.server import RegistryServer
+
+_log = logging.getLogger(__name__)
+
+# Variables that are the command line's and no broker's.
+_OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PROFILE")
+# Where a cluster of several nodes lies, whose folder cannot be that of one node.
+DEFAULT_CLUSTER_DATA = "cordwood-cluster"
+_PORTS = range(1 << 16)
+_FIRST_UNPRIVILEGED_PORT = 1024
+_EVERY_ADDRESS = ("0.0.0.0", "::")
+
+
+class LogFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class NodeOptions(NamedTuple):
+    """The options of `cordwood up`, by their names; there they are explained."""
+
+    port: int | None = None
+    host: str = DEFAULT_HOST
+    data: str | None = None
+    config: Path | None = None
+    set: Sequence[str] = ()
+    ephemeral: bool = False
+    log_format: LogFormat = LogFormat.TEXT
+    log_level: str = "WARNING"
+    metrics_port: int | None = None
+    registry_port: int | None = None
+    allow_strays: bool = False
+    accept_metadata_loss: bool = False
+    brokers: int | None = None
+    controllers: int | None = None
+
+
+def run_node(options: NodeOptions) -> int:
+    """The process's exit code; raises `SystemExit` where a node cannot be started."""
+    set_up_logging(options.log_format, options.log_level)
+    _check_options(options)
+    if options.brokers is not None or options.controllers is not None:
+        from cordwood.cli.node.local_cluster import run_cluster
+
+        return run_cluster(options)
+    give_large_blocks_back()
+    with data_directory(options.data, options.ephemeral) as directory:
+        try:
+            config = _read_config(options.config, options.set, options.host, options.port, directory)
+            consent = StartConsent(options.allow_strays, options.accept_metadata_loss)
+            return run(_serve(config, consent, options.host, options.metrics_port, options.registry_port))
+        except BadConfiguration as error:
+            give_up("\n".join(error.problems))
+        except (ConfigError, CannotStart, TlsError, DiskError) as error:
+            give_up(str(error))
+        except CannotListen as error:
+            give_up(f"{error}\n{listen_hint(error)}".strip())
+
+
+def _check_options(options: NodeOptions) -> None:
+    if options.ephemeral and options.data is not None:
+        give_up("--ephemeral and --data exclude each other; give one of them")
+    for name, port in (
+        ("--port", options.port),
+        ("--metrics-port", options.metrics_port),
+        ("--registry-port", options.registry_port),
+    ):
+        if port is not None and port not in _PORTS:
+            give_up(f"{name} {port}: a port is a number from 0, which takes a free one, to {_PORTS.stop - 1}")
+    if options.data is not None and os.path.isfile(options.data):
+        give_up(f"--data {options.data} is a file; data goes into a directory")
+
+
+def listen_hint(error: CannotListen) -> str:
+    """A hint for the operator; empty if there is none."""
+    match error.problem:
+        case ListenProblem.PORT_TAKEN:
+            return (
+                "Is another node running? Choose another port with --port (or in listeners); --port 0 takes a free one."
+            )
+        case ListenProblem.NO_PERMISSION if 0 < error.port < _FIRST_UNPRIVILEGED_PORT:
+            return (
+                f"Ports below {_FIRST_UNPRIVILEGED_PORT} need privileges. Choose a higher one with --port (or in "
+                "listeners), or give the process the capability CAP_NET_BIND_SERVICE."
+            )
+        case ListenProblem.NO_PERMISSION:
+            return "The system does not allow this process to listen there; look at its sandbox or firewall rules."
+        case ListenProblem.ADDRESS_NOT_LOCAL:
+            return (
+                f"This machine has no network interface with the address {error.host}. Listen on an address that it "
+                "has with --host (or in listeners), or on all of them with 0.0.0.0, and set advertised.listeners to "
+                "the address that clients use."
+            )
+        case ListenProblem.HOST_UNKNOWN:
+            return f"The name {error.host} has no address. Correct --host (or listeners), or use an IP address."
+        case ListenProblem.OTHER:
+            return ""
+
+
+def _read_config(
+    file: Path | None, assignments: Sequence[str], host: str, port: int | None, directory: str | None
+) -> BrokerConfig:
+    layers = said_layers(file, assignments)
+    if directory is not None:
+        layers.append(Layer("--data", {"log.dirs": directory}))
+    if port is not None and _have_any(layers, "listeners"):
+        raise ConfigError("--port and listeners exclude each other; give one of them")
+    if host in _EVERY_ADDRESS and not any(
+        {"listeners", "advertised.listeners"} & set(said.settings) for said in layers
+    ):
+        shown_port = DEFAULT_PORT if port is None else port
+        raise ConfigError(
+            f"--host {host} listens on every address of this machine, and clients have to be told which one to connect "
+            "to: set advertised.listeners to a name or an address of this machine, for example\n"
+            f"  --set advertised.listeners=PLAINTEXT://{platform.node() or 'broker1.example.com'}:{shown_port}"
+        )
+    config = node_config(*layers, host=host, port=DEFAULT_PORT if port is None else port)
+    if not config.stands_alone and (port is not None or host != DEFAULT_HOST):
+        raise ConfigError(
+            "--port and --host are for a node that stands alone; this one is of a cluster: set listeners (and "
+            "advertised.listeners) in its configuration"
+        )
+    _tell_what_does_nothing(layers)
+    return config
+
+
+def said_layers(file: Path | None, assignments: Sequence[str]) -> list[Layer]:
+    """Where a node's settings are said: the file, the environment, `--set`. Raises `ConfigError`."""
+    layers = []
+    if file is not None:
+        try:
+            layers.append(file_layer(file.read_text(encoding="utf-8"), str(file)))
+        except OSError as error:
+            raise ConfigError(f"--config {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"--config {file}: this is not UTF-8 text, at byte {error.start}") from error
+    layers.append(environment_layer(os.environ, _OTHER_VARIABLES))
+    layers.append(command_line_layer(assignments))
+    return layers
+
+
+def _have_any(layers: Sequence[Layer], *names: str) -> bool:
+    return any(name in layer.settings for layer in layers for name in names)
+
+
+@contextmanager
+def data_directory(data: str | None, ephemeral: bool) -> Iterator[str | None]:
+    if not ephemeral:
+        yield data
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="cordwood-", ignore_cleanup_errors=True) as directory:
+        yield directory
+
+
+def _tell_what_does_nothing(layers: list[Layer]) -> None:
+    """Nothing is silently ignored: a key that was set and has no effect here is named."""
+    for name in dict.fromkeys(name for layer in layers for name in layer.settings):
+        if definition_of(name) is None:
+            continue
+        base = base_of(name)
+        rule = effect_on_broker(base or name)
+        # A key that is refused got here with Kafka's default.
+        if rule.effect in (Effect.LATER, Effect.NEVER):
+            why = "yet" if rule.effect is Effect.LATER else f"here: {rule.note}"
+            _log.warning("%s is set and has no effect %s", name, why)
+        elif base is not None and not has_effect_on_listener(base):
+            _log.warning("%s is set and has no effect here: set %s, which is for all listeners", name, base)
+
+
+async def _serve(
+    config: BrokerConfig, consent: StartConsent, host: str, metrics_port: int | None, registry_port: int | None
+) -> int:
+    network, clock = SocketNetwork(), SystemClock()
+    metrics = None if metrics_port is None else await serve_metrics(network, clock, host, metrics_port)
+    node = await Node.start(
+        config,
+        network=network,
+        clock=clock,
+        random=SeededRandom(),
+        open_disk=LocalDisk,
+        consent=consent,
+        measures=None if metrics is None else metrics.measures,
+    )
+    if metrics is not None:
+        metrics.show(node)
+    registries: list[RegistryServer] = []
+    listeners = [*config.items(REGISTRY_LISTENERS)]
+    if registry_port is not None:
+        listeners.append(f"http://{host}:{registry_port}")
+    try:
+        for listener in listeners:
+            registries.append(await _serve_registry(network, clock, node, listener))  # noqa: PERF401
+    except BaseException:
+        for registry in registries:
+            await registry.stop()
+        await node.stop()
+        raise
+    # What is here now stays: the collector need not look through it again and again while requests wait.
+    gc.collect()
+    gc.freeze()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, node.stopped.set)
+    told = "" if metrics is None else f", metrics at {metrics.url}"
+    told += "".join(f", schema registry at {registry.url}" for registry in registries)
+    try:
+        announce(f"bootstrap {node.bootstrap}, data in {', '.join(config.log_dirs)}{told}")
+        await node.stopped.wait()
+    finally:
+        if metrics is not None:
+            await metrics.stop()
+        for registry in registries:
+            await registry.stop()
+        await node.stop()
+    return 0 if node.failure is None else 1
+
+
+def announce(told: str) -> None:
+    try:
+        print(f"Cordwood {__version__} is ready: {told}", flush=True)
+    except OutputClosed:
+        # A node that was started without a standard output has nobody who waits for this line.
+        discard_output()
+
+
+async def serve_metrics(network: SocketNetwork, clock: SystemClock, host: str, port: int) -> MetricsServer:
+    # HTTP is imported only where it is wanted: a node without metrics starts quicker and stays smaller.
+    from cordwood.console.metrics_server import MetricsServer
+
+    try:
+        return await MetricsServer.listen(network, clock, host, port)
+    except CannotListen as error:
+        raise CannotStart(f"--metrics-port {port}: {error}") from error
+
+
+async def _serve_registry(network: SocketNetwork, clock: SystemClock, node: Node, listener: str) -> RegistryServer:
+    # Imported only where it is wanted, as HTTP is for metrics.
+    from cordwood.client.errors import ClientError
+    from cordwood.registry.errors import UnusableTopic
+    from cordwood.registry.listeners import parse_listener
+    from cordwood.registry.registry import RegistrySettings, reaching
+    from cordwood.registry.server import RegistryServer
+
+    try:
+        host, port = parse_listener(listener)
+        return await RegistryServer.start(RegistrySettings(reaching(node.bootstrap)), network, clock, host, port)
+    except (ValueError, CannotListen, UnusableTopic, ClientError) as error:
+        raise CannotStart(f"The schema registry at {listener} cannot start: {error}") from error
+
+
+def set_up_logging(log_format: LogFormat, level: str, node: str | None = None) -> None:
+    """`node` is in every line, where several nodes write to one stream."""
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        give_up(f"--log-level {level}: allowed are DEBUG, INFO, WARNING, ERROR")
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines(node) if log_format is LogFormat.JSON else TextLines(node))
+    logging.basicConfig(level=number, handlers=[handler], force=True)
+
+
+def give_up(message: str) -> NoReturn:
+    print(f"cordwood up: {message}", file=sys.stderr)
+    raise SystemExit(2)

@@ -1,0 +1,109 @@
+"""Several nodes in the foreground, until SIGINT or SIGTERM: what `cordwood up --brokers 3` does."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+
+from cordwood.broker.start.consent import StartConsent
+from cordwood.broker.start.standalone import DEFAULT_PORT
+from cordwood.cli.node.foreground import (
+    DEFAULT_CLUSTER_DATA,
+    NodeOptions,
+    announce,
+    data_directory,
+    give_up,
+    said_layers,
+    serve_metrics,
+    set_up_logging,
+)
+from cordwood.cli.terminal.output import print_table
+from cordwood.config.errors import ConfigError
+from cordwood.local.folder import BadFolder, ClusterFolder
+from cordwood.local.layout import Layout, Member
+from cordwood.local.node_child import run_node
+from cordwood.local.supervisor import ChildFailed, Program, Report, Supervisor
+from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.sockets import SocketNetwork
+
+_log = logging.getLogger(__name__)
+
+
+def run_cluster(options: NodeOptions) -> int:
+    """The process's exit code; raises `SystemExit` where the cluster cannot be started."""
+    layout = _layout(options)
+    try:
+        # Before any process is there.
+        said_layers(None, options.set)
+    except ConfigError as error:
+        give_up(str(error))
+    with data_directory(options.data, options.ephemeral) as directory:
+        root = Path(directory or DEFAULT_CLUSTER_DATA)
+        port = DEFAULT_PORT if options.port is None else options.port
+        try:
+            folder = ClusterFolder.open_or_create(root, layout, options.host, port)
+        except BadFolder as error:
+            give_up(str(error))
+        programs = [
+            Program(_name(member), partial(_run_member, options, folder, number), stage=member.stop_stage)
+            for number, member in enumerate(folder.members)
+        ]
+        with Supervisor(programs) as supervisor:
+            try:
+                ready = supervisor.start()
+            except ChildFailed as error:
+                give_up(str(error))
+            if len(ready) == len(programs):
+                _print_ready(folder, supervisor, options.host)
+            supervisor.watch()
+    return 0
+
+
+def _layout(options: NodeOptions) -> Layout:
+    brokers, controllers = options.brokers or 0, options.controllers or 0
+    if options.registry_port is not None:
+        give_up("--registry-port is for one node, and not for --brokers")
+    if options.config is not None:
+        give_up("--config is for one node; settings of all nodes of --brokers are given with --set")
+    if brokers < 1 or controllers < 0:
+        give_up(
+            "--brokers and --controllers: give numbers of nodes, such as --brokers 3 or --brokers 3 --controllers 3"
+        )
+    return Layout(brokers, controllers)
+
+
+def _run_member(options: NodeOptions, folder: ClusterFolder, number: int, report: Report, supervisor: int) -> int:
+    """In the process of the node."""
+    member = folder.members[number]
+    set_up_logging(options.log_format, options.log_level, node=_name(member))
+    layers = [*folder.layers(member), *said_layers(None, options.set)]
+    watch = None
+    if options.metrics_port is not None:
+        port = options.metrics_port + number if options.metrics_port else 0
+        watch = partial(serve_metrics, SocketNetwork(), SystemClock(), options.host, port)
+    return run_node(layers, StartConsent(options.allow_strays, options.accept_metadata_loss), report, supervisor, watch)
+
+
+def _name(member: Member) -> str:
+    return f"node {member.id}"
+
+
+def _print_ready(folder: ClusterFolder, supervisor: Supervisor, host: str) -> None:
+    brokers = ",".join(f"{host}:{member.broker_port}" for member in folder.members if member.is_broker)
+    announce(f"bootstrap {brokers}, data in {folder.root}")
+    print_table(
+        ("node", "roles", "clients", "controllers", "rack", "process"),
+        [
+            (
+                member.id,
+                member.roles,
+                f"{host}:{member.broker_port}" if member.is_broker else None,
+                f"{host}:{member.controller_port}" if member.is_controller else None,
+                f"rack-{member.id}" if member.is_broker else None,
+                supervisor.pid(_name(member)),
+            )
+            for member in folder.members
+        ],
+        kind="node",
+    )

@@ -1,0 +1,1 @@
+"""Commands about users: ACLs, credentials, tokens and quotas."""
