@@ -34,7 +34,7 @@ test: lint ## set up, lint, type-check, check the import rules, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 failovers: setup ## kill coordinators and leaders of three nodes again and again, under all client libraries
-	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/clients/test_clients_failover.py
+	CORDWOOD_TEST_FAILOVERS=5 $(BIN)/python -m pytest tests/foreign_clients/test_failover.py
 
 interop: setup ## clusters of Apache Kafka's and Cordwood's nodes; fetches Kafka with Maven unless KAFKA_HOME is set
 	test -n "$$KAFKA_HOME" || $(BIN)/python tools/fetch_kafka.py $(VENV)/kafka

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
 from bench.history.figures import Figure, figures_in
 from bench.history.runs import Run
 from bench.history.trend import load, render

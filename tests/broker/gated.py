@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simulated import SimulatedNode
-
 from cordwood.broker.broker import Broker
 from cordwood.broker.handlers import HANDLERS
 from cordwood.broker.handlers.produce import refuse_all
@@ -24,6 +22,7 @@ from cordwood.wire.messages.consumer_group_heartbeat import (
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.schema import Request, Response
+from tests.broker.simulated import SimulatedNode
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
 

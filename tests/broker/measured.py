@@ -1,9 +1,8 @@
 """A node's counters, for tests that compare two ways to serve requests."""
 
-from simulated import SimulatedNode
-
 from cordwood.console.exposition import Exposition
 from cordwood.console.request_metrics import RequestMetrics
+from tests.broker.simulated import SimulatedNode
 
 
 def figures(node: SimulatedNode, requests: RequestMetrics) -> list[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from in_process import InProcessNode
-
 from cordwood.console.request_metrics import RequestMetrics
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
+from tests.broker.in_process import InProcessNode
 
 # A network on which nothing is slow or lost.
 _ODDS = NetworkOdds(delay_s=0.001, slow=0.0, split=0.0)

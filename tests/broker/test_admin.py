@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from admin_node import ask, run, running
 
 from cordwood.config.definition import ConfigSource
 from cordwood.metadata.controller.decision import MAX_PARTITIONS_PER_REQUEST
@@ -29,6 +28,7 @@ from cordwood.wire.messages.describe_configs import DescribeConfigsRequest, Desc
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from cordwood.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
+from tests.broker.admin_node import ask, run, running
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE = 0, 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from simulated import SimulatedNode, simulate
 
 from cordwood.broker.background import Background
 from cordwood.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
@@ -21,6 +20,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from data_answers.batches import batch
+from tests.broker.simulated import SimulatedNode, simulate
 
 DATA = "/data"
 # A few records make a segment.

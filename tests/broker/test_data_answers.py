@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import node_at, run
 
 from data_answers.asking import Asking
 from data_answers.scenarios import SCENARIOS
+from tests.broker.in_process import node_at, run
 
 ANSWERS = Path(__file__).parent / "kafka_data_answers"
 

@@ -8,8 +8,6 @@ import re
 from collections.abc import Awaitable, Callable
 
 import pytest
-from in_process import InProcessNode
-from simulated import SimulatedNode
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import file_name
@@ -21,6 +19,8 @@ from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from data_answers.batches import batch
+from tests.broker.in_process import InProcessNode
+from tests.broker.simulated import SimulatedNode
 
 METADATA = f"__cluster_metadata-0/{file_name(0, '.log')}"
 # Longer than deletions are put off.

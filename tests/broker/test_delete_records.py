@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from simulated import SimulatedNode, simulate
 
 from cordwood.net.channel import Channel
 from cordwood.wire.errors import ErrorCode
@@ -15,6 +14,7 @@ from cordwood.wire.messages.delete_records import (
 )
 from data_answers.batches import batch
 from data_answers.requests import fetch, produce
+from tests.broker.simulated import SimulatedNode, simulate
 
 
 async def delete(channel: Channel, offset: int, topic: str = "t") -> DeleteRecordsPartitionResult:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from admin_node import ask, run, running
 
 from cordwood.log.directory import LogDirectory
 from cordwood.log.log import Log
@@ -33,6 +32,7 @@ from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from cordwood.wire.record import Record
 from cordwood.wire.records import decode_batch, encode_batch
 from kafka_answers.conversation import Conversation
+from tests.broker.admin_node import ask, run, running
 
 TWO_DIRECTORIES = Conversation([], log_dirs=2)
 KEY = ("t", 0)

@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from admin_node import ask, run, running
 
 from cordwood.broker.start.log_dirs import CannotStart
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED, TOLERATED
@@ -16,6 +15,7 @@ from cordwood.wire.messages.metadata_records.access_control_entry_record import 
 from cordwood.wire.messages.metadata_records.client_quota_record import ClientQuotaRecord, EntityData
 from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.schema import MetadataRecord
+from tests.broker.admin_node import ask, run, running
 
 # A feature promises clients these requests.
 REQUESTS = {"group.version": 68, "share.version": 76, "streams.version": 88, "transaction.version": 24}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from admin_node import run, running
 
 from kafka_answers.conversation import SAYS_NOTHING, Json, converse
 from kafka_answers.questions import CONVERSATIONS
+from tests.broker.admin_node import run, running
 
 # Of a value that differs.
 _SHOWN = 300

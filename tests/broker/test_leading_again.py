@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 
 import pytest
-from simulated import SimulatedNode, simulate
 
 from cordwood.metadata.image import LeaderRecovery
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.broker.simulated import SimulatedNode, simulate
 
 
 @pytest.mark.parametrize("ending", ["kill", "lose_power", "stop"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from simulated import SimulatedNode, simulate
 
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.list_offsets import ListOffsetsPartitionResponse
 from data_answers.batches import NOW, batch
 from data_answers.requests import list_offsets
+from tests.broker.simulated import SimulatedNode, simulate
 
 
 async def ask(

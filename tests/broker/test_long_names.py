@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from simulated import SimulatedNode, simulate
-
 from cordwood.net.channel import Channel
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from cordwood.wire.messages.sync_group import SyncGroupRequest
 from cordwood.wire.primitives import MAX_STRING_BYTES
+from tests.broker.simulated import SimulatedNode, simulate
 
 
 def test_a_client_with_a_long_name_joins_a_group_and_harms_nobody() -> None:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-from in_process import InProcessNode
 
 from cordwood.broker.start.log_dirs import CannotStart
 from cordwood.broker.start.standalone import standalone_config
@@ -28,6 +27,7 @@ from cordwood.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from data_answers.batches import batch
 from data_answers.requests import fetch, produce
+from tests.broker.in_process import InProcessNode
 
 META, ONE, TWO = "/meta", "/one", "/two"
 BROKER = 1

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from in_process import PATIENCE_S, run
-
 from cordwood.net.channel import Channel
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.errors import ErrorCode
@@ -20,6 +18,7 @@ from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsReq
 from cordwood.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from data_answers.batches import batch
 from data_answers.requests import fetch, produce
+from tests.broker.in_process import PATIENCE_S, run
 
 # No file may grow past this: what a full disk looks like to a process that has it for itself.
 LARGEST_FILE_BYTES = 3 << 20

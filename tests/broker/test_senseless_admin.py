@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from admin_node import run, running
 
 from cordwood.net.channel import Channel
 from cordwood.node import Node
@@ -17,6 +16,7 @@ from cordwood.wire.messages import message_class
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.schema import Kind, Request
+from tests.broker.admin_node import run, running
 
 APIS = (
     "AlterConfigs",

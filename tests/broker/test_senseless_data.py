@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from simulated import SimulatedNode, simulate
 
 from cordwood.net.channel import Channel
 from cordwood.wire.batch_header import batch_headers, check_crc
@@ -15,6 +14,7 @@ from cordwood.wire.messages import message_class
 from cordwood.wire.messages.fetch import FetchResponse
 from cordwood.wire.schema import Kind
 from data_answers.batches import batch
+from tests.broker.simulated import SimulatedNode, simulate
 
 APIS = (
     "DeleteRecords",

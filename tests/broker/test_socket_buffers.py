@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_process import node_at, run
+
+from tests.broker.in_process import node_at, run
 
 SENT_BYTES = 150_000
 # Linux counts twice as much as it is told, for its own needs.

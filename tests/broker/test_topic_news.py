@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from in_process import InProcessNode, node_at, run
 
 from cordwood.broker import topic_news
 from cordwood.broker.topic_news import log_topic_news
@@ -17,6 +16,7 @@ from cordwood.wire.messages.metadata_records.partition_change_record import Part
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
 from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.schema import MetadataRecord
+from tests.broker.in_process import InProcessNode, node_at, run
 
 LOGGER = topic_news.__name__
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_runner import Cli
-from log_dumping import VECTORS
+
+from tests.cli.cli_runner import Cli
+from tests.cli.log_dumping import VECTORS
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
 READY = re.compile(r"is ready: bootstrap ([^ ,]+)")

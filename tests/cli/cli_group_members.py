@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from cli_runner import until
 from confluent_kafka import Consumer
+
+from tests.cli.cli_runner import until
 
 Protocol = Literal["classic", "consumer"]
 

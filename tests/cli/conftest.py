@@ -1,3 +1,3 @@
 """The fixtures of this folder, from a module that has a name of its own."""
 
-from cli_fixtures import *  # noqa: F403
+from tests.cli.cli_fixtures import *  # noqa: F403

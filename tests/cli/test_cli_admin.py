@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import typer
-from cli_fixtures import READY
-from cli_runner import Cli, Done, until
 
 from cordwood.cli.commands import app
 from cordwood.client.admin.admin import Admin
@@ -33,9 +31,9 @@ from cordwood.wire.messages.alter_user_scram_credentials import (
 from cordwood.wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from cordwood.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 from cordwood.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
-
-sys.path.append(str(Path(__file__).parent.parent / "client"))
-from scripted_broker import ScriptedBroker, scripted_brokers
+from tests.cli.cli_fixtures import READY
+from tests.cli.cli_runner import Cli, Done, until
+from tests.client.scripted_broker import ScriptedBroker, scripted_brokers
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "cli.md"
 cordwood_only = pytest.mark.skipif(os.environ.get("CORDWOOD_TEST_KAFKA") is not None, reason="of our own node")

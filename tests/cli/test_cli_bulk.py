@@ -2,13 +2,10 @@
 
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 
 import pytest
-from cli_runner import Cli
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -16,9 +13,8 @@ from cordwood import Consumer, Producer, TopicPartition
 from cordwood.cli.records.record_format import JSON_LAYOUT, Layout, key_value_layout, parse_format, value_layout
 from cordwood.cli.terminal.input import read_available
 from cordwood.wire.record import ConsumerRecord
-
-sys.path.append(str(Path(__file__).parent.parent / "wire"))
-from record_texts import text_of
+from tests.cli.cli_runner import Cli
+from tests.wire.record_texts import text_of
 
 PARTITIONS = 3
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from cli_runner import Cli, until
+
+from tests.cli.cli_runner import Cli, until
 
 
 def only_broker(cli: Cli) -> str:

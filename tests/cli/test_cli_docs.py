@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_runner import PATIENCE_S, run_here
+
+from tests.cli.cli_runner import PATIENCE_S, run_here
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "cli.md"
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_group_members import Protocol, member
-from cli_runner import PATIENCE_S, Cli
 from confluent_kafka import TopicPartition
+
+from tests.cli.cli_group_members import Protocol, member
+from tests.cli.cli_runner import PATIENCE_S, Cli
 
 PROTOCOLS: tuple[Protocol, ...] = ("classic", "consumer")
 

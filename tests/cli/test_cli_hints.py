@@ -3,11 +3,11 @@
 import uuid
 
 import pytest
-from cli_runner import Cli, run_here, until
 
 from cordwood.cli.framework.hints import nearest_setting, setting_names
 from cordwood.client.admin.configs import ConfigResourceType
 from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC, TRANSACTIONAL_ID_PREFIX
+from tests.cli.cli_runner import Cli, run_here, until
 
 
 @pytest.fixture

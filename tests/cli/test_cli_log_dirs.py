@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_runner import Done, run_here
 
 from cordwood.log.files import file_name
+from tests.cli.cli_runner import Done, run_here
 
 DIRECTORY = "NVISKppiRt2iIS_3fEof4Q"
 STRAY = f"old-1.{7:032x}-stray"

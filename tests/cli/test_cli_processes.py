@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_runner import PATIENCE_S, Cli
 
-sys.path.append(str(Path(__file__).parent.parent / "net"))
+from tests.cli.cli_runner import PATIENCE_S, Cli
 
 COMMANDS = ["up", "topic", "produce", "consume", "config", "cluster", "log"]
 
@@ -347,7 +346,7 @@ def completions(line: str, **environment: str) -> str:
 
 @pytest.mark.skipif(os.environ.get("CORDWOOD_TEST_KAFKA") is not None, reason="needs a node of its own")
 def test_a_cluster_that_wants_certificates_is_reached_over_tls(tmp_path: Path) -> None:
-    from certificates import authority
+    from tests.net.certificates import authority
 
     trusted = authority(tmp_path, "authority")
     node_keys = trusted.issue("node")

@@ -1,16 +1,13 @@
 """Client properties from files and profiles: what counts before what, and what is told of the wrong ones."""
 
 import stat
-import sys
 from pathlib import Path
 
 import pytest
-from cli_runner import Cli, run_here
 
 from cordwood.cli.connection.access import Access
-
-sys.path.append(str(Path(__file__).parent.parent / "net"))
-from certificates import authority
+from tests.cli.cli_runner import Cli, run_here
+from tests.net.certificates import authority
 
 NOWHERE = "127.0.0.1:1"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import Cli
 
 from cordwood import Producer
+from tests.cli.cli_runner import Cli
 
 
 def test_lines_go_in_and_come_out(cli: Cli, topic: str) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_runner import Cli
+
+from tests.cli.cli_runner import Cli
 
 
 class Node:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_runner import PATIENCE_S, Cli, run_here, until
+
+from tests.cli.cli_runner import PATIENCE_S, Cli, run_here, until
 
 COMMAND = shlex.join([sys.executable, "-m", "cordwood"])
 FULL = "cordwood: cannot write to standard output: No space left on device\n"

@@ -1,7 +1,8 @@
 """`cordwood topic`, against a running cluster."""
 
 import pytest
-from cli_runner import Cli, until
+
+from tests.cli.cli_runner import Cli, until
 
 
 def test_a_topic_is_created_with_what_was_asked_for(cli: Cli, topic: str) -> None:

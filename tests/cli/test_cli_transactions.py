@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cli_runner import PATIENCE_S, Cli, until
 from confluent_kafka import KafkaException, Producer
 
 from cordwood.client.addresses import parse_bootstrap
@@ -19,6 +18,7 @@ from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.cli.cli_runner import PATIENCE_S, Cli, until
 
 
 @pytest.fixture

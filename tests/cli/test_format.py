@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import run_here
 
 from cordwood.log.checkpoint import MetaProperties
 from cordwood.metadata.snapshot import decode_snapshot
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.primitives import uuid_from_text
+from tests.cli.cli_runner import run_here
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "formatting.json.gz"
 CASES: list[dict[str, Any]] = json.loads(gzip.decompress(VECTORS.read_bytes()))

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from log_dumping import FIRST, batch_at, dump, dump_json, of_type, write_segment
 
 import cordwood
 import cordwood.testing
+from tests.cli.log_dumping import FIRST, batch_at, dump, dump_json, of_type, write_segment
 
 
 def test_kafkas_directory_is_verified_without_a_problem(kafkas: Path) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from any_cluster import KAFKA
 
 from cordwood import aio
 from cordwood.client.addresses import parse_bootstrap
@@ -13,6 +12,7 @@ from cordwood.client.admin.admin import Admin
 from cordwood.client.admin.topics import NewTopic
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime.sockets import SocketNetwork
+from tests.client.any_cluster import KAFKA
 
 Work = Callable[[Admin], Coroutine[Any, Any, None]]
 

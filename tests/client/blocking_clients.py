@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from any_cluster import AnyCluster
-
 from cordwood import (
     Consumer,
     Producer,
 )
+from tests.client.any_cluster import AnyCluster
 
 
 def consumer_of(node: AnyCluster, *topics: str, **keywords: Any) -> Consumer:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pytest
-from administering import Administer, administer_at
-from any_cluster import KAFKA, AnyCluster, any_cluster
 
 from cordwood import Admin, NewTopic, Producer
+from tests.client.administering import Administer, administer_at
+from tests.client.any_cluster import KAFKA, AnyCluster, any_cluster
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripted_broker import Cut, ScriptedBroker, scripted_brokers
-
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
@@ -32,6 +30,7 @@ from cordwood.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from tests.client.scripted_broker import Cut, ScriptedBroker, scripted_brokers
 
 P0 = TopicPartition("t", 0)
 P1 = TopicPartition("t", 1)

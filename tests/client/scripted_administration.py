@@ -1,12 +1,11 @@
 """Scripted broker responses for an admin client."""
 
-from scripted_broker import IMPATIENT, ScriptedBroker
-
 from cordwood.client.admin.admin import Admin
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime.network import Network
 from cordwood.runtime.sockets import SocketNetwork
+from tests.client.scripted_broker import IMPATIENT, ScriptedBroker
 
 P0 = TopicPartition("t", 0)
 P1 = TopicPartition("t", 1)

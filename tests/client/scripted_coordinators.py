@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from scripted_broker import ScriptedBroker
-
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from tests.client.scripted_broker import ScriptedBroker
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

@@ -4,9 +4,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from model_partition import ModelPartition, answer, records_of
-from scripted_broker import ScriptedBroker, scripted_brokers
-
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.randomness import SeededRandom
@@ -14,6 +11,8 @@ from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cordwood.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
+from tests.client.model_partition import ModelPartition, answer, records_of
+from tests.client.scripted_broker import ScriptedBroker, scripted_brokers
 
 
 class Stage:

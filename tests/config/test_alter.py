@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from kafka_broker import answering_broker, answers, broker, told
 
 from cordwood.config.alter import REPEATED, alter_incrementally, repeated, replace_settings
 from cordwood.config.changes import Altered, Change, Operation, Resource
@@ -14,6 +13,7 @@ from cordwood.config.definition import ResourceType
 from cordwood.config.loggers import check_logger_changes
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from tests.config.kafka_broker import answering_broker, answers, broker, told
 
 OPERATIONS = {operation.name: int(operation) for operation in Operation} | {"BAD": 7}
 TOPIC, GROUP = Resource(ResourceType.TOPIC, "t"), Resource(ResourceType.GROUP, "g")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from kafka_broker import MINIMAL, broker, told
 
 from cordwood.config.broker import BrokerConfig, Sourced
 from cordwood.config.definition import ConfigSource
@@ -12,6 +11,7 @@ from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer, variable_of
 from cordwood.config.values import Password
 from cordwood.log.cleaner import CleanerConfig
+from tests.config.kafka_broker import MINIMAL, broker, told
 
 
 def layered(*layers: Layer) -> BrokerConfig:

@@ -5,15 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_broker import (
-    answering_broker,
-    answers,
-    broker,
-    data_dir_broker,
-    data_dir_facts,
-    data_dir_settings,
-    told,
-)
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.definition import ConfigSource, ResourceType
@@ -27,6 +18,15 @@ from cordwood.config.describe import (
     describe_topic,
 )
 from cordwood.config.values import Type
+from tests.config.kafka_broker import (
+    answering_broker,
+    answers,
+    broker,
+    data_dir_broker,
+    data_dir_facts,
+    data_dir_settings,
+    told,
+)
 
 
 def describe(config: BrokerConfig, kind: int, name: str, settings: dict[str, str]) -> list[Entry]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from kafka_broker import told
 
 from cordwood.config.errors import ConfigError
 from cordwood.config.listeners import Endpoint, SecurityProtocol, parse_endpoints, parse_protocol_map
+from tests.config.kafka_broker import told
 
 PLAIN = {"A": SecurityProtocol.PLAINTEXT, "B": SecurityProtocol.PLAINTEXT, "C": SecurityProtocol.PLAINTEXT}
 

@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from kafka_broker import MINIMAL, broker, told
 
 from cordwood.config.alter import alter_incrementally, replace_settings
 from cordwood.config.broker import BrokerConfig
@@ -20,6 +19,7 @@ from cordwood.config.layers import Layer, file_layer
 from cordwood.config.values import Type
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from tests.config.kafka_broker import MINIMAL, broker, told
 
 REFUSED = [name for name in BROKER if BROKER_SECTION.rule_of(name).effect is Effect.REFUSED]
 # A value that is not the default, by type.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from kafka_broker import broker, data_dir_broker, data_dir_settings
 
 from cordwood.config.definition import ResourceType
 from cordwood.config.errors import ConfigError
 from cordwood.config.topic import TopicConfigs, check_topic, topic_config
 from cordwood.log.config import LogConfig, TimestampType
 from cordwood.wire.compression import Codec
+from tests.config.kafka_broker import broker, data_dir_broker, data_dir_settings
 
 HOUR_MS = 3_600_000
 

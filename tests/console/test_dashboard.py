@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_node import make_topic, measured_node
+
+from tests.console.measured_node import make_topic, measured_node
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PATIENCE_S = 60.0

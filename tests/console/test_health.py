@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from measured_node import ask, measured_node
 
 from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.console.health import problems
@@ -15,6 +14,7 @@ from cordwood.metadata.image import NO_LEADER
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.sockets import SocketNetwork
+from tests.console.measured_node import ask, measured_node
 
 PATIENCE_S = 60.0
 

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from measured_node import MeasuredNode, fetch_request, make_topic, measured_node, produce
 
 from cordwood.client.errors import BrokerError
 from cordwood.console.loop_lag import LoopLag
@@ -15,6 +14,7 @@ from cordwood.sim.world import World
 from cordwood.testing.assembly import start_node
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.console.measured_node import MeasuredNode, fetch_request, make_topic, measured_node, produce
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PATIENCE_S = 60.0

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
-from measured_node import Figures, MeasuredNode, fetch_request, make_topic, measured_node, produce
 
 from cordwood.client.admin.configs import (
     ConfigChange,
@@ -21,6 +20,7 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.node import Node
 from cordwood.testing.assembly import start_node
+from tests.console.measured_node import Figures, MeasuredNode, fetch_request, make_topic, measured_node, produce
 
 PATIENCE_S = 60.0
 OTHER = "(other)"

@@ -8,7 +8,6 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
-from controllers import Stage, on_stage
 
 from cordwood.controller.handlers import HANDLERS
 from cordwood.metadata.controller.error_response import error_response
@@ -27,6 +26,7 @@ from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicParti
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 from cordwood.wire.messages.update_features import UpdateFeaturesRequest
 from cordwood.wire.schema import Request
+from tests.controller.controllers import Stage, on_stage
 
 
 def topic(name: str) -> CreatableTopic:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from controllers import Stage, on_stage
-
 from cordwood.net.api import OwnRequest
 from cordwood.net.channel import Channel
 from cordwood.net.envelope import ANONYMOUS, decode_host, decode_principal, unwrap, wrap
@@ -19,6 +17,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.controller.controllers import Stage, on_stage
 
 CLIENT = OwnRequest(version=5, client_id="a client")
 

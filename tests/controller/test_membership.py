@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from clusters import GRACE_MS, HEARTBEAT_MS, SESSION_MS, create, image, partition, run, until
-
 from cordwood.broker.controller.lifecycle import Superseded
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
 from cordwood.sim.cluster import Cluster, Layout
 from cordwood.sim.machine import PORT, Machine
+from tests.controller.clusters import GRACE_MS, HEARTBEAT_MS, SESSION_MS, create, image, partition, run, until
 
 
 def test_the_partitions_of_a_killed_broker_are_led_elsewhere_at_once() -> None:

@@ -6,13 +6,13 @@ import asyncio
 import errno
 
 import pytest
-from controllers import Stage, on_stage
 
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
+from tests.controller.controllers import Stage, on_stage
 
 VERSION = 30
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from clusters import create, partition, run, until
-
 from cordwood.net.channel import Channel
 from cordwood.sim.cluster import Cluster
 from cordwood.sim.machine import PORT
@@ -14,6 +12,7 @@ from cordwood.wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from cordwood.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from tests.controller.clusters import create, partition, run, until
 
 
 async def reassign(cluster: Cluster, asked_id: int, replicas: list[int] | None) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from clusters import create, image, partition, run, until
-from controllers import Stage, on_stage
-
 from cordwood.controller.figures import FiguresReader
 from cordwood.metadata.image import NO_LEADER
 from cordwood.sim.cluster import Cluster
+from tests.controller.clusters import create, image, partition, run, until
+from tests.controller.controllers import Stage, on_stage
 
 CHECK_S = 20
 

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from classic_stage import MemoryLog
-
 from cordwood.config.broker import BrokerConfig
 from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.heartbeat import heartbeat
@@ -30,6 +28,7 @@ from cordwood.wire.messages.metadata_records.remove_topic_record import RemoveTo
 from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
+from tests.coordinator.classic_stage import MemoryLog
 
 GROUP = "g"
 SESSION_MS = 45_000

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shards import Diary, Stage, entry, on_stage, writes
 
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
@@ -31,6 +30,7 @@ from cordwood.wire.compression import Codec
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 from data_dir_check.directory import unpack
+from tests.coordinator.shards import Diary, Stage, entry, on_stage, writes
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import re
 
-import classic_stage
-import consumer_stage
 import pytest
+
+from tests.coordinator import classic_stage, consumer_stage
 
 CLASSIC = "cordwood.coordinator.groups.classic"
 CONSUMER = "cordwood.coordinator.groups.consumer"

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from transcript import check
+
+from tests.coordinator.transcript import check
 
 _TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("**/*.txt"))
 

@@ -30,8 +30,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from notation import build, parse_fields, show
-
 from cordwood.net.channel import Channel
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.connection import NetworkOdds
@@ -47,6 +45,7 @@ from cordwood.wire.messages.delete_topics import DeleteTopicsRequest
 from cordwood.wire.record import Record
 from cordwood.wire.records import decode_batch
 from cordwood.wire.schema import Request, Struct
+from tests.coordinator.notation import build, parse_fields, show
 
 _ODDS = NetworkOdds(delay_s=0.0001, slow=0.0, split=0.0)
 _MOMENT_S = 0.05

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from mixed_cluster import KAFKA_HOME, Kind, MixedCluster, StartCluster
+
+from tests.interop.mixed_cluster import KAFKA_HOME, Kind, MixedCluster, StartCluster
 
 _KINDS = {"K": Kind.KAFKA, "C": Kind.CORDWOOD}
 

@@ -9,9 +9,10 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
-from mixed_cluster import HOST, Kind, MixedCluster, StartCluster
-from replica_files import assert_equal_replicas, end_offset
-from waiting import until
+
+from tests.interop.mixed_cluster import HOST, Kind, MixedCluster, StartCluster
+from tests.interop.replica_files import assert_equal_replicas, end_offset
+from tests.interop.waiting import until
 
 METADATA = "__cluster_metadata-0"
 _SMALL_SNAPSHOTS = {

@@ -9,10 +9,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from load import IdempotentLoad, read_all
-from mixed_cluster import MixedCluster, StartCluster
-from replica_files import assert_equal_replicas
-from waiting import until
+
+from tests.interop.load import IdempotentLoad, read_all
+from tests.interop.mixed_cluster import MixedCluster, StartCluster
+from tests.interop.replica_files import assert_equal_replicas
+from tests.interop.waiting import until
 
 TOPIC = "orders"
 PARTITIONS = 3

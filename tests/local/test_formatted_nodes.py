@@ -7,7 +7,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from local_nodes import PATIENCE_S, ThreeNodes
+
+from tests.local.local_nodes import PATIENCE_S, ThreeNodes
 
 TOPIC = "orders"
 

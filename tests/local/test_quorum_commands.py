@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 import pytest
-from local_nodes import up
+
+from tests.local.local_nodes import up
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

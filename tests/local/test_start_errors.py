@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from local_nodes import CLUSTER_ID, PATIENCE_S, ThreeNodes, free_ports, up
+
+from tests.local.local_nodes import CLUSTER_ID, PATIENCE_S, ThreeNodes, free_ports, up
 
 
 def refusal(*arguments: str) -> str:

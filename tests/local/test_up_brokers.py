@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
+
+from tests.local.local_nodes import PATIENCE_S, UpProcess, free_ports, is_alive, up
 
 THREE = ("--brokers", "3", "--port", "0")
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from support import NOW, batch, open_at, read_all, values
 
 from cordwood.log.config import MAX_INT64, LogConfig, TimestampType
 from cordwood.log.producers import AppendOrigin
@@ -16,6 +15,7 @@ from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.log.support import NOW, batch, open_at, read_all, values
 
 ALL_CODECS = list(Codec)
 

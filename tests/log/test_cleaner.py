@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compaction_model import FakeClock, World, read_uncommitted
 
 from cordwood.log.checkpoint import CLEANER_OFFSETS, RECOVERY_POINTS, read_offsets
 from cordwood.log.cleaner import Cleaner, CleanerConfig, Plan
@@ -26,6 +25,7 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.log.compaction_model import FakeClock, World, read_uncommitted
 
 COMPACT = LogConfig(compact=True, delete=False, segment_bytes=1000, min_cleanable_dirty_ratio=0.0)
 

@@ -10,16 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compaction_model import (
-    DELETE_RETENTION_MS,
-    PARTITION,
-    FakeClock,
-    RandomLog,
-    World,
-    batches_of,
-    read_committed,
-    read_uncommitted,
-)
 
 from cordwood.log.cleaner import Cleaner, CleanerConfig
 from cordwood.log.compaction import Compacted, DedupeBufferTooSmall, Source, group_segments
@@ -36,6 +26,16 @@ from cordwood.wire.compression import Codec, compress
 from cordwood.wire.legacy import encode_message
 from cordwood.wire.record import Record
 from cordwood.wire.records import decode_batch, encode_batch
+from tests.log.compaction_model import (
+    DELETE_RETENTION_MS,
+    PARTITION,
+    FakeClock,
+    RandomLog,
+    World,
+    batches_of,
+    read_committed,
+    read_uncommitted,
+)
 
 LOGS = 500
 _CHUNK = 25

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from support import NOW, batch, values
 
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectory
@@ -14,6 +13,7 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
+from tests.log.support import NOW, batch, values
 
 TOPIC_ID = bytes(range(16))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import NOW, batch, values
 
 from cordwood.log.checkpoint import read_offsets
 from cordwood.log.config import LogConfig
@@ -17,6 +16,7 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
+from tests.log.support import NOW, batch, values
 
 TOPIC_ID = bytes(range(16))
 

@@ -2,12 +2,11 @@
 
 import random
 
-from support import NOW, batch, open_at
-
 from cordwood.log.epoch_file import writing_epochs
 from cordwood.log.files import LEADER_EPOCHS
 from cordwood.log.steps import do_all
 from cordwood.sim.disk import SimDisk
+from tests.log.support import NOW, batch, open_at
 
 
 def test_they_are_durable_with_the_flush() -> None:

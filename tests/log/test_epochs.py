@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from support import NOW, batch, open_at
 
 from cordwood.log.checkpoint import CorruptCheckpoint
 from cordwood.log.epochs import EpochStart, LeaderEpochs, decode_epochs
 from cordwood.log.log import Log
+from tests.log.support import NOW, batch, open_at
 
 
 def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:

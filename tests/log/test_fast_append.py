@@ -11,7 +11,6 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import NOW, open_at
 
 from cordwood.log import validation
 from cordwood.log.config import LogConfig
@@ -26,6 +25,7 @@ from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BatchHeader
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.log.support import NOW, open_at
 
 CRC_POSITION = 17
 CRC = struct.Struct(">I")

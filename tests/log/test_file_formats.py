@@ -13,20 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from layout import (
-    Batch,
-    ProducerEntry,
-    Txn,
-    read_clean_shutdown,
-    read_offset_index,
-    read_partition_metadata,
-    read_producer_snapshot,
-    read_properties,
-    read_segment,
-    read_table,
-    read_time_index,
-    read_txn_index,
-)
 
 from cordwood.log.checkpoint import (
     CLEANER_OFFSETS,
@@ -51,6 +37,20 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.primitives import uuid_from_text
 from cordwood.wire.records import Record, encode_batch
+from tests.log.layout import (
+    Batch,
+    ProducerEntry,
+    Txn,
+    read_clean_shutdown,
+    read_offset_index,
+    read_partition_metadata,
+    read_producer_snapshot,
+    read_properties,
+    read_segment,
+    read_table,
+    read_time_index,
+    read_txn_index,
+)
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 TOPIC_RESOURCE = 2

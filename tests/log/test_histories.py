@@ -2,7 +2,7 @@
 
 import pytest
 
-from history import History
+from tests.log.history import History
 
 _CHUNK = 50
 

@@ -3,14 +3,13 @@
 import errno
 import random
 
-from support import NOW, batch
-
 from cordwood.log.config import LogConfig
 from cordwood.log.index import IndexCache
 from cordwood.log.log import Log
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
+from tests.log.support import NOW, batch
 
 CONFIG = LogConfig(index_interval_bytes=1, segment_bytes=2_000)
 

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from support import NOW, batch
 
 from cordwood.log.checkpoint import RECOVERY_POINTS, read_offsets
 from cordwood.log.config import LogConfig
@@ -13,6 +12,7 @@ from cordwood.log.steps import Steps, do_all
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
+from tests.log.support import NOW, batch
 
 TOPIC_ID = bytes(range(16))
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from support import NOW, batch, open_at, values
 
 from cordwood.log.log import Appended, Log
 from cordwood.log.producers import MAX_SEQUENCE, AppendOrigin
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.errors import ErrorCode
+from tests.log.support import NOW, batch, open_at, values
 
 
 def send(

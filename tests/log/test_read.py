@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 
 import pytest
-from support import NOW, batch, open_at, read_all
 
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
@@ -13,6 +12,7 @@ from cordwood.shard.refusal import Refusal
 from cordwood.sim.disk import SimDisk
 from cordwood.wire.batch_header import batch_headers, read_header
 from cordwood.wire.errors import ErrorCode
+from tests.log.support import NOW, batch, open_at, read_all
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 

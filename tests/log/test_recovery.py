@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import NOW, batch, open_at, read_all, values
 
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
@@ -18,6 +17,7 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.log.support import NOW, batch, open_at, read_all, values
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 FIRST = "00000000000000000000"

@@ -4,7 +4,6 @@ import random
 from contextlib import suppress
 
 import pytest
-from support import NOW, batch, values
 
 from cordwood.log.config import MAX_INT64, LogConfig
 from cordwood.log.directories import LogDirectories
@@ -16,6 +15,7 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk, SimulatedCrash
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
+from tests.log.support import NOW, batch, values
 
 TOPIC_ID = bytes(range(16))
 KEY = ("t", 0)

@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 
 import pytest
-from support import NOW, batch
 
 from cordwood.log.config import LogConfig
 from cordwood.log.directory import LogDirectory
@@ -16,6 +15,7 @@ from cordwood.runtime.disk import FileGone
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk
+from tests.log.support import NOW, batch
 
 FIRST = f"{0:020d}"
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from support import NOW, batch, open_at, read_all
 
 from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
 from cordwood.log.retention import apply_retention
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from tests.log.support import NOW, batch, open_at, read_all
 
 
 def filled(path: Path, *, count: int = 10, replicated: bool = True, **config: int | bool) -> Log:

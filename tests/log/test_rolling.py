@@ -5,11 +5,11 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import NOW, batch, open_at
 
 from cordwood.log.config import LogConfig
 from cordwood.log.rolling import should_roll
 from cordwood.sim.disk import SimDisk
+from tests.log.support import NOW, batch, open_at
 
 configs = st.builds(
     LogConfig,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cluster import directory_of
-
 from cordwood.log.durability import FlushJob
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.image import MetadataImage
@@ -27,6 +25,7 @@ from cordwood.sim.disk import SimDisk
 from cordwood.wire.frames import encode_metadata_record
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
+from tests.metadata.cluster import directory_of
 
 LISTENER = "CONTROLLER"
 ENDPOINT = Endpoint("127.0.0.1", 39611)

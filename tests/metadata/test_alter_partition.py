@@ -1,7 +1,6 @@
 """AlterPartition, by Kafka's rules (KIP-497, KIP-704), and registrations that leave a directory out."""
 
 import pytest
-from cluster import Cluster, directory_of, response_of, topic
 
 from cordwood.metadata.controller.alter_partition import alter_partition
 from cordwood.metadata.controller.directories import assign_replicas_to_dirs
@@ -22,6 +21,7 @@ from cordwood.wire.messages.assign_replicas_to_dirs import (
 from cordwood.wire.messages.assign_replicas_to_dirs import RequestPartitionData as AssignedPartition
 from cordwood.wire.messages.assign_replicas_to_dirs import RequestTopicData as AssignedTopic
 from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from tests.metadata.cluster import Cluster, directory_of, response_of, topic
 
 
 def partition_of(cluster: Cluster, index: int = 0) -> Partition:

@@ -1,7 +1,6 @@
 """The controller's decisions as transcripts: a request, the records, and what the image says then."""
 
 import pytest
-from cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 from cordwood.metadata.controller.brokers import (
     Contact,
@@ -39,6 +38,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
 from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.messages.unregister_broker import UnregisterBrokerRequest
 from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.metadata.cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 
 def partition(cluster: Cluster, name: str = "t", number: int = 0) -> Partition:

@@ -1,7 +1,6 @@
 """Images and deltas produced by records."""
 
 import pytest
-from cluster import Cluster, topic
 
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.delta import MetadataDelta
@@ -30,6 +29,7 @@ from cordwood.wire.messages.metadata_records.unfence_broker_record import Unfenc
 from cordwood.wire.messages.metadata_records.unregister_broker_record import UnregisterBrokerRecord
 from cordwood.wire.messages.metadata_records.user_scram_credential_record import UserScramCredentialRecord
 from cordwood.wire.schema import MetadataRecord
+from tests.metadata.cluster import Cluster, topic
 
 ID = bytes(range(16))
 

@@ -3,9 +3,6 @@
 import random
 from collections.abc import Sequence
 
-from cluster import response_of
-from kafka_metadata import KAFKA_LEVELS, batches
-
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.bootstrap import activation_records, format_directory, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
@@ -38,6 +35,8 @@ from cordwood.wire.messages.metadata_records.register_controller_record import R
 from cordwood.wire.messages.metadata_records.remove_topic_record import RemoveTopicRecord
 from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.schema import MetadataRecord
+from tests.metadata.cluster import response_of
+from tests.metadata.kafka_metadata import KAFKA_LEVELS, batches
 
 DEFAULTS = ControllerDefaults()
 

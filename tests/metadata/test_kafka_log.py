@@ -1,7 +1,6 @@
 """Kafka's own metadata log and snapshots, replayed: one image, and the one that Kafka's broker told of."""
 
 import pytest
-from kafka_metadata import SNAPSHOT_NAMES, batches, files, snapshot, stated, stated_metadata
 
 from cordwood.metadata.image import (
     BROKER_DEFAULT,
@@ -27,6 +26,7 @@ from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.frames import decode_metadata_record
 from cordwood.wire.primitives import uuid_from_text, uuid_text
 from cordwood.wire.records import decode_batch, encode_batch
+from tests.metadata.kafka_metadata import SNAPSHOT_NAMES, batches, files, snapshot, stated, stated_metadata
 
 # The live broker answered before its controlled shutdown began.
 SHUTDOWN_OFFSET = 257

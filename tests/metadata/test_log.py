@@ -3,9 +3,6 @@
 import random
 
 import pytest
-from cluster import directory_of
-from kafka_metadata import KAFKA_LEVELS, files
-from one_voter import OneVoter
 
 from cordwood.log.checkpoint import decode_partition_metadata
 from cordwood.metadata.bootstrap import (
@@ -30,6 +27,9 @@ from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from cordwood.wire.messages.metadata_records.no_op_record import NoOpRecord
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord
+from tests.metadata.cluster import directory_of
+from tests.metadata.kafka_metadata import KAFKA_LEVELS, files
+from tests.metadata.one_voter import OneVoter
 
 NOW = 1_700_000_000_000
 SMALL = MetadataLogConfig(

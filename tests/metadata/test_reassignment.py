@@ -1,7 +1,6 @@
 """Partitions that move to other brokers (KIP-455), as transcripts: a plan, what it writes, and how it ends."""
 
 import pytest
-from cluster import Cluster, response_of, topic
 
 from cordwood.metadata.controller.alter_partition import alter_partition
 from cordwood.metadata.controller.brokers import fence_broker
@@ -23,6 +22,7 @@ from cordwood.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from tests.metadata.cluster import Cluster, response_of, topic
 
 
 def cluster_with(*replicas: int, unclean: str = "false") -> Cluster:

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from net_support import LOOPS, run_on
+
+from tests.net.net_support import LOOPS, run_on
 
 
 @pytest.fixture(params=sorted(LOOPS))

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from net_support import frame
-
 from cordwood.net.serving import Answer, ConnectionInfo, Reply
 from cordwood.runtime.network import SocketOptions
+from tests.net.net_support import frame
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from certificates import authority
 from cryptography import x509
 
 from cordwood.config.broker import BrokerConfig
@@ -14,6 +13,7 @@ from cordwood.config.layers import Layer
 from cordwood.config.listener_tls import ListenerTls, check_listener_tls
 from cordwood.runtime.certificate import names_in
 from cordwood.runtime.tls import KeyPair
+from tests.net.certificates import authority
 
 BROKER = Resource(ResourceType.BROKER, "1")
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from net_support import frame, serving, until
 
 from cordwood.net.channel import BadResponse, Channel, RequestTimedOut
 from cordwood.net.serving import Answer, ConnectionInfo, Reply
@@ -15,6 +14,7 @@ from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.frames import decode_request, encode_response
 from cordwood.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from cordwood.wire.messages.metadata import MetadataRequest
+from tests.net.net_support import frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

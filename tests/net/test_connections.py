@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from scripted_node import scripted_node
 
 from cordwood.net.connection_settings import ConnectionSettings
 from cordwood.net.connections import Connections
@@ -15,6 +14,7 @@ from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.world import World
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.common.scripted_node import scripted_node
 
 
 def run(main: Callable[[World], Coroutine[Any, Any, None]]) -> None:

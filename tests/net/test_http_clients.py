@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority, authority
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -23,6 +22,7 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientAuth, ServerTls
+from tests.net.certificates import Authority, authority
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

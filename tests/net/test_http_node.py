@@ -3,13 +3,12 @@
 import asyncio
 import json
 
-from http_peer import Answer, Peer
-
 from cordwood.console.metrics_server import MetricsServer
 from cordwood.runtime.network import Address
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
+from tests.net.http_peer import Answer, Peer
 
 
 def test_a_simulated_node_is_monitored_over_a_network_that_cuts_and_delays() -> None:

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from http_peer import Connect, Peer, answer, echo, in_worlds, read_body
 
 from cordwood.net.http.asgi import Receive, Scope, Send
 from cordwood.net.http.limits import HttpLimits
 from cordwood.net.http.server import HttpServer
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.world import World
+from tests.net.http_peer import Connect, Peer, answer, echo, in_worlds, read_body
 
 GET = b"GET /metrics?a=b HTTP/1.1\r\nHost: node\r\n\r\n"
 

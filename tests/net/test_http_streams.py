@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from http_peer import Connect, in_worlds
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -11,6 +10,7 @@ from starlette.routing import Route
 
 from cordwood.net.http.limits import HttpLimits
 from cordwood.net.http.server import HttpServer
+from tests.net.http_peer import Connect, in_worlds
 
 GET = b"GET /events HTTP/1.1\r\nHost: node\r\nAccept: text/event-stream\r\n\r\n"
 

@@ -5,11 +5,10 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from net_support import client_of, echo, frame, serving, until
-
 from cordwood.net.server import Server
 from cordwood.runtime.network import Connection
 from cordwood.runtime.patient_readers import PatientReaders
+from tests.net.net_support import client_of, echo, frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

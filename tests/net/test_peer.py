@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import authority
-from scripted_node import Cut, ScriptedNode, scripted_node
 
 from cordwood.net.connection_settings import ConnectionSettings
 from cordwood.net.exceptions import Disconnected, PeerRefused, Unreachable, UnsupportedByPeer
@@ -22,6 +20,8 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tests.common.scripted_node import Cut, ScriptedNode, scripted_node
+from tests.net.certificates import authority
 
 # Nothing is slow or split: what happens is what a test does.
 STEADY = NetworkOdds(delay_s=0.001, slow=0.0, split=0.0, late_notice=0.0)

@@ -4,8 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from certificates import authority
-from scripted_node import scripted_node
 
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
@@ -17,6 +15,8 @@ from cordwood.net.peer import Peer
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.common.scripted_node import scripted_node
+from tests.net.certificates import authority
 
 
 def test_timeouts_are_those_of_the_configuration() -> None:

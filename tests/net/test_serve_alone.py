@@ -6,10 +6,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from http_peer import Peer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from net_support import frame
 
 from cordwood.net.framing import LARGE_BYTES
 from cordwood.net.server import Server
@@ -17,6 +15,8 @@ from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Limits, Rep
 from cordwood.runtime.network import Part
 from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.world import World
+from tests.net.http_peer import Peer
+from tests.net.net_support import frame
 
 LIMITS = Limits(max_requests_in_work=3, max_held_bytes=2000, request_max_bytes=2 * LARGE_BYTES)
 KINDS = [b"list", b"list", b"large", b"none", b"coroutine", b"reply", b"later", b"holds", b"view"]

@@ -3,12 +3,11 @@
 import asyncio
 from typing import Any
 
-from net_support import client_of, echo, frame, serving, until
-from parked import SMALL_BUFFERS, Parked, Run
-
 from cordwood.net.framing import SCRATCH_BYTES
 from cordwood.net.serving import Answer, ConnectionInfo, Limits, Reply
 from cordwood.runtime.network import Part
+from tests.net.net_support import client_of, echo, frame, serving, until
+from tests.net.parked import SMALL_BUFFERS, Parked, Run
 
 # ---- order
 

@@ -8,11 +8,11 @@ import warnings
 from typing import Any
 
 import pytest
-from net_support import client_of, echo, frame, serving, until
-from parked import Parked, Run
 
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Limits, Reply
 from cordwood.runtime.network import Part
+from tests.net.net_support import client_of, echo, frame, serving, until
+from tests.net.parked import Parked, Run
 
 
 @pytest.mark.parametrize(

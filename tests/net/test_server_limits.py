@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from net_support import client_of, echo, frame, serving, until
-from parked import SMALL_BUFFERS, Parked, Run
 
 from cordwood.net.server import Server
 from cordwood.net.serving import Limits
 from cordwood.runtime.network import Part, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
+from tests.net.net_support import client_of, echo, frame, serving, until
+from tests.net.parked import SMALL_BUFFERS, Parked, Run
 
 # ---- how many, how long
 

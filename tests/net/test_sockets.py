@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from net_support import Client, client_of, echo, frame, serving, until
 
 from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo, Handler, ServedConnection
@@ -29,6 +28,7 @@ from cordwood.runtime.network import (
     SocketOptions,
 )
 from cordwood.runtime.sockets import SocketNetwork
+from tests.net.net_support import Client, client_of, echo, frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority, authority
-from net_support import client_of, echo, frame, serving, until
 
 from cordwood.net.channel import Channel
 from cordwood.net.serving import Answer, ConnectionInfo, Handler, Limits
@@ -20,6 +18,8 @@ from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.network import Address, CannotConnect, ConnectionLost, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientAuth, ClientTls, KeyPair, ServerTls, TlsError
+from tests.net.certificates import Authority, authority
+from tests.net.net_support import client_of, echo, frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

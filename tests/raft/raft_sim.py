@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from raft_memory_log import Content, MemoryLog, snapshot_data
-
 from cordwood.raft.config import QuorumConfig
 from cordwood.raft.control_state import ControlState
 from cordwood.raft.effects import (
@@ -54,6 +52,7 @@ from cordwood.wire.codec import decode, encode
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from cordwood.wire.schema import Message, Request, Response
+from tests.raft.raft_memory_log import Content, MemoryLog, snapshot_data
 
 LISTENER = "CONTROLLER"
 CLUSTER_ID = "cluster"

@@ -8,10 +8,6 @@ to the start. Offsets with an epoch are written offset/epoch.
 from collections.abc import Callable
 from typing import Any
 
-from raft_memory_log import Content, MemoryLog, StoredBatch, snapshot_data
-from raft_sim import CLUSTER_ID, LISTENER, filled
-from raft_transcript_text import describe, describe_state
-
 from cordwood.raft.api import common
 from cordwood.raft.config import QuorumConfig
 from cordwood.raft.control_state import ControlState
@@ -64,6 +60,9 @@ from cordwood.wire.messages.api_versions import ApiVersionsResponse, SupportedFe
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 from cordwood.wire.schema import Request, Response
+from tests.raft.raft_memory_log import Content, MemoryLog, StoredBatch, snapshot_data
+from tests.raft.raft_sim import CLUSTER_ID, LISTENER, filled
+from tests.raft.raft_transcript_text import describe, describe_state
 
 START_MS = 1_000_000
 

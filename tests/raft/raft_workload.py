@@ -5,13 +5,12 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from raft_sim import CLUSTER_ID, LISTENER, Host, Violation, World
-
 from cordwood.raft.config import QuorumConfig
 from cordwood.raft.states import Leader, State, Unattached
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from cordwood.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tests.raft.raft_sim import CLUSTER_ID, LISTENER, Host, Violation, World
 
 FAULTS_MS = 20_000
 HEALING_MS = 30_000

@@ -4,9 +4,6 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
-from raft_memory_log import Content, MemoryLog, StoredBatch
-from raft_transcript import Steady
-
 from cordwood.raft.control_state import ControlState
 from cordwood.raft.effects import Append, CommitUpTo, Flush, LeadershipChanged, PersistQuorumState
 from cordwood.raft.election_state import ElectionState
@@ -18,6 +15,8 @@ from cordwood.raft.replica import ReplicaConfig
 from cordwood.raft.voters import VoterNode
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.records import decode_batch
+from tests.raft.raft_memory_log import Content, MemoryLog, StoredBatch
+from tests.raft.raft_transcript import Steady
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 

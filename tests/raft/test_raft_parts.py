@@ -1,7 +1,6 @@
 """The parts of the machine: the log's epochs and snapshots, voters and their history, the quorum-state file."""
 
 import pytest
-from raft_transcript import voter
 
 from cordwood.raft.connections import Connections
 from cordwood.raft.control_state import ControlState, LogHistory
@@ -14,6 +13,7 @@ from cordwood.raft.states.votes import Votes
 from cordwood.raft.voters import VoterSet
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.control import control_batch
+from tests.raft.raft_transcript import voter
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ Each test names its rule; the transcripts show the same in longer stories.
 """
 
 import pytest
-from raft_transcript import START_MS, Stage, voter
 
 from cordwood.raft.effects import (
     Append,
@@ -18,6 +17,7 @@ from cordwood.raft.events import BeginShutdown, Flushed, Propose, Tick
 from cordwood.raft.exceptions import InconsistentQuorum
 from cordwood.raft.states import Follower, Leader, Prospective, Resigned, Unattached
 from cordwood.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from tests.raft.raft_transcript import START_MS, Stage, voter
 
 
 def played(*lines: str) -> Stage:

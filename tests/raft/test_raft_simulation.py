@@ -1,9 +1,10 @@
 """Random faults against whole quorums, and the bugs that have to be found that way."""
 
 import pytest
-from planted_bugs import BUGS, Plant
-from raft_sim import Violation
-from raft_workload import simulate
+
+from tests.raft.planted_bugs import BUGS, Plant
+from tests.raft.raft_sim import Violation
+from tests.raft.raft_workload import simulate
 
 
 @pytest.mark.parametrize("voters", [1, 3, 5])

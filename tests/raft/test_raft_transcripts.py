@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from raft_transcript import play
+
+from tests.raft.raft_transcript import play
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 

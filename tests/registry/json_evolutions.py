@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evolutions import BACKWARD, BOTH, FORWARD, NEITHER, Evolution
+from tests.registry.evolutions import BACKWARD, BOTH, FORWARD, NEITHER, Evolution
 
 CLOSED = ',"additionalProperties":false'
 

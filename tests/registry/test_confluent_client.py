@@ -16,7 +16,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, timestamp_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
-from registry_fixtures import Rest, record
+
+from tests.registry.registry_fixtures import Rest, record
 
 SCHEMAS = {
     "AVRO": (record("R", "x"), record("R", "x", "y=1"), record("R", "z")),

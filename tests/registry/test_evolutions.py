@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from avro_evolutions import AVRO
-from evolutions import Evolution, expected, found
-from json_evolutions import JSON
-from protobuf_evolutions import PROTOBUF
 
 from cordwood.registry.schemas.compatibility import Level, Policy, violations
 from cordwood.registry.schemas.parsing import parse_schema
+from tests.registry.avro_evolutions import AVRO
+from tests.registry.evolutions import Evolution, expected, found
+from tests.registry.json_evolutions import JSON
+from tests.registry.protobuf_evolutions import PROTOBUF
 
 TABLES = {"AVRO": AVRO, "JSON": JSON, "PROTOBUF": PROTOBUF}
 CASES = [(schema_type, evolution) for schema_type, table in TABLES.items() for evolution in table]

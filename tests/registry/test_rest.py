@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from registry_fixtures import Rest, record
+
+from tests.registry.registry_fixtures import Rest, record
 
 R1, R2 = record("R", "x"), record("R", "x", "y=1")
 

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from registry_fixtures import Reply, Rest, record
 
 import cordwood.testing
 from cordwood import Admin, Consumer, NewTopic, TopicPartition
@@ -21,6 +20,7 @@ from cordwood.registry.registry import RegistrySettings, reaching
 from cordwood.registry.server import RegistryServer
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.sockets import SocketNetwork
+from tests.registry.registry_fixtures import Reply, Rest, record
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from registry_fixtures import Rest, record
 
 import cordwood.testing.embedded
 from cordwood import Consumer, Producer
@@ -22,6 +21,7 @@ from cordwood.registry.schemas.parsing import parse_schema
 from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.schemas.schema import Reference
 from cordwood.registry.serializers.framing import BadFrame
+from tests.registry.registry_fixtures import Rest, record
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"x","type":"int"},{"name":"t","type":["null","string"]}]}'
 JSON = '{"title":"T","type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}'

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from partitions import NOW, batch, disk, log_of, partition_on
-
 from cordwood.replica.flusher import Flusher
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.wire.errors import ErrorCode
+from tests.replica.partitions import NOW, batch, disk, log_of, partition_on
 
 
 class Failures:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from partitions import BROKER, NOW, OTHER, batch, disk, flush, log_of, partition_on, state
 
 from cordwood.replica.leader import FollowerFetched
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from tests.replica.partitions import BROKER, NOW, OTHER, batch, disk, flush, log_of, partition_on, state
 
 
 class Flushes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from simulated_cluster import Cluster, with_cluster
 
 from cordwood.broker.produce.shortcut import ProduceShortcut
 from cordwood.wire.errors import ErrorCode
@@ -18,6 +17,7 @@ from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicParti
 from cordwood.wire.messages.produce import PartitionProduceResponse
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.simulated_cluster import Cluster, with_cluster
 
 
 async def send(cluster: Cluster, node: int, *values: str, acks: int = -1) -> PartitionProduceResponse:

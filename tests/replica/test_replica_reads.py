@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from simulated_cluster import Cluster, with_cluster
 
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_records import (
@@ -17,6 +16,7 @@ from cordwood.wire.messages.delete_records import (
 from cordwood.wire.messages.fetch import PartitionData
 from data_answers.batches import batch
 from data_answers.requests import fetch, produce
+from tests.common.simulated_cluster import Cluster, with_cluster
 
 _SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from simulated_cluster import Cluster, with_cluster
-
 from cordwood.wire.errors import ErrorCode
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.simulated_cluster import Cluster, with_cluster
 
 PRODUCE_VERSION = 9
 

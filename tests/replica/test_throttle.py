@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from simulated_cluster import Cluster, with_cluster
 
 from cordwood.replica.throttle import ReplicationThrottle
 from cordwood.wire.messages.incremental_alter_configs import (
@@ -13,6 +12,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
 )
 from data_answers.batches import batch
 from data_answers.requests import produce
+from tests.common.simulated_cluster import Cluster, with_cluster
 
 _BROKER = 4
 _RECORD_BYTES = 10_000

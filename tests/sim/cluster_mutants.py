@@ -1,11 +1,11 @@
 """Brokers whose replication is broken on purpose."""
 
 import pytest
-from mutants import Mutant
 
 from cordwood.replica.follower import Fetched, Follower
 from cordwood.replica.leader import FollowerFetched, FollowerState, Leader
 from cordwood.replica.partition import Partition
+from tests.sim.mutants import Mutant
 
 
 def acknowledge_before_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,6 @@ import importlib
 from contextlib import suppress
 from typing import Any
 
-from mutants import Mutant, Patch
-
 from cordwood.broker.fetch import reading as fetch_read
 from cordwood.broker.produce.transactional import TransactionalProduce, _Generation
 from cordwood.broker.transactions.marker import Marker
@@ -22,6 +20,7 @@ from cordwood.log.log import Log
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
 from cordwood.shard.timers import Timers
+from tests.sim.mutants import Mutant, Patch
 
 # Their package has names for the handlers, and not for the modules.
 init_producer_id = importlib.import_module("cordwood.broker.handlers.init_producer_id")

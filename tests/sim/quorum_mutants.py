@@ -2,12 +2,12 @@
 that it can)."""
 
 import pytest
-from mutants import Mutant
 
 from cordwood.metadata.log import DiskLog
 from cordwood.metadata.snapshot_files import SnapshotJob
 from cordwood.quorum.member import Member
 from cordwood.raft.events import Flushed
+from tests.sim.mutants import Mutant
 
 
 def serve_a_snapshot_half_written(monkeypatch: pytest.MonkeyPatch) -> None:

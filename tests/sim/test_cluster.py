@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 import pytest
-from quorum_mutants import serve_a_snapshot_half_written
 
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
@@ -21,6 +20,7 @@ from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from cordwood.wire.records import decode_batch
+from tests.sim.quorum_mutants import serve_a_snapshot_half_written
 
 LAYOUTS = [
     Layout(controllers=1, brokers=1),

@@ -1,14 +1,14 @@
 """The checks find nodes, and clients, that are broken on purpose."""
 
-import client_mutants
 import pytest
-from cluster_mutants import CLUSTER_MUTANTS
-from coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
-from damage_mutants import DAMAGE_MUTANTS
-from mutants import MUTANTS, Mutant
-from quorum_mutants import QUORUM_MUTANTS
 
 from cordwood.sim.workload import run_seed
+from tests.sim import client_mutants
+from tests.sim.cluster_mutants import CLUSTER_MUTANTS
+from tests.sim.coordinator_mutants import GROUP_MUTANTS, TRANSACTION_MUTANTS
+from tests.sim.damage_mutants import DAMAGE_MUTANTS
+from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim.quorum_mutants import QUORUM_MUTANTS
 
 BROKEN = [
     *(("node", mutant) for mutant in MUTANTS),

@@ -2,8 +2,8 @@
 
 import os
 
-from connector_fixtures import *  # noqa: F403
-from spark_fixtures import *  # noqa: F403
+from tests.spark.connector_fixtures import *  # noqa: F403
+from tests.spark.spark_fixtures import *  # noqa: F403
 
 # For all Javas of these tests, which hardly live long enough for the better compiler and collector to pay: starting a
 # session takes 15 s of a processor instead of 25.

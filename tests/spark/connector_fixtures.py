@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import connector_program
 import pytest
-from connector_program import Told
 from pyspark.sql import SparkSession
 
+from tests.spark import connector_program
+from tests.spark.connector_program import Told
+
 if TYPE_CHECKING:
-    from node_process import NodeProcess
+    from tests.foreign_clients.node_process import NodeProcess
 
 
 class Both:

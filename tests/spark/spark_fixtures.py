@@ -1,7 +1,6 @@
 """A Spark session on this machine, and a node in a process of its own for it to read from and write to."""
 
 import os
-import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -14,9 +13,7 @@ from cordwood import Admin, Producer
 from cordwood.spark.worker_python import worker_python
 
 # The node as the tests with other clients have it.
-sys.path.append(str(Path(__file__).parent.parent / "clients"))
-
-from node_process import NodeProcess
+from tests.foreign_clients.node_process import NodeProcess
 
 KAFKA = os.environ.get("CORDWOOD_TEST_KAFKA")
 

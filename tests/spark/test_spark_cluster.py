@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from node_process import NodeProcess, free_port
-from spark_processes import connect_server, spark_environment, standalone_cluster
-from topic_records import Sent, consumed, produce, topics
+
+from tests.foreign_clients.node_process import NodeProcess, free_port
+from tests.spark.spark_processes import connect_server, spark_environment, standalone_cluster
+from tests.spark.topic_records import Sent, consumed, produce, topics
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "spark"
 

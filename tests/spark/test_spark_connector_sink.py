@@ -1,12 +1,12 @@
 """The sink against Spark's own Kafka connector: both write the same rows, each to a topic of its own."""
 
 import pytest
-from connector_fixtures import Both
-from node_process import NodeProcess
-from sink_topics import committed
-from source_reading import create
 
 from cordwood import Admin
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.connector_fixtures import Both
+from tests.spark.sink_topics import committed
+from tests.spark.source_reading import create
 
 PARTITIONS = 3
 WRITTEN = {"written": True}

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from connector_fixtures import Both
-from connector_program import Told
-from node_process import NodeProcess
-from source_reading import create
 
 from cordwood import Admin, NewTopic, Producer, TopicPartition
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.connector_fixtures import Both
+from tests.spark.connector_program import Told
+from tests.spark.source_reading import create
 
 T0_MS = 1_700_000_000_000
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_process import NodeProcess
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from topic_records import Sent, consumed, produce, topics
 
 from cordwood.spark.pipelines.pipeline_file import load_pipeline
 from cordwood.spark.sessions import session_settings
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.topic_records import Sent, consumed, produce, topics
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "spark"
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from node_process import NodeProcess
-from source_reading import create
 
 from cordwood import Admin, Producer
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.source_reading import create
 
 # More than fits between Spark and a Python worker, so that the worker is writing when Spark has what it wants.
 RECORDS = 50_000

@@ -6,16 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kafka_client import eventually
-from node_process import NodeProcess
-from running_pipeline import COPYING, PATIENCE_S, running
-from topic_records import Sent, consumed, produce, topics
-
 from cordwood import Admin
 from cordwood.spark.reports import listening
 from cordwood.spark.sink.leftovers import Leftovers, report_committed, report_writing
 from cordwood.spark.sink.options import read_options
 from cordwood.spark.sink.transactions import Scope, batch_job
+from tests.foreign_clients.kafka_client import eventually
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.running_pipeline import COPYING, PATIENCE_S, running
+from tests.spark.topic_records import Sent, consumed, produce, topics
 
 _JOB = """
 import cordwood.spark

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from node_process import NodeProcess
-from running_pipeline import COPYING, running
-from topic_records import Sent, consumed, produce, topics
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.running_pipeline import COPYING, running
+from tests.spark.topic_records import Sent, consumed, produce, topics
 
 
 def test_brokers_that_are_gone_are_told_of_until_they_are_back(

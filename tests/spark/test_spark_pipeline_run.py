@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_client import eventually
-from node_process import NodeProcess
-from pipeline_process import run_until_sales, write_first_pipeline
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from running_pipeline import running
-from topic_records import Sent, consumed, produce, topics
 
 from cordwood.spark.pipelines.figures import QueryFigures
 from cordwood.spark.pipelines.outages import Outages
 from cordwood.spark.pipelines.running import PipelineFailed, Watched, run_pipeline
+from tests.foreign_clients.kafka_client import eventually
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.pipeline_process import run_until_sales, write_first_pipeline
+from tests.spark.running_pipeline import running
+from tests.spark.topic_records import Sent, consumed, produce, topics
 
 UNHEARD = Watched()
 """Spark's processes were started before, and report nothing."""

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_process import NodeProcess
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from sink_topics import committed, create, names, values
+
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.sink_topics import committed, create, names, values
 
 
 def writer(rows: DataFrame, node: NodeProcess, **options: str) -> DataFrameWriter:

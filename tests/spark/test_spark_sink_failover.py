@@ -4,10 +4,10 @@ query goes on without a new start."""
 import asyncio
 
 import pytest
-from test_spark_sink_simulated import ALL, PARTITIONS, TOPIC, Stage
-from three_brokers import ThreeBrokers, with_three_brokers
 
 from cordwood.client.admin.topics import NewTopic, create_topics
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
+from tests.spark.test_spark_sink_simulated import ALL, PARTITIONS, TOPIC, Stage
 
 
 @pytest.mark.parametrize("seed", range(3))

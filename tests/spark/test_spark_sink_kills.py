@@ -15,11 +15,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from node_process import NodeProcess
-from sink_topics import committed, create, names
 
 from cordwood import Producer
 from cordwood.spark.sink.points import Point
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.sink_topics import committed, create, names
 
 PARTITIONS = 3
 ROWS_PER_BATCH = 30

@@ -5,7 +5,6 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sink_model import Broker, Sweeper, World
 
 from cordwood.client.producer.transactions.prepared import LeftTransaction
 from cordwood.spark.sink.effects import Decide, End, ListOpen, OwnLedger, Pause, ReadLedger
@@ -22,6 +21,7 @@ from cordwood.spark.sink.protocol import (
     sweep_run,
 )
 from cordwood.spark.sink.transactions import NamePool, Scope
+from tests.spark.sink_model import Broker, Sweeper, World
 
 SCOPE = Scope("q", "r")
 A, B, C = (LeftTransaction(f"cordwood-spark/q/r/p/{number}", number, 4, True) for number in range(3))

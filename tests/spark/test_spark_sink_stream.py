@@ -5,15 +5,15 @@ import os
 from pathlib import Path
 
 import pytest
-from node_process import NodeProcess
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from sink_topics import committed, create, names, values
 
 from cordwood.spark.sink.ledger import PARTITIONS
 from cordwood.spark.sink.ledger_entry import LedgerEntry
 from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC
 from cordwood.spark.sink.points import Point
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.sink_topics import committed, create, names, values
 
 FILES = 3
 ROWS_PER_FILE = 4

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node_process import NodeProcess
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from source_reading import create, fill
 
 from cordwood import Admin, Producer
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.source_reading import create, fill
 
 
 def read(spark: SparkSession, node: NodeProcess, topic: str, **options: str) -> DataFrame:

@@ -10,9 +10,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import TopicPartition as Place
-from kafka_client import eventually
-from node_process import NodeProcess
-from source_reading import batch_reader, create, fill, rows, stream_reader
+
+from tests.foreign_clients.kafka_client import eventually
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.source_reading import batch_reader, create, fill, rows, stream_reader
 
 pytest.importorskip("pyspark", minversion="4.2")
 

@@ -5,11 +5,9 @@ from datetime import UTC, datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from node_process import NodeProcess
 from pyspark.sql.datasource import DataSourceReader, Filter, GreaterThanOrEqual, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, MapType, StringType, StructType
-from source_reading import batch_reader, create, fill, numbered, rows, task_of, until_ended, values
 
 from cordwood import Admin, Producer, TopicPartition
 from cordwood.spark.errors import BadOption, CannotRead, DataLoss
@@ -17,6 +15,8 @@ from cordwood.spark.local_master import CORES_VARIABLE
 from cordwood.spark.source import reading
 from cordwood.spark.source.options import batch_options
 from cordwood.spark.source.table import default_schema
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.source_reading import batch_reader, create, fill, numbered, rows, task_of, until_ended, values
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 

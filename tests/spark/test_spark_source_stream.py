@@ -1,8 +1,9 @@
 """Streaming reads as Spark's driver plans them, from a real node."""
 
 import pytest
-from node_process import NodeProcess
-from source_reading import create, fill, numbered, stream_reader, values
+
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark.source_reading import create, fill, numbered, stream_reader, values
 
 pytest.importorskip("pyspark", minversion="4.2")
 

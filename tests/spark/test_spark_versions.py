@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import version_program
-from node_process import NodeProcess
-from pipeline_process import run_until_sales, write_first_pipeline
-from sink_topics import create, names, values
-from source_reading import fill
-from topic_records import consumed
-from version_program import Told
 
 import cordwood
 from cordwood import Producer
 from cordwood.spark.pipelines.failure import sentence
 from cordwood.spark.sink.points import Point
+from tests.foreign_clients.node_process import NodeProcess
+from tests.spark import version_program
+from tests.spark.pipeline_process import run_until_sales, write_first_pipeline
+from tests.spark.sink_topics import create, names, values
+from tests.spark.source_reading import fill
+from tests.spark.topic_records import consumed
+from tests.spark.version_program import Told
 
 PYTHONS = [python for python in os.environ.get("CORDWOOD_PYSPARK_PYTHONS", "").split(":") if python]
 ADMISSION_CONTROL_SINCE = (4, 2)

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka_client import eventually
 
 from cordwood.spark.worker_launcher import NURSERY_VARIABLE, without_zips
 from cordwood.spark.worker_nursery import start_nursery
 from cordwood.spark.worker_python import worker_python
+from tests.foreign_clients.kafka_client import eventually
 
 IS_FORKED = "import sys; print('pyspark.worker' in sys.modules)"
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from node_process import NodeProcess
-
 from cordwood import Admin, Consumer, NewTopic, Producer, TopicPartition
+from tests.foreign_clients.node_process import NodeProcess
 
 
 class Sent(NamedTuple):

@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
-from round_trip import PATIENCE_S, consume, produce
 
 import cordwood.testing
 from cordwood.testing import NodeError
 from cordwood.testing.assembly import TEST_DEFAULTS
+from tests.testing.round_trip import PATIENCE_S, consume, produce
 
 TESTING_PAGE = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rooms import Room, in_each_room
 
 from cordwood.wire.compression import Codec
+from tests.wire.rooms import Room, in_each_room
 
 contents = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3)

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rooms import Room, in_each_room
 
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import ConsumerRecord, InvalidRecord, Record
+from tests.wire.rooms import Room, in_each_room
 
 RECORDS = [Record(5 + number * 2, 100 + number, b"k%d" % number, None, (("h", b"1"),)) for number in range(5)]
 

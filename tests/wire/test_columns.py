@@ -9,11 +9,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rooms import Room, in_each_room
 
 from cordwood.wire import arrow, control, legacy
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import CorruptBatch, InvalidRecord, Record
+from tests.wire.rooms import Room, in_each_room
 
 pytestmark = in_each_room
 

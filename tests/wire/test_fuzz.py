@@ -23,7 +23,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from message_values import ALL_MESSAGES
 
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.diagnosis import read_slowly
@@ -33,6 +32,7 @@ from cordwood.wire.layout import Layout, WireField, message_layout
 from cordwood.wire.messages import message_class
 from cordwood.wire.messages.headers import RequestHeader, ResponseHeader
 from cordwood.wire.schema import Kind, Message, Request, Response, Struct
+from tests.wire.message_values import ALL_MESSAGES
 
 FRAMES = 1_000_000
 SHARDS = 40

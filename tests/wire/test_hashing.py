@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rooms import Room, in_each_room
 
 from cordwood.wire.hashing import partition_for_id, partition_for_key, string_hash
+from tests.wire.rooms import Room, in_each_room
 
 
 @in_each_room

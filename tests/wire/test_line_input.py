@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rooms import Room, in_each_room
+
+from tests.wire.rooms import Room, in_each_room
 
 pytestmark = in_each_room
 

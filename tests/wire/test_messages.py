@@ -9,7 +9,6 @@ import sys
 from random import Random
 
 import pytest
-from message_values import ALL_MESSAGES, random_message
 
 from cordwood.wire.codec import decode, encode, encode_parts
 from cordwood.wire.diagnosis import read_slowly
@@ -33,6 +32,7 @@ from cordwood.wire.messages.metadata import MetadataRequest, MetadataResponse
 from cordwood.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from cordwood.wire.primitives import ZERO_UUID
 from cordwood.wire.schema import Versions
+from tests.wire.message_values import ALL_MESSAGES, random_message
 
 ROUNDS = 6
 

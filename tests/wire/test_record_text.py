@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from record_texts import json_of, text_of
-from rooms import Room, in_each_room
 
 from cordwood.cli.records.record_format import JSON_LAYOUT
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import ConsumerRecord, InvalidRecord, Record
 from cordwood.wire.record_text import MAX_OFFSET, TextField
+from tests.wire.record_texts import json_of, text_of
+from tests.wire.rooms import Room, in_each_room
 
 pytestmark = in_each_room
 

@@ -14,10 +14,10 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from rooms import Room, in_each_room
 
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import CorruptBatch, InvalidRecord, Record
+from tests.wire.rooms import Room, in_each_room
 
 pytestmark = in_each_room
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from txn_desk import ORDERS, Desk
 
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import LAST_EPOCH, MAX_EPOCH
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from tests.coordinator.transactions.txn_desk import ORDERS, Desk
 
 
 def test_after_the_last_epoch_a_producer_that_begins_gets_a_new_id() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from txn_desk import Desk
 
 from cordwood.coordinator.transactions.housekeeping import abort_timed_out
+from tests.coordinator.transactions.txn_desk import Desk
 
 
 @pytest.fixture(autouse=True)

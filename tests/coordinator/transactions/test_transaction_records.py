@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from txn_desk import Desk
 
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.coordinator.transactions.records import record, tombstone, transaction_of
@@ -20,6 +19,7 @@ from cordwood.wire.frames import (
 )
 from cordwood.wire.messages.transaction_records.transaction_log import TransactionLogKey, TransactionLogValue
 from cordwood.wire.records import decode_batch
+from tests.coordinator.transactions.txn_desk import Desk
 
 DATA_DIRECTORY = Path(__file__).parents[2] / "vectors" / "kafka-data-dir.tar.gz"
 

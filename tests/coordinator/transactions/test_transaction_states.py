@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from txn_desk import Desk
 
 from cordwood.coordinator.transactions.statuses import AT_REST, PREPARED, TRANSITIONS, TransactionStatus
+from tests.coordinator.transactions.txn_desk import Desk
 
 
 def test_the_states_have_kafkas_numbers_and_names() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from txn_desk import Desk
 
 from cordwood.coordinator.transactions.housekeeping import abort_timed_out
 from cordwood.coordinator.transactions.statuses import TransactionStatus
 from cordwood.coordinator.transactions.transaction import LAST_EPOCH
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from tests.coordinator.transactions.txn_desk import Desk
 
 
 def prepared_at(epoch: int) -> Desk:

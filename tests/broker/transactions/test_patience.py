@@ -1,0 +1,28 @@
+"""Whoever comes before the last transaction is complete waits for a moment, and no longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cordwood.coordinator.transactions.statuses import TransactionStatus
+from cordwood.metadata.image import NO_LEADER
+from cordwood.wire.errors import ErrorCode
+from tests.broker.simulated import SimulatedNode, simulate
+from tests.broker.transactions.test_transactions import TOPIC, Producer, state_of
+
+
+def test_who_has_waited_in_vain_is_forgotten() -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create(TOPIC, 2)
+        producer = await Producer.begin(node)
+        await producer.write("a", partition=1)
+        partition = node.partition(TOPIC, 1)
+        partition.update(replace(partition.state, leader=NO_LEADER), partition.config)
+        producer.epoch = (await producer.end()).producer_epoch
+        for _ in range(3):
+            assert (await producer.write("b")).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+            assert await producer.add(0) == ErrorCode.CONCURRENT_TRANSACTIONS
+        assert state_of(node).status is TransactionStatus.PREPARE_COMMIT
+        assert not node.broker.transactions.shard("tx").state._waiting
+
+    simulate(test)

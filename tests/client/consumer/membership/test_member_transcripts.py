@@ -1,0 +1,14 @@
+"""The member of a classic group, as transcripts tell it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.client.member_transcript import check
+
+TRANSCRIPTS = sorted((Path(__file__).parents[2] / "transcripts").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=[path.stem for path in TRANSCRIPTS])
+def test_the_member_does_what_the_transcript_says(path: Path) -> None:
+    check(path)
