@@ -14,7 +14,7 @@ from cordwood.broker.start.log_dirs import CannotStart
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.metadata.image import NO_LEADER
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.node import Node
 from cordwood.runtime.network import ConnectionLost
 from cordwood.runtime.randomness import SeededRandom

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cordwood.client.cluster import Broker, Cluster, Partition, Topic, TopicPartition
+from cordwood.client.cluster import Broker, Cluster, PartitionInfo, Topic, TopicPartition
 from cordwood.runtime.network import Address
 from cordwood.wire.compression import Codec
 from cordwood.wire.control import end_txn_marker
@@ -17,7 +17,7 @@ P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
 
 def cluster(*leaders: int, epoch: int = 0, brokers: Sequence[int] = (1, 2)) -> Cluster:
     partitions = tuple(
-        Partition(index, leader, epoch, (leader,), (leader,), ()) for index, leader in enumerate(leaders)
+        PartitionInfo(index, leader, epoch, (leader,), (leader,), ()) for index, leader in enumerate(leaders)
     )
     return Cluster(
         brokers={number: Broker(number, Address("h", number)) for number in brokers},

@@ -10,7 +10,7 @@ from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
 from cordwood.log.log import Log
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.net.channel import Channel
 from cordwood.replica.partition import Partition
 from cordwood.sim.connection import NetworkOdds

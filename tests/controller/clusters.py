@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from cordwood.config.own_keys import RECONNECT_GRACE_MS
-from cordwood.metadata.image import MetadataImage, Partition
+from cordwood.metadata.image import MetadataImage, PartitionRegistration
 from cordwood.net.channel import Channel
 from cordwood.sim.cluster import Cluster, Layout
 from cordwood.sim.machine import PORT, Machine
@@ -72,7 +72,7 @@ async def create(cluster: Cluster, machine: Machine, assignments: dict[int, list
     channel.close()
 
 
-def partition(cluster: Cluster, index: int = 0) -> Partition:
+def partition(cluster: Cluster, index: int = 0) -> PartitionRegistration:
     topic = image(cluster).topics.get("t")
     assert topic is not None
     return topic.partitions[index]

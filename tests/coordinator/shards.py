@@ -13,7 +13,7 @@ from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.log import Log
 from cordwood.log.recovery import open_log
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.replica.partition import Partition, Replication
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError

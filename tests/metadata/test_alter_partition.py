@@ -5,7 +5,7 @@ import pytest
 from cordwood.metadata.controller.alter_partition import alter_partition
 from cordwood.metadata.controller.directories import assign_replicas_to_dirs
 from cordwood.metadata.controller.elections import elect_leaders
-from cordwood.metadata.image import LeaderRecovery, Partition
+from cordwood.metadata.image import LeaderRecovery, PartitionRegistration
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -24,7 +24,7 @@ from cordwood.wire.messages.elect_leaders import ElectLeadersRequest, TopicParti
 from tests.metadata.cluster import Cluster, directory_of, response_of, topic
 
 
-def partition_of(cluster: Cluster, index: int = 0) -> Partition:
+def partition_of(cluster: Cluster, index: int = 0) -> PartitionRegistration:
     found = cluster.image.topics.partition("t", index)
     assert found is not None
     return found

@@ -16,7 +16,7 @@ from cordwood.metadata.controller.features import update_features
 from cordwood.metadata.controller.placement import place_replicas
 from cordwood.metadata.controller.producer_ids import allocate_producer_ids
 from cordwood.metadata.controller.topics import create_partitions, delete_topics
-from cordwood.metadata.image import BROKER_DEFAULT, Partition, broker_resource, topic_resource
+from cordwood.metadata.image import BROKER_DEFAULT, PartitionRegistration, broker_resource, topic_resource
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages import alter_configs as legacy
@@ -41,7 +41,7 @@ from cordwood.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 from tests.metadata.cluster import CLUSTER_ID, Cluster, directory_of, response_of, topic
 
 
-def partition(cluster: Cluster, name: str = "t", number: int = 0) -> Partition:
+def partition(cluster: Cluster, name: str = "t", number: int = 0) -> PartitionRegistration:
     found = cluster.image.topics.partition(name, number)
     assert found is not None
     return found

@@ -5,7 +5,7 @@ import pytest
 from cordwood.metadata.controller.alter_partition import alter_partition
 from cordwood.metadata.controller.brokers import fence_broker
 from cordwood.metadata.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
-from cordwood.metadata.image import Partition
+from cordwood.metadata.image import PartitionRegistration
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -31,7 +31,7 @@ def cluster_with(*replicas: int, unclean: str = "false") -> Cluster:
     return cluster
 
 
-def partition(cluster: Cluster) -> Partition:
+def partition(cluster: Cluster) -> PartitionRegistration:
     found = cluster.image.topics.partition("t", 0)
     assert found is not None
     return found

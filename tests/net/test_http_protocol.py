@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cordwood.net.http.limits import HttpLimits
-from cordwood.net.http.protocol import Event, HttpProtocol, Refusal, RequestEnd, RequestHead
+from cordwood.net.http.protocol import BadHttp, Event, HttpProtocol, RequestEnd, RequestHead
 
 POST = (
     b"POST /a%20b/%C3%BC?x=%20y HTTP/1.1\r\nHost: node\r\nX-Thing:  some value \r\n"
@@ -55,7 +55,7 @@ def test_how_long_a_head_may_be_does_not_depend_on_how_it_comes(size: int, piece
     data = b"GET / HTTP/1.1\r\nHost: node\r\nX: " + b"x" * size + b"\r\n\r\n"
     protocol = HttpProtocol(HttpLimits(max_head_bytes=1_000))
     events = [event for at in range(0, len(data), piece) for event in protocol.receive(data[at : at + piece])]
-    assert [event.status for event in events if isinstance(event, Refusal)] == [431]
+    assert [event.status for event in events if isinstance(event, BadHttp)] == [431]
     assert len(events) == 1
 
 
@@ -81,7 +81,7 @@ def test_targets(method: str, target: str, path: str, query: bytes) -> None:
 def test_nothing_is_read_after_a_refusal() -> None:
     protocol = HttpProtocol(HttpLimits(max_body_bytes=5))
     (refusal,) = protocol.receive(b"POST / HTTP/1.1\r\nHost: node\r\nContent-Length: 6\r\n\r\nGET / ")
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, BadHttp)
     assert refusal.status == 413
     assert "at most 5 bytes" in refusal.reason
     assert protocol.receive(b"HTTP/1.1\r\n\r\n") == []

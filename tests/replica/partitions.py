@@ -10,7 +10,7 @@ from cordwood.config.layers import Layer
 from cordwood.config.topic import topic_config
 from cordwood.log.log import Log
 from cordwood.log.recovery import OpenOptions, open_log
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.replica.partition import Partition, Replication
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.disk import SimDisk

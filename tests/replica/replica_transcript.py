@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cordwood.log.epochs import EpochStart, LeaderEpochs
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.replica import follower as following
 from cordwood.replica import leader as leading
 from cordwood.shard.refusal import Refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from cordwood.metadata.image import NO_LEADER, Partition
+from cordwood.metadata.image import NO_LEADER, PartitionRegistration
 from cordwood.metadata.topics_delta import TopicsDelta
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def log_topic_news(topics: TopicsDelta) -> None:
     _log_each("New leader of", "partitions", leaders)
 
 
-def _leader_change(before: Partition, after: Partition) -> str:
+def _leader_change(before: PartitionRegistration, after: PartitionRegistration) -> str:
     old, new = ("none" if leader == NO_LEADER else leader for leader in (before.leader, after.leader))
     return f"{new} (before: {old}, epoch: {after.leader_epoch}, in sync: {', '.join(map(str, after.isr)) or 'none'})"
 

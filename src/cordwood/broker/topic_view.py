@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from cordwood.metadata.image import MetadataImage, Partition
+from cordwood.metadata.image import MetadataImage, PartitionRegistration
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -12,7 +12,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 ALL_ON_TOPIC = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 
 
-def offline_replicas(image: MetadataImage, partition: Partition, reachable: Container[int]) -> list[int]:
+def offline_replicas(image: MetadataImage, partition: PartitionRegistration, reachable: Container[int]) -> list[int]:
     """Those on brokers that the client cannot reach, and those whose directory has failed."""
     return [
         replica

@@ -28,7 +28,7 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class PartitionInfo:
     index: int
     leader: int
     """-1 when there is none."""
@@ -43,7 +43,7 @@ class Topic:
     name: str
     id: Uuid
     is_internal: bool
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionInfo, ...]
     """By index, without a gap."""
 
 
@@ -61,7 +61,7 @@ class Cluster:
             raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, subject=str(partition))
         return leader
 
-    def partition(self, partition: TopicPartition) -> Partition:
+    def partition(self, partition: TopicPartition) -> PartitionInfo:
         topic = self.topics.get(partition.topic)
         if topic is None or not 0 <= partition.partition < len(topic.partitions):
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=str(partition))
@@ -116,15 +116,15 @@ def _topic(told: MetadataResponseTopic, known: Topic | None) -> Topic:
     return Topic(told.name, told.topic_id, told.is_internal, partitions)
 
 
-def _newer(told: Partition, before: tuple[Partition, ...]) -> Partition:
+def _newer(told: PartitionInfo, before: tuple[PartitionInfo, ...]) -> PartitionInfo:
     """A broker that lags behind must not lead us back to an old leader (KIP-320)."""
     if told.index < len(before) and 0 <= told.leader_epoch < before[told.index].leader_epoch:
         return before[told.index]
     return told
 
 
-def _partition(told: MetadataResponsePartition) -> Partition:
-    return Partition(
+def _partition(told: MetadataResponsePartition) -> PartitionInfo:
+    return PartitionInfo(
         told.partition_index,
         told.leader_id,
         told.leader_epoch,

@@ -41,7 +41,7 @@ class LeaderRecovery(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class PartitionRegistration:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
@@ -75,7 +75,7 @@ class Partition:
 class Topic:
     name: str
     id: Uuid
-    partitions: PersistentMap[int, Partition] = field(default_factory=lambda: PersistentMap(hash_number))
+    partitions: PersistentMap[int, PartitionRegistration] = field(default_factory=lambda: PersistentMap(hash_number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Topics:
         topic_id = self.ids.get(name)
         return None if topic_id is None else self.by_id[topic_id]
 
-    def partition(self, name: str, partition_id: int) -> Partition | None:
+    def partition(self, name: str, partition_id: int) -> PartitionRegistration | None:
         topic = self.get(name)
         return None if topic is None else topic.partitions.get(partition_id)
 

@@ -30,7 +30,7 @@ from .image import (
     Broker,
     ControllerNode,
     MetadataImage,
-    Partition,
+    PartitionRegistration,
     QuotaEntity,
     Topic,
 )
@@ -97,7 +97,7 @@ def topic_records(topic: Topic) -> Iterator[MetadataRecord]:
         yield partition_record(topic.id, partition_id, topic.partitions[partition_id])
 
 
-def partition_record(topic_id: Uuid, partition_id: int, partition: Partition) -> PartitionRecord:
+def partition_record(topic_id: Uuid, partition_id: int, partition: PartitionRegistration) -> PartitionRecord:
     return PartitionRecord(
         partition_id=partition_id,
         topic_id=topic_id,

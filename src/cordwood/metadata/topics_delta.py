@@ -13,7 +13,7 @@ from .exceptions import InvalidMetadata
 from .image import (
     MIGRATING_DIRECTORY,
     LeaderRecovery,
-    Partition,
+    PartitionRegistration,
     Topic,
     Topics,
     has_collision_chars,
@@ -31,9 +31,9 @@ class TopicChange:
     """One topic: as it was (empty if it is new), and its partitions that are new or changed."""
 
     before: Topic
-    partitions: dict[int, Partition] = field(default_factory=dict)
+    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
 
-    def partition(self, partition_id: int) -> Partition | None:
+    def partition(self, partition_id: int) -> PartitionRegistration | None:
         return self.partitions.get(partition_id) or self.before.partitions.get(partition_id)
 
     def after(self) -> Topic:
@@ -49,8 +49,8 @@ class TopicChange:
 class PartitionChange:
     topic_id: Uuid
     # None: there was none.
-    before: Partition | None
-    after: Partition
+    before: PartitionRegistration | None
+    after: PartitionRegistration
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class TopicsDelta:
 
     def set_partition(self, record: PartitionRecord) -> None:
         change = self._change(record.topic_id)
-        change.partitions[record.partition_id] = Partition(
+        change.partitions[record.partition_id] = PartitionRegistration(
             tuple(record.replicas),
             tuple(record.isr),
             record.leader,
@@ -199,11 +199,11 @@ class TopicsDelta:
         return changes
 
 
-def merge(partition: Partition, record: PartitionChangeRecord) -> Partition:
+def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
     """A change names only what it changes. Naming a leader, also the same one, begins a new leader epoch."""
     is_elected = record.leader != _NO_LEADER_CHANGE
     replicas = _or(record.replicas, partition.replicas)
-    return Partition(
+    return PartitionRegistration(
         replicas,
         _or(record.isr, partition.isr),
         record.leader if is_elected else partition.leader,

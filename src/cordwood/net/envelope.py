@@ -11,6 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from cordwood.net.api import RequestContext
+from cordwood.net.principal import Principal
 from cordwood.net.serving import ConnectionInfo
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.exceptions import DecodeError
@@ -27,15 +28,6 @@ _UNKNOWN_HOST = bytes(4)
 
 class BadEnvelope(Exception):
     """The envelope's client information is unreadable."""
-
-
-class Principal(NamedTuple):
-    type: str
-    name: str
-    is_token_authenticated: bool = False
-
-
-ANONYMOUS = Principal("User", "ANONYMOUS")
 
 
 class ForwardedRequest(NamedTuple):
@@ -55,7 +47,7 @@ def wrap(request: Request[ResponseT], context: RequestContext) -> EnvelopeReques
     host = "" if context.connection is None else context.connection.peer.host
     return EnvelopeRequest(
         request_data=frame[_SIZE_BYTES:],
-        request_principal=_encode_principal(ANONYMOUS),
+        request_principal=_encode_principal(context.principal),
         client_host_address=_encode_host(host),
     )
 

@@ -8,6 +8,8 @@ class Principal(NamedTuple):
 
     type: str
     name: str
+    # By a delegation token.
+    is_token_authenticated: bool = False
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"

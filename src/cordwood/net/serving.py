@@ -115,7 +115,7 @@ class ConnectionInfo:
     def become(self, principal: Principal) -> None:
         """Has this principal from now on: its peer has been authenticated."""
         self.principal = principal
-        self.origin = _origin(*principal, self.peer.host, self.listener)
+        self.origin = _origin(*map(str, principal), self.peer.host, self.listener)
 
     @property
     def peer_certificate(self) -> Mapping[str, Any] | None:

@@ -15,7 +15,7 @@ the larger of the two sets until it hears of the outcome.
 
 from typing import NamedTuple
 
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 

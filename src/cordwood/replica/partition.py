@@ -15,7 +15,7 @@ from cordwood.config.topic import TopicConfig
 from cordwood.log.epochs import UNDEFINED_EPOCH
 from cordwood.log.log import Appended, Log
 from cordwood.log.producers import AppendOrigin
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Buffer
 from cordwood.shard.refusal import Refusal

@@ -8,7 +8,7 @@ from cordwood.log.directories import LogDirectories
 from cordwood.log.directory import NO_ID, LogDirectory, TopicPartition
 from cordwood.log.log import Log
 from cordwood.metadata.image import MetadataImage, is_reserved_directory
-from cordwood.metadata.image import Partition as PartitionState
+from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.metadata.topics_delta import ReplicaChanges
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError

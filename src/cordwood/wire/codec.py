@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any, TypeVar
 
-from cordwood.wire.decoder import Decoder, Refused, compile_decoder
+from cordwood.wire.decoder import Decoder, Malformed, compile_decoder
 from cordwood.wire.diagnosis import explain_refusal, read_slowly
 from cordwood.wire.encoder import Encoder, compile_encoder
 from cordwood.wire.exceptions import UNEXPLAINED, DecodeError, EncodeError
@@ -25,8 +25,8 @@ Part = Records
 """Bytes to send, or a placeholder with a length, such as a file range."""
 
 # Everything that the generated code can raise on bad bytes and on bad values.
-BAD_BYTES = (Refused, struct.error, IndexError, ValueError)
-BAD_VALUES = (Refused, struct.error, AttributeError, TypeError, ValueError, OverflowError)
+BAD_BYTES = (Malformed, struct.error, IndexError, ValueError)
+BAD_VALUES = (Malformed, struct.error, AttributeError, TypeError, ValueError, OverflowError)
 
 
 def decode(cls: type[M], version: int, data: Buffer, *, strict: bool = True) -> M:
@@ -38,7 +38,7 @@ def decode(cls: type[M], version: int, data: Buffer, *, strict: bool = True) -> 
     try:
         message, position = decoder_for(cls, version, data)(data, 0, size)
         if position != size and (strict or position > size):
-            raise Refused
+            raise Malformed
     except BAD_BYTES as error:
         raise refusal_of_bytes(cls, version, data, 0, strict) from error
     return message  # type: ignore[no-any-return]  # the compiled code makes exactly this class

@@ -27,7 +27,7 @@ Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
 """(data, position, size) -> the message and the position after it, which the caller must compare with the size."""
 
 
-class Refused(Exception):
+class Malformed(Exception):
     """The bytes are invalid; diagnosis.py explains why."""
 
 
@@ -47,7 +47,7 @@ class _Writer:
         self.after_run: list[str] = []
         self.scope: dict[str, Any] = {
             "new": object.__new__,
-            "Refused": Refused,
+            "Malformed": Malformed,
             "unpack_from": struct.unpack_from,
             "continue_uvarint": continue_uvarint,
             "long_string": _long_string,
@@ -106,21 +106,21 @@ class _Writer:
         tag, length, end, last, unknown = (self.name(n) for n in ("tag", "length", "end", "last", "unknown"))
         with self.block(f"if {count}:"):
             self.long_uvarint(count)
-            self.line(f"if {count} * 2 > size - position: raise Refused")
+            self.line(f"if {count} * 2 > size - position: raise Malformed")
             self.line(f"{last} = -1")
             self.line(f"{unknown} = []")
             with self.block(f"for _ in range({count}):"):
                 self.uvarint(tag)
-                self.line(f"if {tag} <= {last}: raise Refused")
+                self.line(f"if {tag} <= {last}: raise Malformed")
                 self.line(f"{last} = {tag}")
                 self.uvarint(length)
                 self.line(f"{end} = position + {length}")
-                self.line(f"if {end} > size: raise Refused")
+                self.line(f"if {end} > size: raise Malformed")
                 for index, field in enumerate(layout.tagged):
                     with self.block(f"{'elif' if index else 'if'} {tag} == {field.tag}:"):
                         self.field(f"{target}.{field.name}", field)
                         self.flush()
-                        self.line(f"if position != {end}: raise Refused")
+                        self.line(f"if position != {end}: raise Malformed")
                 with self.block("else:" if layout.tagged else "if True:"):
                     self.line(f"{unknown}.append(({tag}, {self.copied(f'data[position:{end}]')}))")
                     self.line(f"position = {end}")
@@ -169,7 +169,7 @@ class _Writer:
             self.flush()
             self.line(f"{target} = {inner}")
         self.line(f"elif {mark} == {-1 if field.tag is None else 0}: {target} = None")
-        self.line("else: raise Refused")
+        self.line("else: raise Malformed")
 
     def array(self, target: str, field: WireField) -> None:
         count = self.length("array", field.compact)
@@ -189,7 +189,7 @@ class _Writer:
 
     def loop(self, target: str, count: str, field: WireField) -> None:
         size = field.min_element_size
-        self.line(f"if {count}{f' * {size}' if size > 1 else ''} > size - position: raise Refused")
+        self.line(f"if {count}{f' * {size}' if size > 1 else ''} > size - position: raise Malformed")
         items = self.name("items")
         self.line(f"{target} = {items} = []")
         with self.block(f"for _ in range({count}):"):
@@ -233,10 +233,10 @@ class _Writer:
             self.line(f"else: {target} = None")
         else:
             self.line(f"elif {length} == -1: {target} = None")
-            self.line("else: raise Refused")
+            self.line("else: raise Malformed")
 
     def refuse_null(self, length: str, compact: bool) -> None:
-        self.line(f"if not {length}: raise Refused" if compact else f"if {length} < 0: raise Refused")
+        self.line(f"if not {length}: raise Malformed" if compact else f"if {length} < 0: raise Malformed")
 
     def sized(self, target: str, kind: str, length: str, compact: bool) -> None:
         end = self.name("end")
@@ -305,5 +305,5 @@ class _Writer:
 def _long_string(data: Buffer, position: int, first: int) -> tuple[int, int]:
     length, position = continue_uvarint(data, position, first)
     if length > MAX_STRING_BYTES + 1:
-        raise Refused
+        raise Malformed
     return length, position

@@ -4,7 +4,7 @@ As in decoder.py, all nested structs become one function, and each run of fixed-
 follows it, is one `struct` pack. The function appends pieces to a list: exact `bytes` for its own data, and for
 `records` the caller's object or a memoryview of it, so that those pieces can be told apart and sent uncopied.
 
-Invalid values raise whatever Python raises, or `Refused`; diagnosis.py finds the field and the reason.
+Invalid values raise whatever Python raises, or `Malformed`; diagnosis.py finds the field and the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cordwood.wire.decoder import Refused
+from cordwood.wire.decoder import Malformed
 from cordwood.wire.layout import Layout, WireField
 from cordwood.wire.primitives import MAX_STRING_BYTES, encode_uvarint
 from cordwood.wire.schema import FRESH, Field, StructType
@@ -37,7 +37,7 @@ class _Writer:
         self.pieces = "pieces"
         self.run: list[tuple[str, str]] = []
         self.scope: dict[str, Any] = {
-            "Refused": Refused,
+            "Malformed": Malformed,
             "pack": struct.pack,
             "uvarint": encode_uvarint,
             "string_length": _string_length,
@@ -59,13 +59,13 @@ class _Writer:
     def struct(self, source: str, layout: Layout) -> None:
         for absent in layout.absent:
             if not absent.ignorable:
-                self.line(f"if {_differs(f'{source}.{absent.name}', absent)}: raise Refused")
+                self.line(f"if {_differs(f'{source}.{absent.name}', absent)}: raise Malformed")
         for field in layout.fields:
             self.field(f"{source}.{field.name}", field)
         if layout.flexible:
             self.tags(source, layout)
         else:
-            self.line(f"if {source}.unknown_tags: raise Refused")
+            self.line(f"if {source}.unknown_tags: raise Malformed")
 
     def tags(self, source: str, layout: Layout) -> None:
         """There are nearly always none: then the zero count joins the preceding run."""
@@ -105,7 +105,7 @@ class _Writer:
             # struct would silently truncate or pad any other length.
             value = self.name("uuid")
             self.line(f"{value} = {source}")
-            self.line(f"if len({value}) != 16: raise Refused")
+            self.line(f"if len({value}) != 16: raise Malformed")
             source = value
         self.run.append((letter, source))
 
@@ -256,7 +256,7 @@ def _differs(source: str, field: Field) -> str:
 
 def _string_length(length: int) -> bytes:
     if length > MAX_STRING_BYTES + 1:
-        raise Refused
+        raise Malformed
     return encode_uvarint(length)
 
 
@@ -272,7 +272,7 @@ def _write_tags(pieces: list[Any], tags: tuple[tuple[int, bytes], ...]) -> None:
     last = -1
     for tag, data in sorted(tags):
         if tag <= last:
-            raise Refused
+            raise Malformed
         last = tag
         pieces.append(encode_uvarint(tag))
         pieces.append(encode_uvarint(len(data)))

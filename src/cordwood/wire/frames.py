@@ -25,7 +25,7 @@ from cordwood.wire.codec import (
     refusal_of,
     refusal_of_bytes,
 )
-from cordwood.wire.decoder import Decoder, Refused
+from cordwood.wire.decoder import Decoder, Malformed
 from cordwood.wire.encoder import Encoder
 from cordwood.wire.exceptions import DecodeError, UnsupportedRequest
 from cordwood.wire.messages import (
@@ -77,7 +77,7 @@ def decode_request(frame: Buffer, *, strict: bool = False) -> tuple[RequestHeade
         header, header_end = decode_header(frame, 0, size)
         request, position = decode_body(frame, header_end, size)
         if position != size and (strict or position > size):
-            raise Refused
+            raise Malformed
     except BAD_BYTES as error:
         if not 0 < header_end <= size:
             raise refusal_of_bytes(RequestHeader, header_version, frame, 0, False) from error
@@ -157,7 +157,7 @@ def decode_response(
         header, header_end = decoder_for(ResponseHeader, header_version, frame)(frame, 0, size)
         response, position = decoder_for(cls, version, frame)(frame, header_end, size)
         if position != size and (strict or position > size):
-            raise Refused
+            raise Malformed
     except BAD_BYTES as error:
         if not 0 < header_end <= size:
             raise refusal_of_bytes(ResponseHeader, header_version, frame, 0, False) from error
@@ -311,7 +311,7 @@ def _decode_prefixed(cls: Any, version: int, decoder: Decoder, data: bytes) -> A
     try:
         message, position = decoder(data, 2, size)
         if position > size:
-            raise Refused
+            raise Malformed
     except BAD_BYTES as error:
         raise refusal_of_bytes(cls, version, data, 2, False) from error
     return message

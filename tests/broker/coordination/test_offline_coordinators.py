@@ -16,8 +16,8 @@ from cordwood.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.broker.test_offline import ONE, TWO, Host, in_directory, with_disks
 from tests.broker.in_process import InProcessNode
+from tests.broker.test_offline import ONE, TWO, Host, in_directory, with_disks
 
 _ONE_SHARD = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "1"}
 

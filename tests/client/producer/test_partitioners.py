@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cordwood.client.cluster import Partition, Topic, TopicPartition
+from cordwood.client.cluster import PartitionInfo, Topic, TopicPartition
 from cordwood.client.errors import BadSetting
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner, partitioner_for
@@ -22,7 +22,7 @@ VECTORS = Path(__file__).parents[2] / "vectors" / "partitions.json.gz"
 
 def topic(count: int, leaderless: Sequence[int] = (), name: str = "orders") -> Topic:
     partitions = tuple(
-        Partition(index, -1 if index in leaderless else index + 100, 0, (), (), ()) for index in range(count)
+        PartitionInfo(index, -1 if index in leaderless else index + 100, 0, (), (), ()) for index in range(count)
     )
     return Topic(name, ZERO_UUID, False, partitions)
 

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from cordwood.client.cluster import Broker, Cluster, Partition, Topic, TopicPartition
+from cordwood.client.cluster import Broker, Cluster, PartitionInfo, Topic, TopicPartition
 from cordwood.client.errors import (
     BrokerError,
     ClientError,
@@ -41,7 +41,9 @@ DELIVERY_TIMEOUT_S = 120.0
 
 
 def cluster_of(leaders: tuple[int, ...], topic_id: bytes = TOPIC_ID) -> Cluster:
-    partitions = tuple(Partition(index, leader, 1, (leader,), (leader,), ()) for index, leader in enumerate(leaders))
+    partitions = tuple(
+        PartitionInfo(index, leader, 1, (leader,), (leader,), ()) for index, leader in enumerate(leaders)
+    )
     brokers = {number: Broker(number, Address("b", number)) for number in (1, 2)}
     return Cluster("id", 1, brokers, {"t": Topic("t", topic_id, False, partitions)})
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cordwood.client import producer
-from cordwood.client.cluster import Cluster, Partition, Topic, TopicPartition
+from cordwood.client.cluster import Cluster, PartitionInfo, Topic, TopicPartition
 from cordwood.wire.batch_builder import BatchBuilder
 from cordwood.wire.hashing import partition_for_key
 from cordwood.wire.primitives import ZERO_UUID
@@ -54,7 +54,7 @@ class Stage:
     """A shortcut, of a topic with four partitions; batches are opened by the test."""
 
     def __init__(self, room: Any) -> None:
-        partitions = tuple(Partition(index, 1, 0, (), (), ()) for index in range(4))
+        partitions = tuple(PartitionInfo(index, 1, 0, (), (), ()) for index in range(4))
         self.topic = Topic("orders", ZERO_UUID, False, partitions)
         self.room = room
         self.cluster = self.newer_cluster()

@@ -15,7 +15,7 @@ from cordwood.broker.controller.topic_creation import create_missing
 from cordwood.broker.topic_view import ALL_ON_TOPIC, INTERNAL_TOPICS, offline_replicas
 from cordwood.metadata.answers.describe_cluster import ALL_ON_CLUSTER
 from cordwood.metadata.controller.topics import check_topic_name
-from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition, Topic
+from cordwood.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, Topic
 from cordwood.net.api import Call, Result, handles
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -155,7 +155,7 @@ def _topic(
 
 
 def _partition(
-    image: MetadataImage, index: int, state: Partition, version: int, reachable: frozenset[int]
+    image: MetadataImage, index: int, state: PartitionRegistration, version: int, reachable: frozenset[int]
 ) -> MetadataResponsePartition:
     error = ErrorCode.NONE
     if state.leader == NO_LEADER or state.leader not in image.brokers:

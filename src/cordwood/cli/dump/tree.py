@@ -115,7 +115,7 @@ def dump(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]:
     if found.kind in _INDEXES:
         yield from _dump_one_index(found, beside, options)
     else:
-        yield from _dump_file(found, Partition(topic, beside), options)
+        yield from _dump_file(found, PartitionFiles(topic, beside), options)
 
 
 def _may_be(found: Found) -> bool:
@@ -141,20 +141,20 @@ def _dump_directory(path: str, options: DumpOptions) -> Iterator[dict[str, Any]]
         raise NotKafka(f"{path} is not a log directory: no segments, no checkpoints and no partitions")
 
 
-def _partitions(path: str) -> Iterator["Partition"]:
+def _partitions(path: str) -> Iterator["PartitionFiles"]:
     """The files of the directory itself, then those of its partitions. Any program has directories like `name-1`:
     one without files of ours or Kafka's is passed over."""
-    yield Partition(_topic_of(abspath(path)), _list_files(path))
+    yield PartitionFiles(_topic_of(abspath(path)), _list_files(path))
     for name, is_a_directory in list_directory(path):
         if is_a_directory and _topic_of(name):
             try:
-                yield Partition(_topic_of(name), _list_files(f"{path}/{name}"))
+                yield PartitionFiles(_topic_of(name), _list_files(f"{path}/{name}"))
             except FileNotFoundError:
                 # A running broker has just deleted or renamed it.
                 continue
 
 
-def _dump_files(partition: "Partition", options: DumpOptions) -> Iterator[dict[str, Any]]:
+def _dump_files(partition: "PartitionFiles", options: DumpOptions) -> Iterator[dict[str, Any]]:
     for found in partition.files:
         if found.kind in _INDEXES and not options.indexes:
             continue
@@ -166,7 +166,7 @@ def _dump_files(partition: "Partition", options: DumpOptions) -> Iterator[dict[s
             continue
 
 
-class Partition:
+class PartitionFiles:
     """The files of one directory, in the order in which they are shown, and how far its segments were verified."""
 
     def __init__(self, topic: str | None, files: list[Found]) -> None:
@@ -189,14 +189,16 @@ class Partition:
         return self._live.get((segment.base_offset, kind)) if segment.is_live else None
 
 
-def _dump_file(found: Found, partition: Partition, options: DumpOptions) -> Iterator[dict[str, Any]]:
+def _dump_file(found: Found, partition: PartitionFiles, options: DumpOptions) -> Iterator[dict[str, Any]]:
     with ReadOnlyFile(found.path) as file:
         yield {"type": "file", "file": found.path, "kind": found.title, "sizeInBytes": file.size}
         for described in _contents(file, found, partition, options):
             yield {"type": described.pop("type"), "file": found.path} | described
 
 
-def _contents(file: ReadOnlyFile, found: Found, partition: Partition, options: DumpOptions) -> Iterator[dict[str, Any]]:
+def _contents(
+    file: ReadOnlyFile, found: Found, partition: PartitionFiles, options: DumpOptions
+) -> Iterator[dict[str, Any]]:
     if found.kind in _SMALL_FILES:
         try:
             yield from _SMALL_FILES[found.kind][1](file)
@@ -216,7 +218,7 @@ def _contents(file: ReadOnlyFile, found: Found, partition: Partition, options: D
 
 
 def _verified_segment(
-    file: ReadOnlyFile, found: Found, partition: Partition, selection: Selection, totals: Totals
+    file: ReadOnlyFile, found: Found, partition: PartitionFiles, selection: Selection, totals: Totals
 ) -> Iterator[dict[str, Any]]:
     with ExitStack() as opened:
         indexes = {}
@@ -235,7 +237,7 @@ def _verified_segment(
 
 def _dump_one_index(found: Found, beside: list[Found], options: DumpOptions) -> Iterator[dict[str, Any]]:
     """An index that was asked for by itself is verified against the segment beside it."""
-    partition = Partition(None, beside)
+    partition = PartitionFiles(None, beside)
     yield from _dump_file(found, partition, options)
     segment = partition.sibling(found, LOG)
     if options.totals is None or segment is None:
@@ -246,7 +248,7 @@ def _dump_one_index(found: Found, beside: list[Found], options: DumpOptions) -> 
             yield {"type": problem.pop("type"), "file": found.path} | problem
 
 
-def _check(segment: Found, partition: Partition, indexes: dict[str, ReadOnlyFile], totals: Totals) -> SegmentCheck:
+def _check(segment: Found, partition: PartitionFiles, indexes: dict[str, ReadOnlyFile], totals: Totals) -> SegmentCheck:
     offsets, times, txns = (
         ENTRY_READERS[kind](indexes[kind], segment.base_offset) if kind in indexes else iter(()) for kind in _INDEXES
     )

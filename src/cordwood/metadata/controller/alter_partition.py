@@ -4,7 +4,7 @@ The leader names the state that it starts from, by leader epoch and partition ep
 nothing.
 """
 
-from cordwood.metadata.image import LeaderRecovery, MetadataImage, Partition, Topic
+from cordwood.metadata.image import LeaderRecovery, MetadataImage, PartitionRegistration, Topic
 from cordwood.metadata.topics_delta import merge
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
@@ -62,7 +62,7 @@ def alter_partition(
 
 def _alter(
     image: MetadataImage, defaults: ControllerDefaults, topic: Topic, asked: RequestPartitionData, broker_id: int
-) -> tuple[list[MetadataRecord], Partition]:
+) -> tuple[list[MetadataRecord], PartitionRegistration]:
     before = topic.partitions.get(asked.partition_index)
     if before is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
@@ -84,7 +84,7 @@ def _alter(
     return [record], merge(before, record)
 
 
-def _check_epochs(before: Partition, asked: RequestPartitionData, broker_id: int) -> None:
+def _check_epochs(before: PartitionRegistration, asked: RequestPartitionData, broker_id: int) -> None:
     if asked.leader_epoch > before.leader_epoch or asked.partition_epoch > before.partition_epoch:
         # The leader knows more than this controller: another one must be active by now.
         raise Refusal(ErrorCode.NOT_CONTROLLER, "the leader is ahead of this controller")
@@ -96,7 +96,7 @@ def _check_epochs(before: Partition, asked: RequestPartitionData, broker_id: int
         raise Refusal(ErrorCode.INVALID_UPDATE_VERSION, f"the partition epoch is {before.partition_epoch}")
 
 
-def _check_isr(image: MetadataImage, before: Partition, states: list[BrokerState], recovery: int) -> None:
+def _check_isr(image: MetadataImage, before: PartitionRegistration, states: list[BrokerState], recovery: int) -> None:
     isr = [state.broker_id for state in states]
     if len(set(isr)) < len(isr) or not set(isr) <= set(before.replicas) or before.leader not in isr:
         raise Refusal(ErrorCode.INVALID_REQUEST, "an ISR is the leader and other replicas, each once")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cordwood.metadata.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, MetadataImage, Partition
+from cordwood.metadata.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, MetadataImage, PartitionRegistration
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
@@ -30,7 +30,7 @@ def check_manual_assignment(image: MetadataImage, replicas: Sequence[int], repli
         )
 
 
-def manual_partition(image: MetadataImage, partition_id: int, replicas: Sequence[int]) -> Partition:
+def manual_partition(image: MetadataImage, partition_id: int, replicas: Sequence[int]) -> PartitionRegistration:
     partition = _new_partition(image, replicas)
     if partition is None:
         raise Refusal(
@@ -41,7 +41,7 @@ def manual_partition(image: MetadataImage, partition_id: int, replicas: Sequence
     return partition
 
 
-def placed_partition(image: MetadataImage, replicas: Sequence[int]) -> Partition:
+def placed_partition(image: MetadataImage, replicas: Sequence[int]) -> PartitionRegistration:
     partition = _new_partition(image, replicas)
     if partition is None:
         raise Refusal(
@@ -52,12 +52,12 @@ def placed_partition(image: MetadataImage, replicas: Sequence[int]) -> Partition
     return partition
 
 
-def _new_partition(image: MetadataImage, replicas: Sequence[int]) -> Partition | None:
+def _new_partition(image: MetadataImage, replicas: Sequence[int]) -> PartitionRegistration | None:
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None
     directories = tuple(default_directory(image, replica) for replica in replicas)
-    return Partition(tuple(replicas), isr, isr[0], 0, 0, directories)
+    return PartitionRegistration(tuple(replicas), isr, isr[0], 0, 0, directories)
 
 
 def default_directory(image: MetadataImage, broker_id: int) -> Uuid:

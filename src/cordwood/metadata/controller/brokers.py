@@ -14,7 +14,7 @@ from cordwood.metadata.image import (
     Endpoint,
     FeatureRange,
     MetadataImage,
-    Partition,
+    PartitionRegistration,
     is_reserved_directory,
 )
 from cordwood.metadata.image_records import broker_record, controller_record
@@ -105,7 +105,7 @@ def _replace_incarnation(
     if is_unclean and is_elr_enabled(image):
         return removal_changes(image, defaults, existing.id, is_unclean=True)
 
-    def is_given_up(partition: Partition) -> bool:
+    def is_given_up(partition: PartitionRegistration) -> bool:
         directory = partition.directory_of(existing.id)
         if directory not in request.log_dirs and not is_reserved_directory(directory):
             # The broker came back without it.

@@ -3,7 +3,7 @@
 Who leads a partition depends on it: a replica in a directory that has failed can not.
 """
 
-from cordwood.metadata.image import MetadataImage, Partition
+from cordwood.metadata.image import MetadataImage, PartitionRegistration
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -65,5 +65,5 @@ def _assign(
     return [PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id, directories=directories)]
 
 
-def _directory(partition: Partition, replica: int, broker_id: int, directory: Uuid) -> Uuid:
+def _directory(partition: PartitionRegistration, replica: int, broker_id: int, directory: Uuid) -> Uuid:
     return directory if replica == broker_id else partition.directory_of(replica)

@@ -4,7 +4,7 @@ time, for all partitions."""
 from collections.abc import Callable
 from itertools import islice
 
-from cordwood.metadata.image import NO_LEADER, MetadataImage, Partition
+from cordwood.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -96,7 +96,7 @@ def _elect(
 def elect_preferred_leaders(image: MetadataImage, defaults: ControllerDefaults, limit: int) -> list[MetadataRecord]:
     """Up to `limit` partitions get their preferred leader back (auto.leader.rebalance.enable)."""
 
-    def has_lost_it(partition: Partition) -> bool:
+    def has_lost_it(partition: PartitionRegistration) -> bool:
         preferred = partition.preferred_replica
         return partition.leader != preferred and preferred in partition.isr and image.is_active(preferred)
 
@@ -112,7 +112,7 @@ def _elect_where(
     image: MetadataImage,
     defaults: ControllerDefaults,
     limit: int,
-    is_wanted: Callable[[Partition], bool],
+    is_wanted: Callable[[PartitionRegistration], bool],
     election: Election,
 ) -> list[MetadataRecord]:
     changes = (

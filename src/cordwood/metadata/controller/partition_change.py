@@ -14,7 +14,7 @@ from cordwood.metadata.image import (
     NO_LEADER,
     LeaderRecovery,
     MetadataImage,
-    Partition,
+    PartitionRegistration,
     Topic,
     topic_resource,
 )
@@ -61,7 +61,7 @@ def removal_changes(
     broker_id: int,
     *,
     is_unclean: bool = False,
-    where: Callable[[Partition], bool] | None = None,
+    where: Callable[[PartitionRegistration], bool] | None = None,
 ) -> list[MetadataRecord]:
     """A broker leaves every ISR, or that of the partitions which `where` picks. If it stopped uncleanly it may have
     lost data, so it is not eligible to lead either."""
@@ -165,7 +165,9 @@ def change_partition(
     return None if record == PartitionChangeRecord(partition_id=partition_id, topic_id=topic.id) else record
 
 
-def _assign(record: PartitionChangeRecord, image: MetadataImage, before: Partition, assignment: Assignment) -> None:
+def _assign(
+    record: PartitionChangeRecord, image: MetadataImage, before: PartitionRegistration, assignment: Assignment
+) -> None:
     if assignment.replicas != before.replicas:
         record.replicas = list(assignment.replicas)
         if image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL:
@@ -183,7 +185,7 @@ def is_elr_enabled(image: MetadataImage) -> bool:
     return image.features.get(ELR_VERSION, 0) > 0
 
 
-def _remember_last_leader(record: PartitionChangeRecord, before: Partition) -> None:
+def _remember_last_leader(record: PartitionChangeRecord, before: PartitionRegistration) -> None:
     """When nobody is in sync any more the leader of until then is kept as `last_known_elr`; a new leader clears it."""
     if record.isr == [] and before.leader != NO_LEADER and before.last_known_elr != (before.leader,):
         record.last_known_elr = [before.leader]
@@ -194,7 +196,7 @@ def _remember_last_leader(record: PartitionChangeRecord, before: Partition) -> N
 
 
 def _elect(
-    before: Partition,
+    before: PartitionRegistration,
     replicas: tuple[int, ...],
     isr: tuple[int, ...],
     elr: tuple[int, ...],
@@ -236,7 +238,7 @@ def _topic_config(image: MetadataImage, topic: Topic, name: str) -> str | None:
     return image.config(BROKER_DEFAULT).get(name) if value is None else value
 
 
-def partitions_of(image: MetadataImage) -> Iterator[tuple[Topic, int, Partition]]:
+def partitions_of(image: MetadataImage) -> Iterator[tuple[Topic, int, PartitionRegistration]]:
     for topic in image.topics:
         for partition_id, partition in topic.partitions.items():
             yield topic, partition_id, partition

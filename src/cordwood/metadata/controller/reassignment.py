@@ -11,7 +11,7 @@ cancelling the last one brings back the replicas from before the first.
 
 from collections.abc import Sequence
 
-from cordwood.metadata.image import MetadataImage, Partition, Topic
+from cordwood.metadata.image import MetadataImage, PartitionRegistration, Topic
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -63,7 +63,7 @@ def alter_partition_reassignments(
     return Decision(response, records)
 
 
-def _find(image: MetadataImage, name: str, partition_id: int) -> tuple[Topic, Partition]:
+def _find(image: MetadataImage, name: str, partition_id: int) -> tuple[Topic, PartitionRegistration]:
     topic = image.topics.get(name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
@@ -73,7 +73,7 @@ def _find(image: MetadataImage, name: str, partition_id: int) -> tuple[Topic, Pa
     return topic, partition
 
 
-def _check_replication_factor(partition: Partition, replicas: Sequence[int]) -> None:
+def _check_replication_factor(partition: PartitionRegistration, replicas: Sequence[int]) -> None:
     planned = len(partition.replicas) - len(partition.removing_replicas)
     if planned != len(replicas):
         raise Refusal(
@@ -104,7 +104,7 @@ def _reassign(
     )
 
 
-def _original(partition: Partition) -> set[int]:
+def _original(partition: PartitionRegistration) -> set[int]:
     """The replicas from before the reassignment, if one is running."""
     return {*partition.replicas} - {*partition.adding_replicas}
 

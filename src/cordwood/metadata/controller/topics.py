@@ -6,7 +6,7 @@ from collections import Counter
 from cordwood.metadata.image import (
     Config,
     MetadataImage,
-    Partition,
+    PartitionRegistration,
     Topic,
     has_collision_chars,
     topic_resource,
@@ -157,13 +157,13 @@ def _creation_config(topic: CreatableTopic) -> Config:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _manual_partitions(image: MetadataImage, topic: CreatableTopic) -> list[Partition]:
+def _manual_partitions(image: MetadataImage, topic: CreatableTopic) -> list[PartitionRegistration]:
     asked = "A manual partition assignment was specified, but"
     if topic.replication_factor != _DEFAULT:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{asked} replication factor was not set to -1.")
     if topic.num_partitions != _DEFAULT:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{asked} numPartitions was not set to -1.")
-    partitions: dict[int, Partition] = {}
+    partitions: dict[int, PartitionRegistration] = {}
     replication_factor = None
     for assignment in topic.assignments:
         partition_id = assignment.partition_index
@@ -184,7 +184,7 @@ def _manual_partitions(image: MetadataImage, topic: CreatableTopic) -> list[Part
 
 def _placed_partitions(
     image: MetadataImage, topic: CreatableTopic, random: Random, defaults: ControllerDefaults
-) -> list[Partition]:
+) -> list[PartitionRegistration]:
     factor, count = topic.replication_factor, topic.num_partitions
     if factor < _DEFAULT or factor == 0:
         raise Refusal(

@@ -18,7 +18,7 @@ from cordwood.runtime.network import Connection, ConnectionLost
 from .asgi import App, Scope
 from .exchange import Exchange
 from .limits import HttpLimits
-from .protocol import Event, Headers, HttpProtocol, Refusal, RequestEnd, RequestHead
+from .protocol import BadHttp, Event, Headers, HttpProtocol, RequestEnd, RequestHead
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class HttpConnection:
         for event in events:
             if isinstance(event, RequestHead):
                 self._begin(event)
-            elif isinstance(event, Refusal):
+            elif isinstance(event, BadHttp):
                 self._refuse(event)
                 return
             else:
@@ -165,7 +165,7 @@ class HttpConnection:
         elif self._is_lingering:
             return
         elif not exchange.is_response_complete:
-            self._refuse(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "the node's log says why"))
+            self._refuse(BadHttp(HTTPStatus.INTERNAL_SERVER_ERROR, "the node's log says why"))
         elif self._protocol.can_be_reused and not self._is_stopping:
             self._take(self._protocol.next_exchange(), is_progress=False)
         elif exchange.is_request_complete and not self._protocol.unparsed_bytes:
@@ -190,7 +190,7 @@ class HttpConnection:
             "server": (local.host, local.port),
         }
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: BadHttp) -> None:
         exchange = self._exchange
         if not self._protocol.can_still_respond:
             # Part of a response is out: only its missing end can tell the peer.
@@ -296,8 +296,8 @@ class HttpConnection:
 
     def _timed_out(self, wait: _Wait) -> None:
         if wait is _Wait.BODY:
-            self._refuse(Refusal(HTTPStatus.REQUEST_TIMEOUT, f"no byte of the body for {self._timeout_s(wait):g} s"))
+            self._refuse(BadHttp(HTTPStatus.REQUEST_TIMEOUT, f"no byte of the body for {self._timeout_s(wait):g} s"))
         elif self._exchange is None and self._protocol.has_begun and not self._is_lingering:
-            self._refuse(Refusal(HTTPStatus.REQUEST_TIMEOUT, f"no complete head within {self._timeout_s(wait):g} s"))
+            self._refuse(BadHttp(HTTPStatus.REQUEST_TIMEOUT, f"no complete head within {self._timeout_s(wait):g} s"))
         else:
             self._connection.close()

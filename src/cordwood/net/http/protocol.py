@@ -41,20 +41,20 @@ class RequestEnd(Enum):
     END = "end"
 
 
-class Refusal(NamedTuple):
+class BadHttp(NamedTuple):
     """The request cannot be served; nothing behind it can be read."""
 
     status: HTTPStatus
     reason: str
 
 
-Event = RequestHead | bytes | RequestEnd | Refusal
+Event = RequestHead | bytes | RequestEnd | BadHttp
 
 
 class _Refused(Exception):
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
-        self.refusal = Refusal(status, reason)
+        self.refusal = BadHttp(status, reason)
 
 
 class HttpProtocol:
@@ -116,7 +116,7 @@ class HttpProtocol:
         except _Refused as refused:
             events.append(refused.refusal)
         except h11.RemoteProtocolError as error:
-            events.append(Refusal(HTTPStatus(error.error_status_hint), str(error)))
+            events.append(BadHttp(HTTPStatus(error.error_status_hint), str(error)))
         self._has_failed = True
         return events
 
@@ -188,7 +188,7 @@ class HttpProtocol:
         """True if no response has been started."""
         return self._h11.our_state in (h11.IDLE, h11.SEND_RESPONSE)
 
-    def refuse(self, refusal: Refusal, headers: Headers) -> bytes:
+    def refuse(self, refusal: BadHttp, headers: Headers) -> bytes:
         """A whole response; the connection ends with it."""
         body = f"{refusal.status.value} {refusal.status.phrase}: {refusal.reason}\n".encode()
         own = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]

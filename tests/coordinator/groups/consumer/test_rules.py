@@ -11,7 +11,7 @@ from cordwood.coordinator.groups.consumer.group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.member import Member, MemberState
 from cordwood.coordinator.groups.consumer.topics import SubscribedTopics
 from cordwood.coordinator.record import CoordinatorRecord
-from cordwood.metadata.image import Broker, MetadataImage, Partition, Topic, Topics
+from cordwood.metadata.image import Broker, MetadataImage, PartitionRegistration, Topic, Topics
 from cordwood.metadata.persistent_map import PersistentMap, hash_number, hash_text, hash_uuid
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -245,7 +245,7 @@ def test_an_epoch_that_could_not_be_written_is_written_with_the_next_heartbeat()
 )
 def test_the_hash_over_a_groups_topics_is_kafkas(topic_id: str, name: str, rack: str | None, expected: int) -> None:
     """Of topics with one partition, in a cluster of one broker; as a Kafka 4.3.1 wrote it."""
-    topic = Topic(name, bytes.fromhex(topic_id), _map({0: Partition((1,), (1,), 1, 0, 0)}, hash_number))
+    topic = Topic(name, bytes.fromhex(topic_id), _map({0: PartitionRegistration((1,), (1,), 1, 0, 0)}, hash_number))
     topics = Topics(_map({topic.id: topic}, hash_uuid), _map({name: topic.id}, hash_text))
     image = MetadataImage(topics=topics, brokers={1: Broker(1, 0, bytes(16), rack=rack)})
     assert SubscribedTopics().hash_of([name, "nowhere"], image) == expected
