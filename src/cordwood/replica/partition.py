@@ -423,7 +423,7 @@ class Partition:
                     return effect
         return None
 
-    def when_flushed(self, listener: Callable[[Partition], None]) -> None:
+    def when_flushed(self, listener: Callable[["Partition"], None]) -> None:
         """Calls the listener, in place of any earlier one, after each flush of a log that follows."""
         self._flush_listener = listener
 
