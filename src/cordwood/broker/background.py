@@ -127,7 +127,7 @@ class Background:
         return lambda: self._broker.config.integer(key)
 
     def _configure(self, config: BrokerConfig) -> None:
-        self.cleaner.config = config.cleaner
+        self.cleaner.configure(config.cleaner)
         self._begin_cleaners()
         self._wake()
 

@@ -89,7 +89,6 @@ class Outcome(NamedTuple):
 class Cleaner:
     def __init__(self, directories: Sequence[LogDirectory], config: CleanerConfig, clock: Clock) -> None:
         self._directories = directories
-        # May be replaced at any time; plans in progress keep their own.
         self.config = config
         self._clock = clock
         self._under_way: dict[TopicPartition, Plan] = {}
@@ -97,6 +96,10 @@ class Cleaner:
         self._uncleanable: dict[Log, str] = {}
         # Of the dirtiest log, at the last assessment.
         self.max_dirty_ratio = 0.0
+
+    def configure(self, config: CleanerConfig) -> None:
+        """Plans in progress keep the configuration that they began with."""
+        self.config = config
 
     @property
     def _online(self) -> list[LogDirectory]:

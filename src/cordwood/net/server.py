@@ -30,7 +30,7 @@ class Server:
         self.counts = Counts()
         self._network = network
         # None until `accept`, for a server that listens before there is anything to serve.
-        self.handler = handler
+        self._handler = handler
         self._limits = limits if limits is not None else Limits()
         self._loop = asyncio.get_running_loop()
         self._scratch = Scratch()
@@ -68,7 +68,7 @@ class Server:
 
     def accept(self, handler: Handler | None = None) -> None:
         """Ends `hold`. A handler that the server was not made with is given here."""
-        self.handler = self.handler if handler is None else handler
+        self._handler = self._handler if handler is None else handler
         self._accepting = True
         for _, listener in self._listeners:
             if listener not in self._full:
@@ -130,11 +130,11 @@ class Server:
         self._per_ip[host] += 1
         self._per_listener[listener] += 1
         self._number += 1
-        assert self.handler is not None, "peers are held until there is somebody to serve them"
+        assert self._handler is not None, "peers are held until there is somebody to serve them"
         served = ServedConnection(
             connection,
             ConnectionInfo(connection, listener, self._number),
-            self.handler,
+            self._handler,
             limits,
             self.counts,
             self._scratch,

@@ -108,7 +108,7 @@ class Fetcher:
         """Also called when something has changed for a partition that is followed already."""
         key = (partition.topic_id, partition.index)
         self._partitions[key] = partition
-        partition.on_flushed = self._flushed
+        partition.when_flushed(self._flushed)
         if self._position(partition) != self._session.positions.get(key):
             self._unsettled[key] = None
             self._wake()

@@ -108,6 +108,7 @@ class Partition:
         "_active",
         "_clock",
         "_committed_acks",
+        "_flush_listener",
         "_followers",
         "_is_in_sync",
         "_led",
@@ -122,7 +123,6 @@ class Partition:
         "index",
         "leader",
         "log",
-        "on_flushed",
         "state",
         "topic",
         "topic_id",
@@ -157,7 +157,7 @@ class Partition:
         # While it follows another one.
         self.follower: Follower | None = None
         # Called when what a follower has appended was flushed.
-        self.on_flushed: Callable[[Partition], None] | None = None
+        self._flush_listener: Callable[[Partition], None] | None = None
         self._clock = clock
         self._replication = replication
         # None unless somebody wants it counted.
@@ -471,12 +471,16 @@ class Partition:
                 offset,
             )
 
+    def when_flushed(self, listener: Callable[["Partition"], None]) -> None:
+        """Calls the listener, in place of any earlier one, after each flush of a log that follows."""
+        self._flush_listener = listener
+
     def flushed(self) -> None:
         """Its log has been flushed, to wherever its recovery point is now, or counts by other rules."""
         if self._led is not None:
             self._advance(self._led, self._clock.now_ms())
-        elif self.on_flushed is not None:
-            self.on_flushed(self)
+        elif self._flush_listener is not None:
+            self._flush_listener(self)
 
     @property
     def awaits_flush(self) -> bool:

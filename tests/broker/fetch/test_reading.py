@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cordwood.broker.fetch.read_replica import ReadReplicaSelector
 from cordwood.broker.fetch.reading import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED, FetchRead
 from cordwood.broker.fetch.session_watch import SessionWatch
 from cordwood.broker.fetch.sessions import Answers, Conclusion, WantedPartition
-from cordwood.replica.partition import ACKS_ALL
+from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.primitives import ZERO_UUID
 from data_answers.batches import batch
@@ -19,6 +21,9 @@ from tests.broker.simulated import SimulatedNode, simulate
 
 PARTITIONS = 3
 FLUSHED = {"flush.messages": "1"}
+FOLLOWER = 2
+# The start of the log, of a fetch outside of a session.
+NOT_TOLD = -1
 
 
 class Wanted(NamedTuple):
@@ -104,6 +109,96 @@ def test_the_quick_ways_agree_with_what_is_read(
             assert has_some(reading(only_news=False), one, 1) == has_some(reading(only_news=False), one, 2)
 
     simulate(test)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, PARTITIONS - 1), st.sampled_from(["plain", "begin", "commit"])), max_size=6),
+    st.lists(WANTED, min_size=1, max_size=4, unique_by=lambda wanted: wanted.partition),
+    st.sampled_from([NOT_TOLD, 0, 7]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_quick_ways_agree_with_what_a_follower_is_sent(
+    writes: list[tuple[int, str]], wanted: list[Wanted], told_start_offset: int, is_throttled: bool, is_in_sync: bool
+) -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t", PARTITIONS, {**FLUSHED, "leader.replication.throttled.replicas": "*"})
+        await write(node, writes)
+        follow(node, is_in_sync=is_in_sync)
+        if is_throttled:
+            node.broker.leader_throttle.limit(0)
+        partitions = [partition_of(node, one) for one in wanted]
+        for one in partitions:
+            one.told_start_offset = told_start_offset
+
+        def reading(one: list[WantedPartition]) -> FetchRead:
+            return FetchRead(node.broker, Fetched(one, only_news=False), FOLLOWER, READ_UNCOMMITTED, 1000)
+
+        _, found_bytes, is_urgent = reading(partitions).all()
+        # A follower that does not know where the log begins now is answered at once.
+        has_news = told_start_offset != 0
+        idle = reading(partitions).idle()
+        if idle is not None:
+            assert (found_bytes, is_urgent, has_news) == (0, False, False)
+            assert idle == reading(partitions).watched()
+        for one in partitions:
+            _, one_bytes, one_urgent = reading([one]).all()
+            has_available = has_some(reading([one]), one, 1)
+            assert has_available == has_some(reading([one]), one, 2)
+            # Whether the logs have parted is only asked where something is read.
+            is_told_another = told_start_offset not in (NOT_TOLD, 0)
+            if one.last_fetched_epoch < 0 and one_urgent:
+                assert has_available is None or is_told_another
+            elif one.last_fetched_epoch < 0:
+                assert has_available == (one_bytes > 0 or is_told_another)
+            # Throttled followers out of sync get nothing, and others what there is.
+            if is_throttled and not is_in_sync:
+                assert one_bytes == 0
+
+    simulate(test)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, PARTITIONS - 1), st.sampled_from(["plain", "begin", "commit"])), max_size=6),
+    st.lists(WANTED, min_size=1, max_size=4, unique_by=lambda wanted: wanted.partition),
+    st.sampled_from([None, 2]),
+)
+def test_a_reader_that_may_be_sent_elsewhere_is_never_found_idle(
+    writes: list[tuple[int, str]], wanted: list[Wanted], preferred: int | None
+) -> None:
+    async def test(node: SimulatedNode) -> None:
+        await node.create("t", PARTITIONS, FLUSHED)
+        await write(node, writes)
+        partitions = [partition_of(node, one) for one in wanted]
+
+        def reading(*, only_news: bool) -> FetchRead:
+            fetched = Fetched(partitions, only_news)
+            selector = Selected(node.broker, "rack", "PLAINTEXT")
+            return FetchRead(node.broker, fetched, CONSUMER_REPLICA_ID, READ_UNCOMMITTED, 1000, selector=selector)
+
+        class Selected(ReadReplicaSelector):
+            def select(self, partition: Partition, fetch_offset: int) -> int | None:
+                return preferred
+
+        assert reading(only_news=False).idle() is None
+        answers, found_bytes, is_urgent = reading(only_news=True).all()
+        assert (answers, found_bytes, is_urgent) == reading(only_news=False).all()
+        for _, answer in answers:
+            is_silent = answer.error_code or answer.diverging_epoch.epoch >= 0
+            assert is_silent or (answer.preferred_read_replica == (-1 if preferred is None else preferred))
+
+    simulate(test)
+
+
+def follow(node: SimulatedNode, *, is_in_sync: bool) -> None:
+    """Gives each partition a follower."""
+    broker_id = node.broker.id
+    for index in range(PARTITIONS):
+        partition = node.partition("t", index)
+        isr = (broker_id, FOLLOWER) if is_in_sync else (broker_id,)
+        partition.update(replace(partition.state, replicas=(broker_id, FOLLOWER), isr=isr), partition.config)
 
 
 def is_ahead(node: SimulatedNode, wanted: WantedPartition, isolation_level: int) -> bool:

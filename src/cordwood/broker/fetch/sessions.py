@@ -203,9 +203,7 @@ class FetchSessions:
             return _SessionlessFetch(list(wanted.values()))
         session.epoch = _next_epoch(epoch)
         self._touch(session, now_ms)
-        superseded, session.on_superseded = session.on_superseded, None
-        if superseded is not None:
-            superseded()
+        session.supersede()
         return _IncrementalFetch(session)
 
     def open(self, answers: Answers, uses_topic_ids: bool, privileged: bool, now_ms: int) -> int:
@@ -291,12 +289,12 @@ _EvictableKey = tuple[bool, int, int]
 
 class _Session:
     __slots__ = (
+        "_waiting",
         "created_ms",
         "epoch",
         "id",
         "is_noted_old",
         "noted_size",
-        "on_superseded",
         "partitions",
         "privileged",
         "used_ms",
@@ -315,9 +313,18 @@ class _Session:
         self.partitions: dict[PartitionKey, WantedPartition] = {}
         self.noted_size = -1
         self.is_noted_old = False
-        # Called with the next request: the fetch that waits now is to be answered.
-        self.on_superseded: Callable[[], None] | None = None
         self.watch = SessionWatch(now_ms) if privileged else None
+        # The fetch that waits, which is to be answered before the next one.
+        self._waiting: Callable[[], None] | None = None
+
+    def when_superseded(self, then: Callable[[], None]) -> None:
+        """Calls `then` when the next request comes."""
+        self._waiting = then
+
+    def supersede(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting()
 
     @property
     def evictable_key(self) -> _EvictableKey:
@@ -404,7 +411,7 @@ class _IncrementalFetch:
         return self._session.epoch != self._epoch
 
     def when_superseded(self, then: Callable[[], None]) -> None:
-        self._session.on_superseded = then
+        self._session.when_superseded(then)
 
     def conclude(self, answers: Answers, now_ms: int) -> Conclusion:
         session = self._session
