@@ -14,6 +14,7 @@ from cordwood.sim.partition_watch import PartitionWatch
 from cordwood.sim.record_life import life
 from cordwood.sim.replica_history import Held, Led, ReplicaHistory, StateCommitted
 from cordwood.sim.world import World
+from cordwood.wire.messages.metadata_records.clear_elr_record import ClearElrRecord
 from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
 from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
@@ -151,6 +152,16 @@ def test_a_disk_may_go_while_another_broker_that_runs_is_in_sync() -> None:
     commit(watch, isr(1))
     assert not watch.is_spared(1, alive={1, 2, 3})
     assert watch.is_spared(2, alive={1, 2, 3})
+
+
+def test_eligible_replicas_that_are_cleared_spare_nobody_and_begin_a_partition_epoch() -> None:
+    watch = watch_of(
+        PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[1], eligible_leader_replicas=[2]),
+    )
+    assert watch.is_spared(1, alive={1, 2})
+    commit(watch, ClearElrRecord(topic_name="topic"))
+    assert not watch.is_spared(1, alive={1, 2})
+    assert watch.states[TOPIC].partition_epoch == 2
 
 
 def test_a_broker_that_has_lost_its_disk_counts_again_when_it_was_out_of_sync_and_has_come_back() -> None:

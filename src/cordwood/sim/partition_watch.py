@@ -65,9 +65,11 @@ class PartitionWatch:
                 partition = (self._names[record.topic_id], record.partition_id)
                 self._set(partition, merge(self.states[partition], record))
             case ClearElrRecord():
-                for partition, state in self.states.items():
-                    if record.topic_name in ("", partition[0]):
-                        self.states[partition] = replace(state, elr=(), last_known_elr=())
+                for partition, state in list(self.states.items()):
+                    if record.topic_name in ("", partition[0]) and (state.elr or state.last_known_elr):
+                        # It is a change of the partition like any other, with a partition epoch of its own.
+                        epoch = state.partition_epoch + 1
+                        self._set(partition, replace(state, elr=(), last_known_elr=(), partition_epoch=epoch))
             case RemoveTopicRecord():
                 name = self._names[record.topic_id]
                 for partition in [partition for partition in self.states if partition[0] == name]:

@@ -12,6 +12,7 @@ from cordwood.client.errors import (
     FatalTransactionError,
     IllegalState,
     TimedOut,
+    TopicNotFound,
     TransactionAbortable,
 )
 from cordwood.client.offset_types import OffsetAndMetadata
@@ -146,7 +147,8 @@ class Transactor:
         self._sends.append(send)
         try:
             delivery = await producer.send(partition[0], send.values[0], send.keys[0], partition=partition[1])
-        except TimedOut as error:
+        except (TimedOut, TopicNotFound) as error:
+            # Or a broker that the producer asked had not heard of the partition yet.
             send.outcome = Outcome.REFUSED
             raise TransactionAbortable from error
         except FatalTransactionError as error:
