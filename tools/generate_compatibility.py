@@ -38,7 +38,7 @@ DIFFERENCES = """\
   in order, and answered. Null in place of records is INVALID_RECORD, where Kafka does not answer at all; so is an
   unknown codec, where Kafka has UNKNOWN_SERVER_ERROR.
 - Produce, Fetch: where `flush.messages` asks for a flush, neither acknowledgements nor readers run ahead of it: the
-  high watermark waits for stable storage. One flush serves all who wait.
+  high watermark waits for stable storage. One flush serves all waiting requests.
 - Fetch: aborted transactions are sorted by where they begin, not by where they end.
 - DeleteRecords: the new start of a log is on stable storage before it is answered; a crash brings nothing back.
 - `flush.ms` of a topic does what it says, whatever `log.flush.scheduler.interval.ms` is."""

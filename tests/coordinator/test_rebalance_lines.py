@@ -14,7 +14,7 @@ CONSUMER = "cordwood.coordinator.groups.consumer"
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.getMessage().startswith("Group ")]
+    return [record.getMessage() for record in caplog.records if re.match(r"Group \S+ \(", record.getMessage())]
 
 
 def test_a_classic_group_logs_its_generations(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""What a mixed cluster tells of itself, and changes that tests ask it for."""
+"""The state of a mixed cluster, as its tools report it, and changes to it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Load(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How much was acknowledged: records, or transactions."""
+        """The number of acknowledged records, or transactions."""
 
     @abstractmethod
     def _session(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What the histories of a run have to satisfy, as in Jepsen's workload for Kafka.
+"""The invariants of a run's histories, as in Jepsen's workload for Kafka.
 
 All of them take plain values: what was acknowledged, and what is in the log of each partition at the end.
 """

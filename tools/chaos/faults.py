@@ -13,7 +13,7 @@ from cordwood import Admin, TopicPartition
 
 
 class Scene:
-    """What a fault may do, and to what. `hold_s` is how long most of them last: longer than a session."""
+    """The objects of a fault. `hold_s` is how long most of them last: longer than a session."""
 
     def __init__(self, cluster: ChaosCluster, random: Random, topics: dict[str, int], hold_s: float) -> None:
         self.cluster = cluster

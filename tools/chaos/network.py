@@ -1,4 +1,4 @@
-"""How the nodes of a run reach each other.
+"""The network between the nodes of a run.
 
 With `Namespaces` each node has a network of its own on a common bridge, and links fail as real ones do: packets vanish.
 There is no packet filter on many machines. A permanent neighbour entry with an address that nobody has does the same,

@@ -19,7 +19,7 @@ _COMMIT_INTERVAL_MS = 500
 
 
 class Sightings:
-    """What the members of a group have read of a topic: values by partition and offset."""
+    """Records that the members of a group have read of a topic: values by partition and offset."""
 
     def __init__(self, group: str, topic: str) -> None:
         self.group = group
@@ -41,7 +41,7 @@ class Sightings:
             self.violations.append(Violation(kind, f"{self.topic}: {text}"))
 
     def has(self, count: int) -> bool:
-        """Whether that many records were read."""
+        """Returns whether that many records were read."""
         with self._lock:
             return sum(len(each) for each in self.values.values()) >= count
 

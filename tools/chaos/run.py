@@ -36,7 +36,7 @@ class _Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """How much of everything there is."""
+    """The amount of each kind of load."""
 
     per_second: int = 120
     transformers: int = 2

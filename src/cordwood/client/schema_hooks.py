@@ -1,5 +1,5 @@
-"""What serializers may do besides turning a value into bytes: see the topic, add and read headers, and load what they
-need without blocking the event loop. Those of `cordwood.registry` do; any other may."""
+"""Optional abilities of serializers besides turning a value into bytes: see the topic, add and read headers, and load
+what they need without blocking the event loop. Those of `cordwood.registry` do; any other may."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence

@@ -68,9 +68,9 @@ class RegistrySettings:
     replication_factor: int | None = None
     """Of the topic, if it has to be created; None is `offsets.topic.replication.factor` of the brokers."""
     init_timeout_s: float = 60.0
-    """How long a start waits for enough brokers to create the topic."""
+    """Time for which a start waits for enough brokers to create the topic."""
     timeout_s: float = 15.0
-    """How long a write may take."""
+    """Timeout of a write."""
     forwarding_tls: ClientTls | None = None
     """For requests to other registries, where those listen with https."""
 

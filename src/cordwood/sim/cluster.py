@@ -161,7 +161,7 @@ class Cluster:
         return BrokerConfig.from_layers(Layer("the simulation", settings))
 
     def settings_of(self, node_id: int) -> Mapping[str, str]:
-        """What one node has beside `settings`."""
+        """The settings of one node beside `settings`."""
         return {}
 
     def _format(self, node_id: int, disk: Disk) -> None:

@@ -110,7 +110,7 @@ class SimDisk:
 
     @property
     def has_fault_to_come(self) -> bool:
-        """Whether a crash is planned, or an error, or there is no space."""
+        """Returns whether a crash or an error is planned, or there is no space."""
         machine = self._machine
         return machine.crash_step > machine.steps or bool(machine.failures) or machine.is_full
 

@@ -52,7 +52,7 @@ async def read_everything(judge: Admin) -> None:
 
 
 async def produces(judge: Client, partition: Partition) -> bool:
-    """Whether a produce is acknowledged. Once it is, everything before it can be read."""
+    """Returns whether a produce is acknowledged. Once it is, everything before it can be read."""
     send = new_send(judge, partition, acks=-1)
     request = produce_request(judge.run, {partition: encode(judge, send)}, -1)
     try:

@@ -1,4 +1,4 @@
-"""What clients of schema registries were answered, and what each registry has when all is over."""
+"""The responses to clients of schema registries, and the final contents of each registry."""
 
 from __future__ import annotations
 

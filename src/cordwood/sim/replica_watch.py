@@ -90,7 +90,7 @@ class ReplicaWatch:
         return number
 
     def _find_shortfalls(self, partition: Partition, replicas: Mapping[int, Replica]) -> None:
-        """Who is in sync by what is committed has all that the leader by what is committed shows."""
+        """A replica in the committed in-sync set has all that the committed leader shows."""
         state = self._committed.states.get(partition)
         leader = None if state is None else replicas.get(state.leader)
         if state is None or leader is None or leader.leader is None or leader.leader.epoch != state.leader_epoch:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cordwood.broker.fetch.read_replica import ReadReplicaSelector
 from cordwood.broker.fetch.reading import CONSUMER_REPLICA_ID, READ_COMMITTED, READ_UNCOMMITTED, FetchRead
 from cordwood.broker.fetch.session_watch import SessionWatch
-from cordwood.broker.fetch.sessions import Answers, Conclusion, WantedPartition
+from cordwood.broker.fetch.sessions import Answers, Conclusion
+from cordwood.broker.fetch.wanted import WantedPartition
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.primitives import ZERO_UUID

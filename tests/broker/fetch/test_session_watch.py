@@ -9,7 +9,8 @@ import pytest
 
 from cordwood.broker.fetch.reading import READ_UNCOMMITTED, FetchRead
 from cordwood.broker.fetch.session_watch import LOOK_MS
-from cordwood.broker.fetch.sessions import Fetching, FetchSessions, PartitionKey, WantedPartition
+from cordwood.broker.fetch.sessions import Fetching, FetchSessions
+from cordwood.broker.fetch.wanted import PartitionKey, WantedPartition
 from cordwood.replica.partition import Partition
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode

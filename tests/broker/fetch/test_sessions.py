@@ -10,9 +10,8 @@ from cordwood.broker.fetch.sessions import (
     Answers,
     Conclusion,
     FetchSessions,
-    PartitionKey,
-    WantedPartition,
 )
+from cordwood.broker.fetch.wanted import PartitionKey, WantedPartition
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import EpochEndOffset, PartitionData

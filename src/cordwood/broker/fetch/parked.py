@@ -12,7 +12,7 @@ from cordwood.runtime.network import Part
 from cordwood.shard.refusal import Refusal
 
 from .reading import FetchRead
-from .sessions import WantedPartition
+from .wanted import WantedPartition
 
 # A fetch may wait for weeks, and its client be gone: so often that is looked at.
 _LOOK_S = 30.0

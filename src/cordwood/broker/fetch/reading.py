@@ -15,7 +15,8 @@ from cordwood.wire.primitives import ZERO_UUID
 from cordwood.wire.record import CorruptBatch
 
 from .read_replica import ReadReplicaSelector
-from .sessions import Answers, Fetching, WantedPartition
+from .sessions import Answers, Fetching
+from .wanted import WantedPartition
 
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED = 0

@@ -14,13 +14,11 @@ A resting partition is caught up without being counted by each fetch. The leader
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from cordwood.replica.leader import FollowerSeen
 from cordwood.replica.partition import Partition, Watcher
 
-if TYPE_CHECKING:
-    from .sessions import PartitionKey, WantedPartition
+from .wanted import PartitionKey, WantedPartition
 
 LOOK_MS = 1000
 

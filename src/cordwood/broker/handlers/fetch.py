@@ -17,7 +17,8 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.fetch.parked import ParkedFetch
 from cordwood.broker.fetch.read_replica import ReadReplicaSelector
 from cordwood.broker.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, FetchRead, count_read, error_answer
-from cordwood.broker.fetch.sessions import Answers, Fetching, PartitionKey, WantedPartition
+from cordwood.broker.fetch.sessions import Answers, Fetching
+from cordwood.broker.fetch.wanted import PartitionKey, WantedPartition
 from cordwood.net.api import Call, Result, handles
 from cordwood.net.serving import Reply
 from cordwood.runtime.network import Part

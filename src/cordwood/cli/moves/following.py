@@ -1,4 +1,4 @@
-"""How far moves have come, and waiting for their end."""
+"""The progress of moves, and waiting for their end."""
 
 import asyncio
 from collections.abc import Collection, Mapping

@@ -27,7 +27,7 @@ class Impossible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a plan is for."""
+    """The goal of a plan."""
 
     brokers: Mapping[int, str | None]
     """Brokers that may have replicas, each with its rack."""

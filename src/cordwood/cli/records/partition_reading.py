@@ -58,7 +58,7 @@ class PartitionReading:
                 yield count
 
     async def _render(self, text: RecordText, most: int | None, timeout_ms: int | None) -> int:
-        """How many records were written."""
+        """Returns the number of records written."""
         rendered = await self._consumer.render(text, timeout_ms=timeout_ms, max_records=most, ends=self._ends)
         return 0 if rendered is None else rendered.record_count
 

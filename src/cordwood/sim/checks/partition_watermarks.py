@@ -24,7 +24,7 @@ def high_watermarks_never_go_back_within_an_epoch(history: History) -> Iterator[
 
 
 def elections_move_no_high_watermark_back(history: History) -> Iterator[Violation]:
-    """Who comes to lead goes on with the high watermark that it had. A follower takes its leader's, which may be lower
+    """A new leader goes on with the high watermark that it had. A follower takes its leader's, which may be lower
     where that has not heard yet how far its predecessor was."""
     latest: dict[tuple[Partition, int, int, int], Held] = {}
     for held in history.replicas.held:
