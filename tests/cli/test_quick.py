@@ -123,7 +123,7 @@ def test_arguments_without_an_option_are_taken_in_their_order(
 def test_records_flow_without_what_only_other_commands_need(module: str) -> None:
     code = (
         "import sys\n"
-        f"import cordwood.cli.main, cordwood.cli.{module}\n"
+        f"import cordwood.cli.main, cordwood.cli.records.{module}\n"
         "import cordwood.client.consumer.consumer, cordwood.client.producer.producer\n"
         "print([name for name in sys.argv[1:] if name in sys.modules])"
     )

@@ -70,7 +70,8 @@ def elect(
             failed = {partition: outcome for partition, outcome in error.outcomes.items() if outcome is not None}
         known = await admin.client.topics({each.topic for each in (*elected, *failed)})
         leaders = [(each, known[each.topic].partitions[each.partition].leader) for each in elected]
-        live = set(admin.client.cluster.brokers)
+        # Not from Metadata, which still names a broker that failed a moment ago.
+        live = {broker.id for broker in (await admin.describe_cluster()).brokers}
         return leaders, [
             _explained(each, error, known[each.topic].partitions[each.partition], live)
             for each, error in failed.items()
