@@ -112,7 +112,17 @@ class ClusterAdmin(Client):
         else:
             topic, settings = self.source.choice(self.run.partitions)[0], _TOPIC_SETTINGS
         name, values = self.source.choice(settings)
+        if name == "min.insync.replicas" and not self._is_whole(topic):
+            return
         await self._alter(_TOPIC, topic, {name: self.source.choice(values)})
+
+    def _is_whole(self, topic: str) -> bool:
+        """A change of min.insync.replicas clears the eligible leader replicas, as in Kafka. Of a partition without
+        replicas in sync none could be elected then, so operators must not change it before all are in sync."""
+        committed = self.run.committed
+        assert committed is not None
+        states = [state for (name, _), state in committed.states.items() if name == topic]
+        return all({*state.isr} == {*state.replicas} for state in states)
 
     async def _alter(self, kind: int, name: str, values: dict[str, str | None]) -> None:
         self.run.world.trace.note("configure", name or "all brokers", str(values))

@@ -20,10 +20,11 @@ def epochs_never_go_back(history: History) -> Iterator[Violation]:
 
 
 def the_metadata_high_watermark_never_goes_back(history: History) -> Iterator[Violation]:
-    """Within a start of a node, and from one leader to the next: a leader that tells less than an earlier one told has
-    forgotten what was committed."""
+    """Within a start of a node, and from one leader to the next: a leader that tells less than one of an earlier epoch
+    told has forgotten what was committed. A deposed leader may still hear of older fetches, and tell less than its
+    successor."""
     members: dict[tuple[int, int], int] = {}
-    led = 0
+    led: dict[int, int] = {}
     leaders: set[tuple[int, int]] = set()
     for commit in history.quorum.commits:
         member = (commit.node_id, commit.incarnation)
@@ -36,11 +37,12 @@ def the_metadata_high_watermark_never_goes_back(history: History) -> Iterator[Vi
         if not commit.is_leader:
             continue
         leader = (commit.node_id, commit.epoch)
-        if leader not in leaders and commit.high_watermark < led:
+        before = max((told for epoch, told in led.items() if epoch < commit.epoch), default=0)
+        if leader not in leaders and commit.high_watermark < before:
             yield Violation(
                 "the metadata high watermark never goes back",
                 f"node {commit.node_id} leads epoch {commit.epoch} and tells {commit.high_watermark} at "
-                f"{commit.at_s:.6f}, after {led} was told by a leader",
+                f"{commit.at_s:.6f}, after {before} was told by a leader",
             )
         leaders.add(leader)
-        led = max(led, commit.high_watermark)
+        led[commit.epoch] = max(led.get(commit.epoch, 0), commit.high_watermark)
