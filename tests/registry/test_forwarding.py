@@ -64,6 +64,8 @@ def test_writes_are_passed_on_over_https_with_certificates_and_passwords(node: E
         async with serving(start, start) as (first, second):
             assert first.url.startswith("https://")
             assert (await post(first, trusted.ca_file, keys, "a", BASIC)).body["id"] == 1
+            # It has read who writes.
+            await second.registry.replica.catch_up()
             passed_on = await post(second, trusted.ca_file, keys, "b", BASIC)
             assert (passed_on.status, passed_on.body["version"]) == (200, 1)
             # It did not take over: the first one writes still.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cordwood.coordinator.loading import load
-from cordwood.coordinator.transactions.state import TransactionState
+from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.log.log import Appended, Log
 from cordwood.metadata.controller import alter_partition, partition_change
 from cordwood.metadata.controller.partition_change import Assignment, Election
@@ -180,7 +180,7 @@ _behind: list[asyncio.Future[None]] = []
 
 def forget_what_is_prepared_at_a_failover(monkeypatch: pytest.MonkeyPatch) -> None:
     """The new coordinator writes no markers for it."""
-    monkeypatch.setattr(TransactionState, "loaded", lambda _: None)
+    monkeypatch.setattr(TransactionShardState, "loaded", lambda _: None)
 
 
 CLUSTER_MUTANTS: list[Mutant] = [
