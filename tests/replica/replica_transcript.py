@@ -13,8 +13,8 @@ Broker 1 leads, or follows. Commands of a leader:
     > seen FOLLOWER                   its session fetches, and it lacked nothing until now
     > registered FOLLOWER EPOCH|none  its registration has changed; none: it is fenced
     > wait MS                         and check for lag when the leader asked for it
-    > answer ERROR | answer isr=1,2 partition_epoch=2       to the proposal made last
-    > metadata replicas=… isr=… epoch=… partition_epoch=…
+    > answer ERROR | answer partition_epoch=2     to the proposal made last
+    > metadata replicas=… isr=… epoch=… partition_epoch=… [min_isr=N]
     > min_isr N
 
 Of a follower, whose log is a list of epochs:
@@ -101,7 +101,8 @@ class LeaderStage:
         self.proposal: leading.ProposeIsr | None = None
         end, high_watermark = command.number("end", 0), command.number("hw", 0)
         self.log_end = end
-        self.leader = leading.Leader(_BROKER, _state(command), self.settings, end, high_watermark, self.now_ms)
+        self.state = _state(command)
+        self.leader = leading.Leader(_BROKER, self.state, self.settings, end, high_watermark, self.now_ms)
         if end:
             self.leader.written(end, self.now_ms)
 
@@ -136,16 +137,21 @@ class LeaderStage:
             case "answer":
                 assert self.proposal is not None
                 error = ErrorCode[command.words[0]] if command.words else ErrorCode.NONE
-                answer = leading.IsrAnswered(
-                    self.proposal, error, command.numbers("isr"), command.number("partition_epoch", -1)
-                )
+                answer = leading.IsrAnswered(self.proposal, error, command.number("partition_epoch", -1))
                 return leader.step(answer, self.now_ms)
             case "metadata":
-                return leader.step(leading.MetadataChanged(_state(command), self.log_end), self.now_ms)
+                return self._metadata_changed(_state(command), command.number("min_isr", self._min_isr))
             case "min_isr":
-                settings = self.settings._replace(min_insync_replicas=int(command.words[0]))
-                return leader.step(leading.SettingsChanged(settings), self.now_ms)
+                return self._metadata_changed(self.state, int(command.words[0]))
         raise AssertionError(command.name)
+
+    @property
+    def _min_isr(self) -> int:
+        return self.settings.min_insync_replicas
+
+    def _metadata_changed(self, state: PartitionState, min_isr: int) -> list[leading.Effect]:
+        self.state, self.settings = state, self.settings._replace(min_insync_replicas=min_isr)
+        return self.leader.step(leading.MetadataChanged(state, self.settings, self.log_end), self.now_ms)
 
     def _wait(self, until_ms: int) -> list[leading.Effect]:
         effects: list[leading.Effect] = []

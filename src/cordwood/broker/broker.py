@@ -133,11 +133,12 @@ class Broker:
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
                 self.topic_configs.set_topic(resource.name, image.config(resource))
-        for resource in delta.configs:
-            if resource.type == ResourceType.TOPIC:
-                self.replicas.configure(resource.name)
         changes = delta.topics.replica_changes(self.id)
         self.replicas.apply(changes)
+        for resource in delta.configs:
+            topic = image.topics.get(resource.name) if resource.type == ResourceType.TOPIC else None
+            if topic is not None:
+                self.replicas.configure(topic.name, topic.partitions)
         self.fetchers.changed((*changes.deleted, *changes.leading, *changes.following))
         if delta.brokers:
             self.fetchers.brokers_changed()

@@ -10,7 +10,10 @@ yet, and a follower that is caught up and may join. It never moves back, and it 
 `min.insync.replicas` (KIP-966).
 
 The ISR changes through the controller only (KIP-497): the leader proposes one change at a time, and goes on counting by
-the larger of the two sets until it hears of the outcome.
+the larger of the two sets until the metadata tells the outcome. The controller's answer does not: it may be ahead of
+the metadata that this broker has applied. The controller keeps a replica that has left the ISR eligible to lead while
+the ISR is below `min.insync.replicas`, so a leader that counted by a new ISR and an older minimum could commit what
+that replica lacks (KIP-966).
 """
 
 from typing import NamedTuple
@@ -93,23 +96,21 @@ class LagChecked(NamedTuple):
 
 
 class IsrAnswered(NamedTuple):
-    """The controller's answer to a proposal; one that newer metadata has settled meanwhile is ignored."""
+    """The controller's answer to a proposal; one that newer metadata has settled meanwhile is ignored.
+    `partition_epoch` is that of the ISR proposed, which counts once the metadata has reached it."""
 
     proposal: ProposeIsr
     error: ErrorCode
-    isr: tuple[int, ...] = ()
     partition_epoch: int = -1
 
 
 class MetadataChanged(NamedTuple):
-    """A committed change of the partition, which this broker still leads."""
+    """The partition, which this broker still leads, or its settings have changed. They come together, as of one point
+    of the metadata log: neither counts without the other."""
 
     state: PartitionState
-    log_end_offset: int
-
-
-class SettingsChanged(NamedTuple):
     settings: ReplicationSettings
+    log_end_offset: int
 
 
 Event = (
@@ -120,7 +121,6 @@ Event = (
     | LagChecked
     | IsrAnswered
     | MetadataChanged
-    | SettingsChanged
 )
 
 
@@ -302,9 +302,6 @@ class Leader:
                 return self._answered(event, now_ms)
             case MetadataChanged():
                 return self._metadata_changed(event, now_ms)
-            case SettingsChanged(settings):
-                self._settings = settings
-                return self._moved(self._advance(now_ms))
 
     def written(self, end_offset: int, now_ms: int) -> bool:
         """`Written`. Returns whether the high watermark has moved."""
@@ -332,13 +329,10 @@ class Leader:
     def _answered(self, event: IsrAnswered, now_ms: int) -> list[Effect]:
         if event.proposal != self._proposal:
             return []
-        if event.error is ErrorCode.NONE:
-            if event.partition_epoch >= self.partition_epoch:
-                self._proposal = None
-                self.isr = event.isr
-                self.partition_epoch = event.partition_epoch
-            return self._moved(self._advance(now_ms))
-        if event.error in _REFUSED:
+        if event.error is ErrorCode.NONE and event.partition_epoch > self.partition_epoch:
+            # The metadata will tell.
+            return []
+        if event.error is ErrorCode.NONE or event.error in _REFUSED:
             self._proposal = None
             return self._moved(self._advance(now_ms))
         if event.error in _OUTDATED:
@@ -347,9 +341,7 @@ class Leader:
 
     def _metadata_changed(self, event: MetadataChanged, now_ms: int) -> list[Effect]:
         state = event.state
-        if state.partition_epoch < self.partition_epoch:
-            # The controller's answer was quicker than the metadata log.
-            return []
+        self._settings = event.settings
         is_elected_again = state.leader_epoch > self.epoch
         if is_elected_again or state.partition_epoch > self.partition_epoch:
             for replica in set(self.isr).difference(state.isr) & self.followers.keys():

@@ -35,7 +35,6 @@ from .leader import (
     ProposeIsr,
     RegistrationChanged,
     ReplicationSettings,
-    SettingsChanged,
 )
 from .traffic import TopicTraffic
 
@@ -194,8 +193,7 @@ class Partition:
             self.written = log.high_watermark
             self.leader = Leader(self.broker_id, self.state, settings, log.end_offset, log.high_watermark, now_ms)
         else:
-            self.leader.step(MetadataChanged(self.state, log.end_offset), now_ms)
-            self.leader.step(SettingsChanged(settings), now_ms)
+            self.leader.step(MetadataChanged(self.state, settings, log.end_offset), now_ms)
         self._is_in_sync = not self.leader.is_under_min_isr
 
     def _follow(self) -> None:
@@ -387,9 +385,7 @@ class Partition:
     def isr_answered(self, event: IsrAnswered) -> None:
         """The controller has answered a proposal."""
         if self.leader is not None:
-            effects = self.leader.step(event, self._clock.now_ms())
-            self._is_in_sync = not self.leader.is_under_min_isr
-            self._perform(effects)
+            self._perform(self.leader.step(event, self._clock.now_ms()))
 
     def _perform(self, effects: list[Effect]) -> None:
         leader, log = self.leader, self._led

@@ -1,7 +1,7 @@
 """All partitions of this broker: made, changed and removed as the metadata says, and taken offline with their disks."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from cordwood.config.topic import TopicConfigs
 from cordwood.log.directories import LogDirectories
@@ -197,13 +197,13 @@ class Replicas:
         except DiskError as error:
             self.disk_failed(error)
 
-    def configure(self, topic: str) -> None:
-        """The configuration of a topic has changed."""
+    def configure(self, topic: str, indexes: Iterable[int]) -> None:
+        """The configuration of a topic has changed, which has these partitions. This broker may have any of them."""
         config = self._configs.of(topic)
-        index = 0
-        while (partition := self._partitions.get((topic, index))) is not None:
-            partition.configure(config)
-            index += 1
+        for index in indexes:
+            partition = self._partitions.get((topic, index))
+            if partition is not None:
+                partition.configure(config)
 
     def configure_all(self) -> None:
         for partition in self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cordwood.net.backoff import Backoff
 from cordwood.replica.leader import IsrAnswered, ProposeIsr
@@ -29,6 +30,12 @@ _RETRY_MS = 50
 _RETRY_MAX_MS = 1_000
 
 
+class _Asked(NamedTuple):
+    proposal: ProposeIsr
+    # As it was when it was proposed. The metadata may tell of the change before the controller's answer arrives.
+    isr_before: tuple[int, ...]
+
+
 class IsrChanges:
     """One AlterPartition is under way at a time; what is proposed meanwhile goes with the next. `broker_epoch` is that
     of this start of the broker.
@@ -45,7 +52,7 @@ class IsrChanges:
         # Since the start: members that left in-sync sets and that joined them.
         self.shrinks = 0
         self.expands = 0
-        self._proposals: dict[Partition, ProposeIsr] = {}
+        self._proposals: dict[Partition, _Asked] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
         self._backoff = Backoff(_RETRY_MS, _RETRY_MAX_MS, random)
@@ -56,7 +63,7 @@ class IsrChanges:
         self._last_error = ErrorCode.NONE
 
     def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
-        self._proposals[partition] = proposal
+        self._proposals[partition] = _Asked(proposal, () if partition.leader is None else partition.leader.isr)
         self._woken.set()
         if self._task is None and not self._is_stopped:
             self._task = asyncio.get_running_loop().create_task(self._ask_all())
@@ -103,10 +110,10 @@ class IsrChanges:
         except TimeoutError:
             pass
 
-    def _request(self, proposals: dict[Partition, ProposeIsr]) -> AlterPartitionRequest:
+    def _request(self, proposals: dict[Partition, _Asked]) -> AlterPartitionRequest:
         topics: dict[Uuid, list[RequestPartitionData]] = {}
         epoch = self._broker_epoch()
-        for partition, proposal in proposals.items():
+        for partition, (proposal, _) in proposals.items():
             topics.setdefault(partition.topic_id, []).append(
                 RequestPartitionData(
                     partition_index=partition.index,
@@ -129,23 +136,22 @@ class IsrChanges:
             ],
         )
 
-    def _take(self, asked: dict[Partition, ProposeIsr], response: AlterPartitionResponse) -> bool:
+    def _take(self, asked: dict[Partition, _Asked], response: AlterPartitionResponse) -> bool:
         """False if something is proposed again at once."""
         answers = {
             (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
         }
-        for partition, proposal in asked.items():
+        for partition, (proposal, before) in asked.items():
             answer = answers.get((partition.topic_id, partition.index))
             # One that the controller says nothing of is proposed again.
             error = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else ErrorCode(answer.error_code)
-            before = () if partition.leader is None else partition.leader.isr
-            isr, partition_epoch = ((), -1) if answer is None else (tuple(answer.isr), answer.partition_epoch)
-            partition.isr_answered(IsrAnswered(proposal, error, isr, partition_epoch))
+            partition.isr_answered(IsrAnswered(proposal, error, -1 if answer is None else answer.partition_epoch))
             if answer is not None and error is ErrorCode.NONE:
                 self._count(partition, before, tuple(answer.isr))
             else:
                 _log.info("%s: the in-sync replicas stay %s: %s", partition, list(before), error.name)
-        return not any(self._proposals.get(partition) == proposal for partition, proposal in asked.items())
+        again = {partition: proposal for partition, (proposal, _) in self._proposals.items()}
+        return not any(again.get(partition) == proposal for partition, (proposal, _) in asked.items())
 
     def _count(self, partition: Partition, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         if len(after) < len(before):
