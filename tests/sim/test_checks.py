@@ -63,7 +63,8 @@ class Story:
     def end(self, values: str, start: int = 0, *, incarnation: int = 1, end: int | None = None) -> None:
         records = [Seen(start + at, 1_000 + at, one.encode()) for at, one in enumerate(values) if one != "."]
         high_watermark = start + len(values) if end is None else end
-        self.history.final[PARTITION] = FinalLog(start, high_watermark, incarnation, records, self._now_s)
+        _, read_s = self._pass()
+        self.history.final[PARTITION] = FinalLog(start, high_watermark, incarnation, records, read_s)
 
     def found(self) -> set[str]:
         return {violation.invariant for violation in violations(self.history)}
@@ -94,6 +95,15 @@ def test_a_record_that_was_read_and_is_gone_is_found() -> None:
     story.read("a", high_watermark=1)
     story.end("")
     assert story.found() == {"what was read stays"}
+
+
+def test_a_record_that_comes_after_the_last_reading_of_a_log_is_not_missed_in_it() -> None:
+    story = Story()
+    story.send("a")
+    story.send("b")
+    story.end("a")
+    story.read("ab", high_watermark=2)
+    assert story.found() == set()
 
 
 def test_with_the_defaults_a_power_loss_may_take_the_end_of_a_log_and_nothing_else() -> None:
@@ -191,6 +201,22 @@ def test_a_sequence_that_is_refused_without_an_excuse_is_found() -> None:
     assert story_of("", incarnation=2).found() == invariant
     assert story_of("a", incarnation=1).found() == invariant
     assert story_of("a", incarnation=2).found() == set()
+
+
+def test_a_first_sequence_may_be_refused_once_one_behind_it_was_appended_in_its_place() -> None:
+    def story_of(final: str, refused: int) -> Story:
+        story = Story()
+        sends = [story.send(value) for value in "abc"]
+        for sequence, send in enumerate(sends):
+            send.producer_id, send.sequence = 7, sequence
+        story.history.sequence_gaps.append((sends[refused], ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 1))
+        story.end(final)
+        return story
+
+    invariant = {"what was acknowledged is remembered of a producer"}
+    assert story_of("bc", refused=0).found() == set()
+    assert story_of("", refused=0).found() == invariant
+    assert story_of("c", refused=1).found() == invariant
 
 
 def test_what_is_refused_and_yet_appended_is_found() -> None:

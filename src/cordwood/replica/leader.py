@@ -113,15 +113,7 @@ class MetadataChanged(NamedTuple):
     log_end_offset: int
 
 
-Event = (
-    Written
-    | FollowerFetched
-    | FollowerSeen
-    | RegistrationChanged
-    | LagChecked
-    | IsrAnswered
-    | MetadataChanged
-)
+Event = Written | FollowerFetched | FollowerSeen | RegistrationChanged | LagChecked | IsrAnswered | MetadataChanged
 
 
 # The proposal was refused as such: the committed ISR stands.

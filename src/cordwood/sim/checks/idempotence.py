@@ -1,8 +1,10 @@
 """Each batch is in the log once at the most, whole; those of an idempotent producer in the order of their sequences.
 
 Where nothing may be lost, a broker must not say of a batch that it does not follow, if all before it is acknowledged.
-There is one excuse: it was appended, and the broker was started again since. What a start knows of a producer is its
-last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused.
+There are two excuses. It was appended, and the broker was started again since: what a start knows of a producer is its
+last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused. Or
+it is the producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the first
+batch of a producer that a broker knows nothing of may have any sequence, as in Kafka.
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ def idempotent_sends_are_appended_once_and_in_order(history: History) -> Iterato
     yield from _read_once(history)
     if history.promise is not Promise.PREFIX:
         for send, error, incarnation in history.sequence_gaps:
-            if history.is_loose(send.partition):
+            if history.is_loose(send.partition) or _was_overtaken(history, send):
                 continue
             if incarnation == send.first_incarnation or not _may_be_appended(history, send):
                 yield Violation("what was acknowledged is remembered of a producer", f"error {error}: {send}")
@@ -30,6 +32,20 @@ def _may_be_appended(history: History, send: Send) -> bool:
     if log is None or log.start_offset > 0 or send.partition[0] in history.compacted:
         return True
     return any(seen.value == send.values[0] for seen in log.records)
+
+
+def _was_overtaken(history: History, send: Send) -> bool:
+    """Returns whether it is the first of its producer, and only later ones are in the log."""
+    log = history.final.get(send.partition)
+    if log is None or send.sequence != 0:
+        return False
+    there = {seen.value for seen in log.records}
+    producer = (send.partition, send.producer_id, send.producer_epoch)
+    return send.values[0] not in there and any(
+        other.values[0] in there
+        for other in history.sends
+        if (other.partition, other.producer_id, other.producer_epoch) == producer
+    )
 
 
 def _once_whole_and_in_order(history: History, partition: Partition, log: FinalLog) -> Iterator[Violation]:
