@@ -18,9 +18,16 @@ from cordwood.sim.disk import SimDisk
 from cordwood.sim.machine import Machine
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
+from cordwood.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from data_answers.batches import batch
+from data_answers.requests import produce
 from tests.broker.in_process import InProcessNode
 from tests.broker.simulated import SimulatedNode
+from tests.common.three_brokers import ThreeBrokers, with_three_brokers
 
 METADATA = f"__cluster_metadata-0/{file_name(0, '.log')}"
 # Longer than deletions are put off.
@@ -231,6 +238,31 @@ def test_partitions_of_metadata_that_was_cut_off_need_consent() -> None:
         assert len(strays(host)) == 1
 
     on_host(test)
+
+
+def test_a_broker_whose_metadata_log_was_cut_and_came_back_from_the_quorum_starts_and_keeps_what_was_moved_away() -> None:
+    """Nor does it matter that a power loss has taken the topic's id as well: the partition's name is known."""
+
+    async def test(cluster: ThreeBrokers) -> None:
+        await cluster.create("t", 3)
+        await cluster.ask(3, produce("t", batch("a"), acks=-1), 9)
+        await cluster.until_replicated("t")
+        cluster.kill(3)
+        disk = cluster.machines[3].disks["/data"]
+        disk.damage(METADATA, disk.files()[METADATA][:-1])
+        disk.damage("t-0/partition.metadata", bytes(43))
+        moved = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1, 2])])
+        await cluster.broker(1).controller.ask(AlterPartitionReassignmentsRequest(topics=[moved], timeout_ms=30_000))
+        await cluster.until(lambda: cluster.partition(1, "t").state.replicas == (1, 2))
+        await cluster.restart(3)
+        files = disk.files()
+        assert f"{METADATA}.corrupt" in files
+        kept = [path for path in files if re.fullmatch(r"t-0\.[0-9a-f]{32}-stray/0{20}\.log", path)]
+        assert len(kept) == 1
+        assert files[kept[0]]
+        assert await cluster.committed("t") == [b"a"]
+
+    with_three_brokers(test)
 
 
 def test_with_consent_the_partitions_are_kept_as_strays(caplog: pytest.LogCaptureFixture) -> None:

@@ -205,5 +205,5 @@ def _put_strays_aside(
     if unknown:
         deleted = log.deleted_topics()
         strays = [found for found in unknown if found.topic_id not in deleted]
-        check_strays(strays, image, broker_id, consent, was_cut=log.was_cut)
+        check_strays(strays, image, broker_id, consent, was_cut=log.was_cut_for_good)
         put_aside(directories, unknown, deleted)

@@ -37,8 +37,8 @@ class MetadataLog(Protocol):
     # What was lost or deleted
 
     @property
-    def was_cut(self) -> bool:
-        """True if a damaged part was ever cut off."""
+    def was_cut_for_good(self) -> bool:
+        """True if a damaged part was ever cut off, and no other voter can have given it back."""
 
     def deleted_topics(self) -> set[Uuid]:
         """The ids of all topics whose deletion is in the log."""

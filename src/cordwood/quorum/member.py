@@ -207,8 +207,8 @@ class Member:
         return self._disk_log.end_offset
 
     @property
-    def was_cut(self) -> bool:
-        return self._disk_log.was_cut
+    def was_cut_for_good(self) -> bool:
+        return self._disk_log.was_cut and self.voters.is_only_voter(self._config.local.key)
 
     def deleted_topics(self) -> set[Uuid]:
         return self._disk_log.deleted_topics()

@@ -59,9 +59,15 @@ def unexplained(strays: Sequence[Unknown], image: MetadataImage, broker_id: int)
     return [
         stray
         for stray in strays
-        if (not registered or stray.directory.id in registered)
-        and (stray.topic_id is None or stray.topic_id not in image.topics.by_id)
+        if (not registered or stray.directory.id in registered) and not _is_reassigned(stray, image)
     ]
+
+
+def _is_reassigned(stray: Unknown, image: MetadataImage) -> bool:
+    """One whose directory does not say which topic it is of goes by its name: it is kept, whichever it was."""
+    if stray.topic_id is None:
+        return image.topics.partition(stray.topic, stray.partition) is not None
+    return stray.topic_id in image.topics.by_id
 
 
 def put_aside(directories: LogDirectories, unknown: list[Unknown], deleted_topics: Container[Uuid | None]) -> None:
