@@ -240,7 +240,7 @@ def test_partitions_of_metadata_that_was_cut_off_need_consent() -> None:
     on_host(test)
 
 
-def test_a_broker_whose_metadata_log_was_cut_and_came_back_from_the_quorum_starts_and_keeps_what_was_moved_away() -> None:
+def test_a_broker_whose_cut_metadata_came_back_from_the_quorum_starts_and_keeps_what_was_moved_away() -> None:
     """Nor does it matter that a power loss has taken the topic's id as well: the partition's name is known."""
 
     async def test(cluster: ThreeBrokers) -> None:

@@ -155,7 +155,10 @@ class RaftMachine:
 
     def step(self, event: Event, now: int) -> list[Effect]:
         if self._is_stopped:
-            return []
+            if isinstance(event, RequestReceived) and isinstance(event.request, FetchRequest):
+                # Refused, for a shutdown is under way. Without an answer the stop would wait for it.
+                answer_fetch(self._replica, event, event.request, now)
+            return self._finish(now)
         match event:
             case Tick():
                 pass
@@ -259,11 +262,16 @@ class RaftMachine:
         self._complete_shutdown(now)
 
     def _complete_shutdown(self, now: int) -> None:
-        deadline, quorum = self._replica.shutdown_deadline_ms, self._replica.quorum
+        replica, quorum = self._replica, self._replica.quorum
+        deadline = replica.shutdown_deadline_ms
         if deadline is None or self._is_stopped:
             return
         is_clean = not quorum.is_voter or quorum.is_only_voter or quorum.has_remote_leader
         if is_clean or now >= deadline:
             self._is_stopped = True
             self.deadline_ms = None
-            self._replica.outbox.append(ShutdownCompleted(is_clean))
+            if self._leader is not None:
+                # The only voter has nobody to hand over to, and no deadline ends what waits for it any more.
+                end_change(replica, self._leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The active controller is stopping")
+                complete_fetches(replica, replica.parked.take_all(), now)
+            replica.outbox.append(ShutdownCompleted(is_clean))

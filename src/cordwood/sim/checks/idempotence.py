@@ -3,8 +3,8 @@
 Where nothing may be lost, a broker must not say of a batch that it does not follow, if all before it is acknowledged.
 There are two excuses. It was appended, and the broker was started again since: what a start knows of a producer is its
 last batch before the last snapshot, as in Kafka's files, and those after it; an earlier one sent again is refused. Or
-it is the producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the first
-batch of a producer that a broker knows nothing of may have any sequence, as in Kafka.
+it is the producer's first, was refused while too few replicas were in sync, and those sent behind it were not: the
+first batch of a producer that a broker knows nothing of may have any sequence, as in Kafka.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ await stage.read_everything(judge)
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from random import Random
 from typing import Any
@@ -111,10 +111,8 @@ class Stage:
         assert cluster is not None
         assert self._watch is not None
         healing = Healing(run)
-        for machine in cluster.machines.values():
-            if not await healing.comes(partial(is_started, faults, machine)):
-                healing.fails(f"{machine.name} has not started: {machine.refusal}")
-                return None
+        if not await healing.all_start(faults, cluster.machines.values()):
+            return None
         judge = Admin(run, "judge")
         for partition in run.partitions:
             if not await healing.comes(partial(produces, judge, partition)):
@@ -214,11 +212,22 @@ class Healing:
             await asyncio.sleep(_LOOK_S)
         return False
 
+    async def all_start(self, faults: ClusterFaults, machines: Collection[Machine]) -> bool:
+        """Starts the nodes that are down, as often as they are: one that is being stopped in order may still be up when
+        all is healed, and others wait for it."""
+
+        async def are_started() -> bool:
+            for machine in machines:
+                if not machine.is_up:
+                    faults.start_again(machine)
+            return all(machine.is_started and not machine.is_stopping for machine in machines)
+
+        if await self.comes(are_started):
+            return True
+        for machine in machines:
+            if not machine.is_started:
+                self.fails(f"{machine.name} has not started: {machine.refusal}")
+        return False
+
     def fails(self, what: str) -> None:
         self._run.history.quorum.unhealed.append(f"within {HEALING_S} s {what}")
-
-
-async def is_started(faults: ClusterFaults, machine: Machine) -> bool:
-    if not machine.is_up:
-        faults.start_again(machine)
-    return machine.is_started
