@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from cordwood.net.connection_settings import ConnectionSettings
+from cordwood.net.peer import Peer
+from cordwood.replica.fetcher import Fetcher, FetcherSettings
 from cordwood.replica.throttle import ReplicationThrottle
+from cordwood.runtime.randomness import SeededRandom
+from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -13,6 +20,7 @@ from cordwood.wire.messages.incremental_alter_configs import (
 from data_answers.batches import batch
 from data_answers.requests import produce
 from tests.common.simulated_cluster import Cluster, with_cluster
+from tests.replica.partitions import BROKER, OTHER, disk, partition_on, state
 
 _BROKER = 4
 _RECORD_BYTES = 10_000
@@ -43,6 +51,42 @@ def test_a_debt_is_paid_off_at_the_rate() -> None:
         clock.sleep(seconds)
         exceeded.append(throttle.is_exceeded)
     assert exceeded == [False, True, True, False]
+
+
+@pytest.mark.parametrize("reading_s", [0.0, 0.3, 0.7, 1.1])
+def test_a_partition_that_is_held_up_is_fetched_once_the_throttle_is_over(reading_s: float) -> None:
+    """Time may pass between any two readings of it."""
+
+    class Creeping(SteppedClock):
+        def monotonic(self) -> float:
+            self.now_s += reading_s
+            return self.now_s
+
+    async def test() -> None:
+        clock, random = Creeping(), SeededRandom(1)
+        throttle = ReplicationThrottle(clock, 1_000)
+        throttle.record(3_000)
+        fetcher = Fetcher(
+            OTHER,
+            FetcherSettings(BROKER, 500, 1, 1 << 20, 10 << 20, 30_000),
+            lambda: 0,
+            lambda: Peer(SocketNetwork(), ConnectionSettings(client_id="fetcher"), random),
+            clock,
+            throttle,
+            lambda _error: None,
+        )
+        partition = partition_on(disk(), lambda _partition: None, follower_replication_throttled_replicas="*")
+        partition.update(state(leader=OTHER, epoch=1, replicas=(BROKER, OTHER)), partition.config)
+        key = (partition.topic_id, partition.index)
+        fetcher.follow(partition)
+        while key not in fetcher._session.positions:
+            assert key in fetcher._unsettled or key in fetcher._backing_off
+            fetcher._settle()
+            clock.sleep(0.1)
+        assert not throttle.is_exceeded
+        await fetcher.stop()
+
+    asyncio.run(test())
 
 
 async def limit(cluster: Cluster, key: str, bytes_per_second: int) -> None:

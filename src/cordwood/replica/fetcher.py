@@ -30,7 +30,7 @@ from cordwood.wire.messages.list_offsets import (
 )
 
 from .fetch_session import FetchSession, Key
-from .follower import AskOffsets, ConnectionFailed, Fetched, FetchPosition, Follower, LeaderOffsets
+from .follower import AskOffsets, ConnectionFailed, Fetched, FetchPosition, LeaderOffsets
 from .partition import Partition
 from .throttle import ReplicationThrottle
 
@@ -109,7 +109,9 @@ class Fetcher:
         key = (partition.topic_id, partition.index)
         self._partitions[key] = partition
         partition.when_flushed(self._flushed)
-        if self._position(partition) != self._session.positions.get(key):
+        held_up_ms = self._throttle.resumes_in_ms
+        position = self._position(partition, self._clock.now_ms(), held_up_ms)
+        if position != self._session.positions.get(key) or self._is_held_up(partition, held_up_ms):
             self._unsettled[key] = None
             self._wake()
 
@@ -209,18 +211,19 @@ class Fetcher:
     # What to ask for
 
     def _settle(self) -> None:
-        """Brings the session to where the partitions are now."""
-        now_ms = self._clock.now_ms()
+        """Brings the session to where the partitions are now. Time is read once: a throttle that is over between two
+        readings would neither let a partition be fetched nor say when."""
+        now_ms, held_up_ms = self._clock.now_ms(), self._throttle.resumes_in_ms
         over = [key for key, resumes_ms in self._backing_off.items() if resumes_ms <= now_ms]
         for key in (*self._unsettled, *over):
             partition = self._partitions.get(key)
-            position = None if partition is None else self._position(partition)
+            position = None if partition is None else self._position(partition, now_ms, held_up_ms)
             if position is not None:
                 self._backing_off.pop(key, None)
                 self._session.want(key, position)
                 continue
             self._session.forget(key)
-            resumes_ms = 0 if partition is None else self._resumes_ms(partition, now_ms)
+            resumes_ms = 0 if partition is None else self._resumes_ms(partition, now_ms, held_up_ms)
             if resumes_ms > now_ms:
                 self._backing_off[key] = resumes_ms
             else:
@@ -229,22 +232,24 @@ class Fetcher:
         if self._backing_off:
             self._wake(max(0, min(self._backing_off.values()) - now_ms) / 1000)
 
-    def _position(self, partition: Partition) -> FetchPosition | None:
+    def _position(self, partition: Partition, now_ms: int, held_up_ms: int) -> FetchPosition | None:
         follower = partition.follower
-        if follower is None or partition.awaits_flush or self._is_held_up(partition, follower):
+        if follower is None or partition.awaits_flush or self._is_held_up(partition, held_up_ms):
             return None
-        return follower.next_fetch(self._clock.now_ms())
+        return follower.next_fetch(now_ms)
 
-    def _is_held_up(self, partition: Partition, follower: Follower) -> bool:
-        return partition.is_follower_throttled and follower.lag != 0 and self._throttle.is_exceeded
+    def _is_held_up(self, partition: Partition, held_up_ms: int) -> bool:
+        """`held_up_ms` is the throttle's `resumes_in_ms`."""
+        follower = partition.follower
+        return held_up_ms > 0 and partition.is_follower_throttled and follower is not None and follower.lag != 0
 
-    def _resumes_ms(self, partition: Partition, now_ms: int) -> int:
+    def _resumes_ms(self, partition: Partition, now_ms: int, held_up_ms: int) -> int:
         """When a partition may be fetched again that backs off, or is throttled."""
         follower = partition.follower
         if follower is None:
             return 0
-        if self._is_held_up(partition, follower):
-            return max(follower.resumes_ms, now_ms + self._throttle.resumes_in_ms)
+        if self._is_held_up(partition, held_up_ms):
+            return max(follower.resumes_ms, now_ms + held_up_ms)
         return follower.resumes_ms
 
     def _wake(self, delay_s: float = 0.0) -> None:

@@ -41,7 +41,7 @@ class ReplicationThrottle:
 
     @property
     def resumes_in_ms(self) -> int:
-        """The time until it is not exceeded any more."""
+        """The time until it is not exceeded any more; 0 if it is not."""
         self._fill()
         if self._tokens > 0:
             return 0
