@@ -4,6 +4,7 @@ import pytest
 
 from cordwood.metadata.controller.alter_partition import alter_partition
 from cordwood.metadata.controller.brokers import fence_broker
+from cordwood.metadata.controller.decision import ControllerDefaults
 from cordwood.metadata.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
 from cordwood.metadata.image import PartitionRegistration
 from cordwood.wire.errors import ErrorCode
@@ -185,6 +186,51 @@ def test_a_replica_that_alone_is_in_sync_is_kept_until_another_one_is() -> None:
     assert (now.leader, now.isr, now.removing_replicas) == (2, (2,), (1, 2))
     in_sync(cluster, 2, 4, 5)
     assert partition(cluster).replicas == (4, 5)
+
+
+def test_replicas_that_may_alone_have_all_records_are_kept_until_another_one_is_in_sync() -> None:
+    cluster = cluster_with(1, 5)
+    reassign(cluster, [2, 3])
+    in_sync(cluster, 1, 2)
+    cluster.commit(fence_broker(cluster.image, cluster.defaults, 1))
+    cluster.commit(fence_broker(cluster.image, cluster.defaults, 2))
+    assert (partition(cluster).elr, partition(cluster).last_known_elr) == ((2,), (2,))
+    reassign(cluster, [4, 5])
+    now = partition(cluster)
+    assert (now.isr, now.elr, now.removing_replicas) == ((), (2,), (1, 2))
+    cluster.heartbeat(2)
+    in_sync(cluster, 2, 4, 5)
+    assert (partition(cluster).replicas, partition(cluster).isr) == ((4, 5), (4, 5))
+
+
+def with_the_last_leader_new() -> Cluster:
+    """Nobody is in sync; an old replica is eligible, and a new one led last and is not eligible any more."""
+    cluster = Cluster(brokers=6, defaults=ControllerDefaults(min_insync_replicas=2))
+    cluster.create(topic("t", assignments={0: [1, 2]}))
+    reassign(cluster, [3, 4])
+    in_sync(cluster, 1, 3)
+    cluster.commit(fence_broker(cluster.image, cluster.defaults, 1))
+    assert partition(cluster).leader == 3
+    # Killed, and started again with an empty disk.
+    cluster.register(3, number=1)
+    now = partition(cluster)
+    assert (now.isr, now.elr, now.last_known_elr) == ((), (1,), (3,))
+    return cluster
+
+
+def test_the_last_leader_is_kept_while_nobody_is_in_sync() -> None:
+    cluster = with_the_last_leader_new()
+    reassign(cluster, [1, 2])
+    now = partition(cluster)
+    assert (now.replicas, now.removing_replicas) == ((1, 2, 3), (3,))
+    # The one that was eligible has lost data as well.
+    cluster.register(1, number=1)
+    cluster.heartbeat(3)
+    assert partition(cluster).leader == 3
+
+
+def test_cancelling_is_refused_when_the_last_leader_is_new_and_nobody_is_in_sync() -> None:
+    assert reassign(with_the_last_leader_new(), None) == ([], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
 
 
 def test_the_broker_that_is_last_in_sync_may_be_added_while_others_are_dead() -> None:

@@ -213,8 +213,10 @@ def _elect(
     for replica in candidates:
         if replica in eligible and may_lead(replica):
             return replica, False
-    if has_elr and not eligible and len(before.last_known_elr) == 1 and may_lead(before.last_known_elr[0]):
-        return before.last_known_elr[0], True
+    if has_elr and not eligible and len(before.last_known_elr) == 1:
+        (last_leader,) = before.last_known_elr
+        if last_leader in replicas and may_lead(last_leader):
+            return last_leader, True
     if election is Election.UNCLEAN:
         for replica in replicas:
             if may_lead(replica):

@@ -4,9 +4,9 @@ A reassignment begins with a change that adds the new replicas. It ends with one
 every replica of the plan is in the ISR: `partition_change` sees to that with every change of the ISR.
 
 Differences from Kafka where a running plan is replaced: what a plan adds and removes is worked out anew from where the
-first one began. A replica that only the old plan wanted is dropped at once, unless the ISR would be empty without it,
-and one that the old plan was about to remove stays if the new one has it. So every plan can be completed, and
-cancelling the last one brings back the replicas from before the first.
+first one began. A replica that only the old plan wanted is dropped at once, unless nobody else is in sync and it was in
+sync, is eligible (KIP-966) or led last; and one that the old plan was about to remove stays if the new one has it. So
+every plan can be completed, and cancelling the last one brings back the replicas from before the first.
 """
 
 from collections.abc import Sequence
@@ -89,9 +89,10 @@ def _reassign(
     before = topic.partitions[partition_id]
     unwanted = {replica for replica in before.adding_replicas if replica not in target}
     isr = tuple(replica for replica in before.isr if replica not in unwanted)
-    if before.isr and not isr:
-        # Nobody else has all the data: they are removed when another one has.
-        unwanted, isr = unwanted.difference(before.isr), before.isr
+    if not isr:
+        # Perhaps nobody else has all the data: they are removed when another one is in sync.
+        unwanted -= {*before.isr, *before.elr, *before.last_known_elr}
+        isr = before.isr
     removing = tuple(sorted({*before.replicas} - {*target} - unwanted))
     adding = tuple(sorted({*target} - _original(before)))
     return change_partition(
@@ -120,13 +121,15 @@ def _cancel(
     isr = tuple(replica for replica in before.isr if replica in original)
     election = online_election(image, defaults, topic)
     is_lossy = not isr and (bool(before.isr) or not original.intersection(before.elr))
+    # Those eligible may all turn out to have lost data: then the last leader has more than anybody else.
+    may_be_lossy = is_lossy or not (isr or original.issuperset(before.last_known_elr))
+    if may_be_lossy and election is not Election.UNCLEAN:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {topic.name}:{partition_id} because it would require an "
+            "unclean leader election.",
+        )
     if is_lossy:
-        if election is not Election.UNCLEAN:
-            raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Unable to revert partition assignment for {topic.name}:{partition_id} because it would require an "
-                "unclean leader election.",
-            )
         isr = replicas[:1]
     return change_partition(
         image,

@@ -14,7 +14,9 @@ def reassignments_end_in_sync(history: History) -> Iterator[Violation]:
         if before is None:
             continue
         had = {*before.replicas} - {*before.adding_replicas}
-        early = sorted({*state.replicas} - {*state.adding_replicas} - had - {*state.isr})
+        # Those of a plan that was replaced may be kept until the new one is complete, as nobody else has their data.
+        left = {*state.adding_replicas, *state.removing_replicas}
+        early = sorted({*state.replicas} - left - had - {*state.isr})
         if early:
             yield Violation(
                 "a reassignment ends when its replicas are in sync",
