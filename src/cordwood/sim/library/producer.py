@@ -29,9 +29,12 @@ class LibraryProducer(LibraryClient):
         self._is_idempotent = self.chance(_IDEMPOTENT)
         self._is_replicated = run.cluster is not None
         self._tap = Tap(run, run.world.network.host(name))
+        self._gives_up_s = 0.0
 
     async def live(self) -> None:
         settings = self._settings()
+        # A record may join a batch that has waited for `linger_ms`.
+        self._gives_up_s = (settings.delivery_timeout_ms - settings.linger_ms) / 1000
         producer = await self.started_producer(settings, self._tap)
         while not self.run.is_over:
             for _ in range(self.source.randint(1, _MAX_BURST)):
@@ -87,6 +90,10 @@ class LibraryProducer(LibraryClient):
 
     def _delivered(self, send: Send, delivery: Delivery) -> None:
         error = note_delivery(self, self._tap, send, delivery)
+        is_overdue = send.ended_s - send.begun_s >= self._gives_up_s
+        if isinstance(error, NetworkFailed) and is_overdue:
+            # A connection that breaks when a batch is overdue may be the reason that is told, as in Kafka.
+            return
         if error is not None and not self._may_fail_with(error):
             self.complain(f"{type(error).__name__}: {error}; {send}")
 

@@ -150,6 +150,9 @@ class Stage:
         leader = replicas.get(state.leader)
         if leader is None or leader.log is None or state.is_reassigning or {*state.isr} != {*state.replicas}:
             return False
+        if leader.leader is None or leader.leader.epoch != state.leader_epoch:
+            # It has not heard of its election yet.
+            return False
         end = leader.log.end_offset
         held = [replicas[node_id].log for node_id in state.replicas if node_id in replicas]
         return len(held) == len(state.replicas) and all(
