@@ -345,6 +345,23 @@ def test_a_new_minimum_in_sync_clears_who_was_eligible_by_the_old_one() -> None:
     assert cluster.image.config(BROKER_DEFAULT) == {"min.insync.replicas": "2"}
 
 
+def test_a_new_minimum_in_sync_keeps_who_is_eligible_where_nobody_is_in_sync() -> None:
+    cluster = Cluster(brokers=3, defaults=ControllerDefaults(min_insync_replicas=2))
+    cluster.create(topic("t", assignments={0: [1, 2], 1: [2, 3]}), topic("u", assignments={0: [1, 2]}))
+    for broker_id in (1, 2):
+        cluster.commit(fence_broker(cluster.image, cluster.defaults, broker_id))
+    kept = "eligible_leader_replicas=[1, 2] last_known_elr=[2]"
+    records, _ = alter(cluster, 2, "t", ("min.insync.replicas", SET, "1"))
+    assert records[1:] == ["ClearElr topic_name=t", f"PartitionChange t-0 {kept}"]
+    assert partition(cluster, number=1).elr == ()
+    records, _ = alter(cluster, 4, "", ("min.insync.replicas", SET, "3"))
+    assert records[1:] == ["ClearElr", f"PartitionChange t-0 {kept}", f"PartitionChange u-0 {kept}"]
+    # One is enough now: the new leader commits alone, and nobody else is eligible any more.
+    cluster.heartbeat(1)
+    now = partition(cluster)
+    assert (now.leader, now.isr, now.elr) == (1, (1,), ())
+
+
 def test_alter_configs_replaces_all_that_is_set() -> None:
     cluster = Cluster()
     cluster.create(topic("t", 1, a="1", b="2"))

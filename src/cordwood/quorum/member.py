@@ -291,7 +291,7 @@ class Member:
         if isinstance(outcome, ProposalRefused):
             raise Refusal(outcome.error, outcome.message)
         if outcome is None:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
+            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure or "this controller is stopping"))
         if self._news and not self._is_telling:
             # Nobody is told within a call of theirs.
             asyncio.get_running_loop().call_soon(self._tell)

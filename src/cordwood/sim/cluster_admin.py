@@ -112,13 +112,14 @@ class ClusterAdmin(Client):
         else:
             topic, settings = self.source.choice(self.run.partitions)[0], _TOPIC_SETTINGS
         name, values = self.source.choice(settings)
-        if name == "min.insync.replicas" and not self._is_whole(topic):
+        if name == "min.insync.replicas" and self.run.history.replicas.disks_may_go and not self._is_whole(topic):
             return
         await self._alter(_TOPIC, topic, {name: self.source.choice(values)})
 
     def _is_whole(self, topic: str) -> bool:
-        """A change of min.insync.replicas clears the eligible leader replicas, as in Kafka. Of a partition without
-        replicas in sync none could be elected then, so operators must not change it before all are in sync."""
+        """A change of min.insync.replicas clears the eligible leader replicas, as in Kafka. If the disk of the only
+        replica in sync is lost after that, nobody knows which others had all that was committed. So where disks are
+        lost, the minimum is changed only while all replicas are in sync."""
         committed = self.run.committed
         assert committed is not None
         states = [state for (name, _), state in committed.states.items() if name == topic]

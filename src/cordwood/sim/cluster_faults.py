@@ -49,6 +49,7 @@ class ClusterFaults:
         self._power_may_go = run.history.promise is not Promise.REPLICATED and self._source.random() < 0.7
         # One after the other.
         self._disks_may_go = partitions is not None and self._source.random() < 0.5
+        run.history.replicas.disks_may_go = self._disks_may_go
         self._begun: list[asyncio.Future[Any]] = []
 
     async def work(self) -> None:

@@ -58,5 +58,7 @@ class ReplicaHistory:
     shortfalls: list[str] = field(default_factory=list)
     # Topics that may lose what is acknowledged: acks=1, or leaders that are not in sync.
     loose: set[str] = field(default_factory=set)
+    # Brokers may lose what others count on, one at a time.
+    disks_may_go: bool = False
     # When all is over, the offsets that the leader of each partition has below its high watermark.
     final_offsets: dict[Partition, list[int]] = field(default_factory=dict)

@@ -13,10 +13,11 @@ from cordwood.wire.messages import alter_configs as legacy
 from cordwood.wire.messages import incremental_alter_configs as incremental
 from cordwood.wire.messages.metadata_records.clear_elr_record import ClearElrRecord
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
+from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.schema import MetadataRecord
 
 from .decision import ConfigSchema
-from .partition_change import MIN_INSYNC_REPLICAS, is_elr_enabled
+from .partition_change import MIN_INSYNC_REPLICAS, is_elr_enabled, partitions_of
 
 
 class Operation(IntEnum):
@@ -112,8 +113,24 @@ def config_records(
         isinstance(record, ConfigRecord) and record.name == MIN_INSYNC_REPLICAS for record in records
     ):
         # The eligible replicas were by the old minimum.
-        records.append(ClearElrRecord(topic_name=resource.name if resource.type == ResourceType.TOPIC else ""))
+        name = resource.name if resource.type == ResourceType.TOPIC else ""
+        records += [ClearElrRecord(topic_name=name), *_kept_eligible(image, name)]
     return records
+
+
+def _kept_eligible(image: MetadataImage, name: str) -> list[MetadataRecord]:
+    """Puts back who is eligible where nobody is in sync, in one topic or in all. Kafka does not: nobody could ever lead
+    such a partition again without an unclean election. And it is safe, because no minimum lets anybody commit there."""
+    return [
+        PartitionChangeRecord(
+            partition_id=partition_id,
+            topic_id=topic.id,
+            eligible_leader_replicas=list(partition.elr),
+            last_known_elr=list(partition.last_known_elr),
+        )
+        for topic, partition_id, partition in partitions_of(image)
+        if name in ("", topic.name) and not partition.isr and (partition.elr or partition.last_known_elr)
+    ]
 
 
 def _check_min_isr(resource: ConfigResource, value: str | None) -> None:

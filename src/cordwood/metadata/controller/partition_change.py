@@ -127,7 +127,8 @@ def change_partition(
     isr = tuple(replica for replica in isr if replica in replicas)
     has_elr = is_elr_enabled(image)
     elr = before.elr
-    if has_elr and len(isr) >= _min_isr(image, defaults, topic, replicas):
+    min_isr = _min_isr(image, defaults, topic, replicas)
+    if has_elr and len(isr) >= min_isr:
         elr = ()
     elif has_elr:
         elr = tuple(sorted(({*before.elr, *before.isr} - {*isr, *unclean}) & {*replicas}))
@@ -143,6 +144,8 @@ def change_partition(
         record.leader = leader
         if leader in elr:
             isr, elr = (leader,), tuple(replica for replica in elr if replica != leader)
+            # The minimum may be smaller than it was when they became eligible.
+            elr = elr if len(isr) < min_isr else ()
         if is_unclean:
             isr, elr = (leader,), ()
             if before.leader_recovery is not LeaderRecovery.RECOVERING:
