@@ -109,9 +109,15 @@ class Fetcher:
         key = (partition.topic_id, partition.index)
         self._partitions[key] = partition
         partition.when_flushed(self._flushed)
-        if self._position(partition) != self._session.positions.get(key):
+        position = self._position(partition)
+        if position != self._session.positions.get(key):
             self._unsettled[key] = None
             self._wake()
+        elif position is None:
+            # Held up from the beginning: no answer will have it looked at again.
+            now_ms = self._clock.now_ms()
+            self._back_off(key, partition, now_ms)
+            self._wake_after_backing_off(now_ms)
 
     def _flushed(self, partition: Partition) -> None:
         key = (partition.topic_id, partition.index)
@@ -220,14 +226,17 @@ class Fetcher:
                 self._session.want(key, position)
                 continue
             self._session.forget(key)
-            resumes_ms = 0 if partition is None else self._resumes_ms(partition, now_ms)
-            if resumes_ms > now_ms:
-                self._backing_off[key] = resumes_ms
-            else:
-                self._backing_off.pop(key, None)
+            self._back_off(key, partition, now_ms)
         self._unsettled.clear()
-        if self._backing_off:
-            self._wake(max(0, min(self._backing_off.values()) - now_ms) / 1000)
+        self._wake_after_backing_off(now_ms)
+
+    def _back_off(self, key: Key, partition: Partition | None, now_ms: int) -> None:
+        """Notes when a partition without a position is to be looked at again, if that is a matter of time."""
+        resumes_ms = 0 if partition is None else self._resumes_ms(partition, now_ms)
+        if resumes_ms > now_ms:
+            self._backing_off[key] = resumes_ms
+        else:
+            self._backing_off.pop(key, None)
 
     def _position(self, partition: Partition) -> FetchPosition | None:
         follower = partition.follower
@@ -268,7 +277,11 @@ class Fetcher:
         now_ms = self._clock.now_ms()
         if self._unsettled or any(resumes_ms <= now_ms for resumes_ms in self._backing_off.values()):
             self._is_due.set()
-        elif self._backing_off:
+        else:
+            self._wake_after_backing_off(now_ms)
+
+    def _wake_after_backing_off(self, now_ms: int) -> None:
+        if self._backing_off:
             self._wake(max(0, min(self._backing_off.values()) - now_ms) / 1000)
 
     # What was fetched
