@@ -104,6 +104,11 @@ class Machine:
         """True if a node serves, or is about to."""
         return self._process is not None and self._process.alive
 
+    @property
+    def is_stopping(self) -> bool:
+        """True from when the node is asked to stop until it has."""
+        return self.is_up and self._stop_asked_for.is_set()
+
     def start(self) -> "asyncio.Future[bool]":
         """Begins at once, and tells whether the node serves; if not, it has crashed on its way, or a disk failed it."""
         assert not self.is_up, "one node on a machine"

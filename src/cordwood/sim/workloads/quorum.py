@@ -19,7 +19,7 @@ from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.primitives import uuid_text
 
 from .base import Workload
-from .stage import Healing, is_started
+from .stage import Healing
 
 _DURATION_S = 15.0
 _TOPIC = 2
@@ -74,10 +74,8 @@ async def judge_quorum(run: Run, faults: ClusterFaults) -> None:
     cluster, history = run.cluster, run.history.quorum
     assert cluster is not None
     healing = Healing(run)
-    for machine in cluster.machines.values():
-        if not await healing.comes(partial(is_started, faults, machine)):
-            healing.fails(f"{machine.name} has not started: {machine.refusal}")
-            return
+    if not await healing.starts_all(faults):
+        return
     judges = [QuorumAdmin(run, f"judge-{number}", machine) for number, machine in cluster.brokers.items()]
     for judge in judges:
         if not await healing.comes(partial(judge.create, judge.name)):

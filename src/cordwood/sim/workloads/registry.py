@@ -19,7 +19,7 @@ from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.records import decode_batch
 
 from .base import Workload
-from .stage import Healing, is_started
+from .stage import Healing
 
 if TYPE_CHECKING:
     from cordwood.sim.library.registry import RegistryClient, SimulatedRegistry
@@ -85,10 +85,8 @@ async def _judge(
     cluster, history = run.cluster, run.history
     assert cluster is not None
     healing = Healing(run)
-    for machine in cluster.machines.values():
-        if not await healing.comes(partial(is_started, faults, machine)):
-            healing.fails(f"{machine.name} has not started: {machine.refusal}")
-            return
+    if not await healing.starts_all(faults):
+        return
     lives = []
     for registry in registries:
         registry.is_calm = True

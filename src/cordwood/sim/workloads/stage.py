@@ -20,7 +20,6 @@ from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
 from cordwood.sim.history import Promise
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
-from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.partition_watch import PartitionWatch
 from cordwood.sim.quorum_watch import QuorumWatch
@@ -111,10 +110,8 @@ class Stage:
         assert cluster is not None
         assert self._watch is not None
         healing = Healing(run)
-        for machine in cluster.machines.values():
-            if not await healing.comes(partial(is_started, faults, machine)):
-                healing.fails(f"{machine.name} has not started: {machine.refusal}")
-                return None
+        if not await healing.starts_all(faults):
+            return None
         judge = Admin(run, "judge")
         for partition in run.partitions:
             if not await healing.comes(partial(produces, judge, partition)):
@@ -214,11 +211,26 @@ class Healing:
             await asyncio.sleep(_LOOK_S)
         return False
 
+    async def starts_all(self, faults: ClusterFaults) -> bool:
+        """Returns whether all nodes have come to run at the same time. One that was about to stop when the cluster was
+        healed has to end first, and no node may start before others have."""
+        assert self._run.cluster is not None
+        machines = self._run.cluster.machines.values()
+
+        async def all_run() -> bool:
+            for machine in machines:
+                if not machine.is_up:
+                    faults.start_again(machine)
+            return all(machine.is_started and not machine.is_stopping for machine in machines)
+
+        if await self.comes(all_run):
+            return True
+        for machine in machines:
+            if not machine.is_started:
+                self.fails(f"{machine.name} has not started: {machine.refusal}")
+            elif machine.is_stopping:
+                self.fails(f"{machine.name} has not stopped")
+        return False
+
     def fails(self, what: str) -> None:
         self._run.history.quorum.unhealed.append(f"within {HEALING_S} s {what}")
-
-
-async def is_started(faults: ClusterFaults, machine: Machine) -> bool:
-    if not machine.is_up:
-        faults.start_again(machine)
-    return machine.is_started
