@@ -16,7 +16,17 @@ from tests.coordinator.consumer_stage import Owned, Stage, assigned, play
 _TOPICS = ("orders", "refunds")
 _SUBSCRIPTIONS = (("orders",), ("refunds",), _TOPICS, ())
 _CLIENTS = 5
-_ACTIONS = ("join", "come back", "heartbeat", "lost answer", "leave", "rest a while", "subscribe", "crash", "expression")
+_ACTIONS = (
+    "join",
+    "come back",
+    "heartbeat",
+    "lost answer",
+    "leave",
+    "rest a while",
+    "subscribe",
+    "crash",
+    "expression",
+)
 _EVENTS = ("wait", "wait long", "load", "refuse", "grow", "delete", "create")
 _Step = tuple[str, int, int]
 _STEPS = st.lists(
