@@ -108,6 +108,7 @@ class Node:
         halt: Halt,
         metadata_disk: Disk,
         quorum: Member,
+        loader: Loader,
         upkeep: Upkeep,
         channels: _Channels,
         controller_role: ControllerRole | None,
@@ -127,6 +128,7 @@ class Node:
         self._halt = halt
         self._metadata_disk = metadata_disk
         self.quorum = quorum
+        self.loader = loader
         self._upkeep = upkeep
         self._channels = channels
 
@@ -268,7 +270,7 @@ class Node:
             node_config.subscribe(partial(_set_limits, server))
         node_config.subscribe(tls.reload)
         upkeep = Upkeep(member, loader, clock, member.fail)
-        node = cls(config, halt, dirs.metadata, member, upkeep, channels, controller_role, broker_role)
+        node = cls(config, halt, dirs.metadata, member, loader, upkeep, channels, controller_role, broker_role)
         if broker_role is not None:
             broker_role.accept()
         return node

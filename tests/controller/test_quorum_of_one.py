@@ -9,8 +9,10 @@ import pytest
 
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
+from cordwood.raft.api.common import PARTITION, TOPIC_ID
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
+from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from tests.controller.controllers import Stage, on_stage
 
@@ -67,6 +69,47 @@ def test_only_the_leader_of_the_epoch_appends() -> None:
         with pytest.raises(Refusal) as refused:
             stage.quorum.append([setting("a")], epoch - 1, VERSION)
         assert refused.value.error == ErrorCode.NOT_CONTROLLER
+
+    on_stage(test)
+
+
+def fetch_at_the_end(stage: Stage) -> FetchRequest:
+    """An observer's, which has everything and waits for more."""
+    partition = FetchPartition(
+        partition=PARTITION,
+        current_leader_epoch=stage.quorum.leader.epoch,
+        fetch_offset=stage.quorum.end_offset,
+        last_fetched_epoch=stage.quorum.log_end.epoch,
+        high_watermark=stage.quorum.high_watermark,
+    )
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id=2),
+        max_wait_ms=500,
+        topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
+    )
+
+
+def test_a_member_that_stops_leads_no_more_and_refuses_what_waits_for_it() -> None:
+    async def test(stage: Stage) -> None:
+        await stage.settle()
+        leaders: list[LeaderAndEpoch] = []
+        stage.quorum.on_leader_change(leaders.append)
+        epoch = stage.quorum.leader.epoch
+        fetch = fetch_at_the_end(stage)
+        waiting = asyncio.ensure_future(stage.quorum.answer(fetch, 17, "CONTROLLER"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await stage.quorum.finish()
+        with pytest.raises(Refusal) as refused:
+            await waiting
+        assert refused.value.error == ErrorCode.BROKER_NOT_AVAILABLE
+        with pytest.raises(Refusal) as refused:
+            stage.quorum.answer(fetch, 17, "CONTROLLER")
+        assert refused.value.error == ErrorCode.BROKER_NOT_AVAILABLE
+        with pytest.raises(Refusal) as refused:
+            stage.quorum.append([setting("a")], epoch, VERSION)
+        assert refused.value.error == ErrorCode.NOT_CONTROLLER
+        assert leaders == [LeaderAndEpoch(1, epoch), LeaderAndEpoch(None, epoch)]
 
     on_stage(test)
 

@@ -1,9 +1,12 @@
 """The way from committed batches to those who follow the metadata."""
 
+import pytest
+
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
 from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.delta import MetadataDelta
+from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.image import BROKER_DEFAULT, MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.node_config import NodeConfig
@@ -43,6 +46,39 @@ def test_each_committed_batch_is_published_with_the_image_after_it() -> None:
     loader.subscribe(follower)
     loader.committed([batch(1, setting("b", "1")), batch(2, setting("c", "1"))])
     assert follower.seen == [(["a", "b"], 2), (["a", "b", "c"], 3)]
+
+
+class Failing:
+    """Fails at its first change."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def apply(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        self.seen.append(image.covers.offset)
+        if len(self.seen) == 1:
+            raise KeyError("a bug")
+
+
+def test_a_publisher_that_fails_keeps_metadata_neither_from_the_others_nor_from_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loader, failing, follower = Loader(), Failing(), Follower()
+    loader.subscribe(failing)
+    loader.subscribe(follower)
+    loader.committed([batch(0, setting("a", "1")), batch(1, setting("b", "1"))])
+    assert follower.seen == [(["a"], 1), (["a", "b"], 2)]
+    assert failing.seen == [1, 2]
+    assert loader.publishing_errors == 1
+    (record,) = caplog.records
+    assert "up to offset 0 failed in Failing" in record.getMessage()
+    assert record.exc_info is not None
+
+
+def test_a_committed_batch_that_cannot_be_loaded_is_invalid_metadata() -> None:
+    unhashable = setting(["a"], "1")  # type: ignore[arg-type]
+    with pytest.raises(InvalidMetadata, match="the batch of offset 0 cannot be loaded"):
+        Loader().committed([batch(0, unhashable)])
 
 
 def test_a_transaction_is_published_when_it_has_ended() -> None:

@@ -97,8 +97,8 @@ async def limit(cluster: Cluster, key: str, bytes_per_second: int) -> None:
     assert not response.responses[0].error_code, response
 
 
-async def write(cluster: Cluster) -> None:
-    response = await cluster.ask(1, produce("t", batch("x" * _RECORD_BYTES)), 9)
+async def write(cluster: Cluster, acks: int = -1) -> None:
+    response = await cluster.ask(1, produce("t", batch("x" * _RECORD_BYTES), acks=acks), 9)
     assert not response.responses[0].partition_responses[0].error_code
 
 
@@ -120,6 +120,24 @@ def test_a_replica_that_catches_up_is_held_to_the_rate_and_one_in_sync_is_not(si
         assert 7 < cluster.world.loop.time() - began_s < 20
 
     with_cluster(test, replica_fetch_max_bytes=str(2 * _RECORD_BYTES))
+
+
+def test_a_replica_that_begins_to_follow_while_the_limit_is_exceeded_follows_afterwards() -> None:
+    async def test(cluster: Cluster) -> None:
+        rate = "follower.replication.throttled.rate"
+        await limit(cluster, rate, _RECORD_BYTES)
+        await cluster.until(lambda: cluster.broker(3).config.integer(rate) == _RECORD_BYTES)
+        throttle = cluster.broker(3).follower_throttle
+        throttle.record(5 * _RECORD_BYTES)
+        assert throttle.is_exceeded
+        await cluster.create(configs={"follower.replication.throttled.replicas": "*"})
+        await write(cluster, acks=1)
+        await cluster.until(lambda: cluster.partition(2).follower is not None and cluster.log(2).end_offset == 1)
+        assert throttle.is_exceeded
+        await cluster.until(lambda: cluster.log(3).end_offset == 1, "for a replica that was held up")
+        assert cluster.state().isr == (1, 2, 3), "it was back before it counted as out of sync"
+
+    with_cluster(test)
 
 
 def test_replicas_that_are_not_named_are_not_throttled() -> None:

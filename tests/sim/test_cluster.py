@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
+from cordwood.broker.role import STOP_GRACE_S
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.net.channel import Channel
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.client import Run
 from cordwood.sim.cluster import CONTROLLER_PORT, Cluster, Layout
+from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.history import History, Promise
 from cordwood.sim.loop import OutOfTime
 from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.workloads.stage import Healing
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
@@ -199,6 +204,32 @@ def test_a_paused_node_wakes_up_to_a_cluster_that_has_gone_on() -> None:
         await create_topic(cluster, paused, "another-topic", 3)
 
     run(1, Layout(controllers=3, brokers=3), main, {"broker.session.timeout.ms": "2000"})
+
+
+def test_a_lone_controller_does_not_wait_for_the_brokers_that_wait_for_it() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers.values()
+        begun_s = cluster.world.loop.time()
+        # Its brokers' fetches of the metadata are parked there, and their heartbeats go on.
+        await controller.stop()
+        assert cluster.world.loop.time() - begun_s < STOP_GRACE_S / 10
+
+    run(1, Layout(controllers=1, brokers=3, is_combined=False), main)
+
+
+def test_a_node_that_was_stopping_when_the_cluster_healed_is_started_again() -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.start()
+        some_run = Run(cluster.world, cluster.machines[1], History(Promise.REPLICATED), cluster)
+        stopping = asyncio.ensure_future(cluster.machines[3].stop())
+        await asyncio.sleep(0)
+        assert cluster.machines[3].is_started
+        assert await Healing(some_run).starts_all(ClusterFaults(some_run))
+        assert stopping.done()
+        assert {number: machine.incarnation for number, machine in cluster.machines.items()} == {1: 1, 2: 1, 3: 2}
+
+    run(1, Layout(controllers=3, brokers=3), main)
 
 
 async def _return_after_the_log_was_cleaned(cluster: Cluster) -> None:

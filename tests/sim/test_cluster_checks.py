@@ -17,6 +17,7 @@ from cordwood.sim.world import World
 from cordwood.wire.messages.metadata_records.clear_elr_record import ClearElrRecord
 from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
+from cordwood.wire.messages.metadata_records.remove_topic_record import RemoveTopicRecord
 from cordwood.wire.messages.metadata_records.topic_record import TopicRecord
 from cordwood.wire.schema import MetadataRecord
 
@@ -174,3 +175,25 @@ def test_a_broker_that_has_lost_its_disk_counts_again_when_it_was_out_of_sync_an
     assert not watch.is_spared(1, alive={1, 2, 3})
     commit(watch, isr(1, 2))
     assert watch.is_spared(1, alive={1, 2, 3})
+
+
+def test_a_broker_that_has_lost_its_disk_counts_against_others_while_it_may_lead_as_the_last_known_leader() -> None:
+    watch = watch_of(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[2], leader=2))
+    watch.loses_data(2)
+    nobody = PartitionChangeRecord(
+        partition_id=0, topic_id=TOPIC_ID, isr=[], eligible_leader_replicas=[1], last_known_elr=[2], leader=-1
+    )
+    commit(watch, nobody)
+    assert watch.lossy_nodes == {2}, "were node 1 killed now, node 2 would lead"
+    elected = PartitionChangeRecord(
+        partition_id=0, topic_id=TOPIC_ID, isr=[1], eligible_leader_replicas=[], last_known_elr=[], leader=1
+    )
+    commit(watch, elected)
+    assert watch.lossy_nodes == set()
+
+
+def test_a_topic_that_is_deleted_takes_along_what_was_lost_of_it() -> None:
+    watch = watch_of()
+    watch.loses_data(2)
+    commit(watch, RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert watch.lossy_nodes == set()

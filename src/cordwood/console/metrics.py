@@ -68,6 +68,11 @@ class Metrics:
         self._write_loop(page)
         self._write_process(page)
         write_quorum(page, node.quorum)
+        page.gauge(
+            "kafka_server_brokermetadatametrics_metadata_apply_error_count",
+            "How often a part of this node failed to apply a change of the metadata: each is a bug, and is logged.",
+            ((), node.loader.publishing_errors),
+        )
         if node.controller_role is not None:
             await self._controllers.write(page, node.controller_role.controller)
         if node.broker_role is not None:

@@ -5,8 +5,12 @@
     loader.subscribe(broker)                    # broker.apply(delta, image) for each batch from here on
 
 A metadata transaction (KIP-868) may span batches; its records count when its end is there, all at once.
+
+A publisher that fails is our bug. It is logged and counted, and metadata goes on to reach it and the others, as Kafka's
+fault handler has it: a record that one part of the node cannot digest must not stop every node of the cluster.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -21,6 +25,8 @@ from .exceptions import InvalidMetadata
 from .image import MetadataImage, OffsetAndEpoch
 from .snapshot import Snapshot
 from .snapshot_delta import snapshot_delta
+
+_log = logging.getLogger(__name__)
 
 
 class Loaded(NamedTuple):
@@ -46,6 +52,8 @@ class Loader:
 
     def __init__(self, image: MetadataImage | None = None) -> None:
         self.image = image or MetadataImage()
+        # How often a publisher has failed.
+        self.publishing_errors = 0
         # Records of the open transaction, and the offset of its beginning.
         self._held: list[MetadataRecord] | None = None
         self._begun_at = 0
@@ -69,8 +77,7 @@ class Loader:
         self._held = None
         delta = snapshot_delta(self.image, snapshot.records)
         self.image = delta.apply(snapshot_id, snapshot.last_timestamp_ms)
-        for publisher in self._publishers:
-            publisher.apply(delta, self.image)
+        self._publish(delta)
 
     @property
     def in_transaction(self) -> bool:
@@ -82,12 +89,31 @@ class Loader:
         self._publishers.append(publisher)
 
     def committed(self, batches: Sequence[MetadataBatch]) -> None:
-        """Loads batches that were committed, and publishes each."""
+        """Loads batches that were committed, and publishes each. InvalidMetadata if one cannot be loaded: there is no
+        image to go on from then."""
         for batch in batches:
-            delta = self.load(batch)
+            try:
+                delta = self.load(batch)
+            except InvalidMetadata:
+                raise
+            except Exception as error:
+                what = f"the batch of offset {batch.base_offset} cannot be loaded: {type(error).__name__}: {error}"
+                raise InvalidMetadata(what) from error
             if not self.in_transaction:
-                for publisher in self._publishers:
-                    publisher.apply(delta, self.image)
+                self._publish(delta)
+
+    def _publish(self, delta: MetadataDelta) -> None:
+        for publisher in self._publishers:
+            try:
+                publisher.apply(delta, self.image)
+            except Exception:  # noqa: BLE001  # our bug; the other publishers are not to miss the change
+                self.publishing_errors += 1
+                _log.exception(
+                    "Applying the metadata up to offset %d failed in %s: this change may be in effect in part only. "
+                    "Later changes are applied; restart the node to apply this one",
+                    self.image.covers.offset - 1,
+                    type(publisher).__name__,
+                )
 
     def load(self, batch: MetadataBatch) -> MetadataDelta:
         """Applies the batch and returns the changes; empty while a transaction is open."""

@@ -124,6 +124,8 @@ class Member:
         self._clock_offset_ms = clock.now_ms() - int(clock.monotonic() * 1000)
         self._on_failure = failed
         self._failure: Exception | None = None
+        # It takes no further part: it has failed, or the node stops.
+        self._has_ended = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -232,7 +234,7 @@ class Member:
             self._step(BeginShutdown(_SHUTDOWN_TIMEOUT_MS))
             await self._shut_down.wait()
             await self._flushes()
-        self._stop_timer()
+        self._end_part()
         for task in list(self._tasks):
             task.cancel()
         await self._peers.close()
@@ -240,6 +242,7 @@ class Member:
     def abandon(self) -> None:
         """Takes no further part, and tells nobody: the node could not start."""
         self._failure = self._failure or InconsistentQuorum("the node did not start")
+        self._has_ended = True
         self._stop_timer()
         for task in self._tasks:
             task.cancel()
@@ -261,14 +264,24 @@ class Member:
         if self._failure is not None:
             return
         self._failure = error
-        self._stop_timer()
-        for response in self._responses.values():
-            response.cancel()
-        self._responses.clear()
+        self._end_part()
         self._shut_down.set()
         self._caught_up.set()
-        self._change_leader(LeaderAndEpoch(None, self._machine.epoch))
         self._on_failure(error)
+
+    def _end_part(self) -> None:
+        """Nothing is decided, committed or answered here any more: whoever waits for that is told, so that a server
+        that stops need not wait for them."""
+        self._has_ended = True
+        self._stop_timer()
+        for response in list(self._responses.values()):
+            if not response.done():
+                response.set_exception(self._refusal())
+        self._change_leader(LeaderAndEpoch(None, self._machine.epoch))
+
+    def _refusal(self, error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE) -> Refusal:
+        reason = "it is stopping" if self._failure is None else str(self._failure)
+        return Refusal(error, f"node {self._config.local.key.id} takes no further part in the quorum: {reason}")
 
     # Writing
 
@@ -284,14 +297,14 @@ class Member:
         self._propose(UpgradeKRaftVersion(0, epoch, version, validate_only), self._now())
 
     def _propose(self, event: Propose | UpgradeKRaftVersion, now_ms: int) -> ProposalAppended:
-        if self._failure is not None:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure))
+        if self._has_ended:
+            raise self._refusal(ErrorCode.NOT_CONTROLLER)
         self._perform(self._machine.step(event, now_ms))
         outcome, self._proposal = self._proposal, None
         if isinstance(outcome, ProposalRefused):
             raise Refusal(outcome.error, outcome.message)
         if outcome is None:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, str(self._failure or "this controller is stopping"))
+            raise self._refusal(ErrorCode.NOT_CONTROLLER)
         if self._news and not self._is_telling:
             # Nobody is told within a call of theirs.
             asyncio.get_running_loop().call_soon(self._tell)
@@ -313,7 +326,9 @@ class Member:
 
     def answer(self, request: Request[Any], version: int, listener: str) -> Awaitable[Response]:
         """The response to a request of another member, or of a client that asks about the quorum. A fetch may be held
-        until there is something to return."""
+        until there is something to return. Refusal BROKER_NOT_AVAILABLE once this member takes no further part."""
+        if self._has_ended:
+            raise self._refusal()
         self._last_request_id += 1
         request_id = self._last_request_id
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from .trace import Trace
 
 # Where an exception that escaped is logged: from a handler, from work in the background, from what a coordinator does
-# by itself.
-_ESCAPES = ("cordwood.net.serving", "cordwood.broker.background", "cordwood.coordinator.")
+# by itself, from who follows the metadata.
+_ESCAPES = ("cordwood.net.serving", "cordwood.broker.background", "cordwood.coordinator.", "cordwood.metadata.loader")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class PartitionWatch:
     def __init__(self, world: World, history: ReplicaHistory) -> None:
         # The latest committed state of each partition.
         self.states: dict[Partition, PartitionState] = {}
-        # Replicas that have lost what others count on, until the controller has taken them out of those in sync.
+        # Replicas that have lost what others count on, until the controller does not count on them any more.
         self._lossy: set[tuple[int, Partition]] = set()
         self._names: dict[Uuid, str] = {}
         self.next_offset = 0
@@ -74,13 +74,14 @@ class PartitionWatch:
                 name = self._names[record.topic_id]
                 for partition in [partition for partition in self.states if partition[0] == name]:
                     del self.states[partition]
+                self._lossy = {(node_id, lost) for node_id, lost in self._lossy if lost[0] != name}
 
     def _set(self, partition: Partition, state: PartitionState) -> None:
         before = self.states.get(partition)
         self.states[partition] = state
         self._history.states.append(StateCommitted(self._world.loop.exact_s, partition, before, state))
         self._lossy -= {
-            (node_id, lost) for node_id, lost in self._lossy if lost == partition and node_id not in _safe(state)
+            (node_id, lost) for node_id, lost in self._lossy if lost == partition and node_id not in _electable(state)
         }
         if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
             leader = f"node{state.leader} leads epoch {state.leader_epoch}" if state.leader >= 0 else "nobody leads"
@@ -115,6 +116,12 @@ class PartitionWatch:
 def _safe(state: PartitionState) -> tuple[int, ...]:
     """The replicas that have all that is committed (KIP-966)."""
     return (*state.isr, *state.elr)
+
+
+def _electable(state: PartitionState) -> tuple[int, ...]:
+    """Those that may lead next. Once nobody is left who has all that is committed, the last leader may, whatever it has
+    lost; it is named from when the in-sync set becomes empty until somebody is elected (KIP-966)."""
+    return (*_safe(state), *state.last_known_elr)
 
 
 def _listed(nodes: tuple[int, ...]) -> str:

@@ -409,6 +409,31 @@ def test_without_idempotence_several_may_be_in_flight_and_have_no_numbers() -> N
 # ---- time
 
 
+def test_a_batch_that_is_refused_for_an_earlier_one_when_its_time_is_over_has_timed_out() -> None:
+    bench = Bench()
+    bench.established()
+    given_up = bench.append(b"a")
+    bench.append(b"b")
+    attempts = [bench.drain()]
+    bench.now_s += 1.0
+    delivery = bench.append(b"c")
+    attempts.append(bench.drain())
+    for attempt in attempts:
+        answer(bench, attempt, ErrorCode.KAFKA_STORAGE_ERROR)
+    bench.now_s += DELIVERY_TIMEOUT_S - 1.0
+    attempt = bench.drain()
+    assert isinstance(outcome(given_up), TimedOut)
+    assert values(attempt) == [b"c"]
+    bench.now_s += 1.0
+    answer(bench, attempt, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    error = outcome(delivery)
+    assert isinstance(error, TimedOut)
+    assert isinstance(error.__cause__, BrokerError)
+    assert error.__cause__.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    bench.append(b"d")
+    assert numbers(bench.drain()) == [(1, 0)]
+
+
 def test_what_waits_for_longer_than_the_delivery_timeout_fails() -> None:
     bench = Bench(leaders=(-1, 1))
     delivery = bench.append(b"a")

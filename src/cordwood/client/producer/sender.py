@@ -172,14 +172,25 @@ class Sender:
             self._forget(batch)
         elif answer.code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now_s)
-        elif self._may_retry(batch, answer, now_s):
-            self._put_back(batch, now_s, 0.0 if has_moved else self._backoff.pause_s(batch.attempts + 1))
-        else:
+        elif not self._is_passing(batch, answer):
             # An earlier try may have been heard, whatever is said of this one.
             surely_not_written = not error.retriable and batch.attempts == 0
             self._fail(
                 batch, error, now_s, surely_not_written=surely_not_written, record_errors=_by_record(batch, answer)
             )
+        elif self._has_tries_left(batch, now_s):
+            self._put_back(batch, now_s, 0.0 if has_moved else self._backoff.pause_s(batch.attempts + 1))
+        else:
+            self._fail(batch, self._last_refusal(batch, error, now_s), now_s, surely_not_written=False)
+
+    def _last_refusal(self, batch: ProducerBatch, error: BrokerError, now_s: float) -> ClientError:
+        """The error of a batch that is not tried again for want of time or tries. A broker that has only missed an
+        earlier batch of ours, which was given up, has nothing against this one."""
+        if error.retriable or not self._is_late(batch, now_s):
+            return error
+        overdue = self._overdue(batch, now_s, on_wire=True)
+        overdue.__cause__ = error
+        return overdue
 
     def _is_duplicate(self, batch: ProducerBatch, code: ErrorCode) -> bool:
         """The broker has it, and no longer knows where. One that was restarted remembers only the last batch of each
@@ -197,15 +208,17 @@ class Sender:
         else:
             self._fail(batch, error, now_s, surely_not_written=False)
 
-    def _may_retry(self, batch: ProducerBatch, answer: Answer, now_s: float) -> bool:
-        if not self._has_tries_left(batch, now_s):
-            return False
+    def _is_passing(self, batch: ProducerBatch, answer: Answer) -> bool:
+        """Returns whether another try may succeed."""
         if self._sequences is not None:
             return self._sequences.may_retry(batch, answer.code, answer.log_start_offset)
         return answer.code.retriable
 
     def _has_tries_left(self, batch: ProducerBatch, now_s: float) -> bool:
-        return batch.attempts < self._settings.retries and now_s < batch.created_s + self._delivery_timeout_s
+        return batch.attempts < self._settings.retries and not self._is_late(batch, now_s)
+
+    def _is_late(self, batch: ProducerBatch, now_s: float) -> bool:
+        return now_s >= batch.created_s + self._delivery_timeout_s
 
     # ---- ends of a batch's way
 

@@ -20,7 +20,6 @@ from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
 from cordwood.sim.history import Promise
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
-from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.partition_watch import PartitionWatch
 from cordwood.sim.quorum_watch import QuorumWatch
@@ -230,6 +229,8 @@ class Healing:
         for machine in machines:
             if not machine.is_started:
                 self.fails(f"{machine.name} has not started: {machine.refusal}")
+            elif machine.is_stopping:
+                self.fails(f"{machine.name} has not stopped")
         return False
 
     def fails(self, what: str) -> None:

@@ -16,7 +16,17 @@ from tests.coordinator.consumer_stage import Owned, Stage, assigned, play
 _TOPICS = ("orders", "refunds")
 _SUBSCRIPTIONS = (("orders",), ("refunds",), _TOPICS, ())
 _CLIENTS = 5
-_ACTIONS = ("join", "heartbeat", "lost answer", "leave", "rest a while", "subscribe", "crash", "expression")
+_ACTIONS = (
+    "join",
+    "come back",
+    "heartbeat",
+    "lost answer",
+    "leave",
+    "rest a while",
+    "subscribe",
+    "crash",
+    "expression",
+)
 _EVENTS = ("wait", "wait long", "load", "refuse", "grow", "delete", "create")
 _Step = tuple[str, int, int]
 _STEPS = st.lists(
@@ -51,11 +61,11 @@ class _Client:
     def is_member(self) -> bool:
         return self.epoch >= 0
 
-    def join(self, stage: Stage) -> None:
+    def join(self, stage: Stage, *, keeps_id: bool = False) -> None:
         self.owned = set()
         self.epoch = 0
         self._told = None
-        if self.instance_id is not None:
+        if self.instance_id is not None and not keeps_id:
             # It has another process.
             self._lives += 1
         self._send(stage, is_lost=False)
@@ -126,6 +136,8 @@ async def _take(stage: Stage, clients: list[_Client], step: _Step) -> None:
     match what:
         case "join":
             client.join(stage)
+        case "come back":
+            client.join(stage, keeps_id=True)
         case "heartbeat":
             client.heartbeat(stage)
         case "lost answer":
@@ -182,6 +194,8 @@ def _check_owners(stage: Stage, clients: list[_Client]) -> None:
         if client.member_id in group.members and client.is_member:
             assert not owned & client.owned
             owned |= client.owned
+    for member_id in group.members:
+        assert ("consumer-session", "g", member_id) in stage.state.timers, f"{member_id} would stay for ever"
 
 
 def _check_all_are_owned(stage: Stage, clients: list[_Client]) -> None:

@@ -95,6 +95,22 @@ def test_who_was_told_a_higher_epoch_and_did_not_hear_it_may_be_one_behind() -> 
     play(test)
 
 
+@pytest.mark.parametrize("goes", ["dies", "leaves for a while"])
+def test_a_static_member_that_came_back_under_its_own_id_has_a_session(goes: str) -> None:
+    async def test(stage: Stage) -> None:
+        stage.create("orders", 2)
+        stage.join("a", "orders", instance_id="i")
+        stage.heartbeat("a", -2, instance_id="i")
+        stage.join("a", "orders", instance_id="i")
+        if goes != "dies":
+            stage.heartbeat("a", -2, instance_id="i")
+        assert "a" in stage.group.members
+        await stage.wait(SESSION_MS / 1000 + 1)
+        assert stage.group.members == {}
+
+    play(test)
+
+
 # Reconciliation
 
 

@@ -58,7 +58,7 @@ def join(state: GroupState, group: ConsumerGroup, joining: Joining) -> Decision[
         return Decision(refused_join(ErrorCode.MEMBER_ID_REQUIRED, joining.version, member_id))
     written: list[CoordinatorRecord] = []
     subscription = _subscription(joining)
-    before = _member(group, joining, member_id, subscription, written)
+    before = _member(state, group, joining, member_id, subscription, written)
     member = _updated(before, joining, subscription)
     followed = follow_subscription(state, group, before, member, written, waits_for_regex=False)
     replaced = group.static_member(instance_id)
@@ -162,6 +162,7 @@ def leave(state: GroupState, group: ConsumerGroup, leaving: list[MemberIdentity]
 
 
 def _member(
+    state: GroupState,
     group: ConsumerGroup,
     joining: Joining,
     member_id: str,
@@ -180,7 +181,7 @@ def _member(
     existing = group.static_member(instance_id)
     if existing is None:
         return Member(member_id)
-    return static_member_in_place_of(group, existing, member_id, written)
+    return static_member_in_place_of(state, group, existing, member_id, written)
 
 
 def _check_new(member_id: str, subscription: ConsumerProtocolSubscription) -> None:

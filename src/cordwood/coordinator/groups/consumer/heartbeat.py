@@ -212,7 +212,7 @@ def _member(
             return group.members.get(member_id) or Member(member_id)
         if existing.classic is None:
             check_released(existing, member_id)
-        return static_member_in_place_of(group, existing, member_id, written)
+        return static_member_in_place_of(state, group, existing, member_id, written)
     else:
         member = known_static_member(group, member_id, request.instance_id)
     check_epoch(member, request.member_epoch, request.topic_partitions)

@@ -13,6 +13,7 @@ from cordwood.wire.errors import ErrorCode
 from . import records
 from .group import NO_TARGET, ConsumerGroup
 from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, Member, OwnedTopic, owns_only
+from .timeouts import end_timers
 
 
 def check_room(state: GroupState, group: ConsumerGroup, member_id: str) -> None:
@@ -25,12 +26,16 @@ def check_room(state: GroupState, group: ConsumerGroup, member_id: str) -> None:
 
 
 def static_member_in_place_of(
-    group: ConsumerGroup, existing: Member, member_id: str, written: list[CoordinatorRecord]
+    state: GroupState, group: ConsumerGroup, existing: Member, member_id: str, written: list[CoordinatorRecord]
 ) -> Member:
-    """A static member comes back under another id, and takes over what was its own."""
+    """A static member comes back, under another id or its own, and takes over what was its own."""
     member = replace(existing, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
     group_id = group.group_id
-    written += records.member_tombstones(group_id, existing.member_id)
+    if member_id == existing.member_id:
+        # Tombstones are replayed after this decision, and would end the session that begins in it.
+        end_timers(state, group_id, member_id)
+    else:
+        written += records.member_tombstones(group_id, existing.member_id)
     written.append(records.member_record(group_id, member))
     written.append(records.target_record(group_id, member_id, group.target.get(existing.member_id, NO_TARGET)))
     written.append(records.current_assignment_record(group_id, member))
