@@ -20,6 +20,7 @@ from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
 from cordwood.sim.history import Promise
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
+from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.sim.partition_watch import PartitionWatch
 from cordwood.sim.quorum_watch import QuorumWatch
