@@ -43,9 +43,9 @@ COMPILED = [
     for module in WIRE
 ] + [
     Extension(
-        "cordwood.log.offset_map",
-        ["src/cordwood/log/offset_map.py"],
-        depends=["src/cordwood/log/offset_map.pxd"],
+        "cordwood.log.cleaning.offset_map",
+        ["src/cordwood/log/cleaning/offset_map.py"],
+        depends=["src/cordwood/log/cleaning/offset_map.pxd"],
     ),
     *(
         Extension(

@@ -21,7 +21,7 @@ from cordwood.node import Node
 from cordwood.replica.partition import Partition
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.event_loop import run
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork

@@ -21,7 +21,7 @@ from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo, Handler, Reply
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.event_loop import loop_factory
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Part
 from cordwood.runtime.sockets import SocketNetwork
 

@@ -11,11 +11,11 @@ import pytest
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import file_name
-from cordwood.metadata.log import COMMITTED_OFFSET
+from cordwood.metadata.storage.disk_log import COMMITTED_OFFSET
 from cordwood.replica.partition import ACKS_ALL
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.disk import SimDisk
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from data_answers.batches import batch

@@ -12,7 +12,7 @@ from typing import Any
 
 import cordwood.testing
 from cordwood.client.blocking.portal import Portal
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.net.server import Server
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo
 from cordwood.runtime.network import Address, Part

@@ -8,17 +8,17 @@ derived from it (indexes, producer state, leader epochs, transactions) with a pl
 import random
 from dataclasses import dataclass, field
 
-from cordwood.log.cleaner import Cleaner, CleanerConfig
+from cordwood.log.cleaning.cleaner import Cleaner, CleanerConfig
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.durability import FlushJob
 from cordwood.log.epoch_file import writing_epochs
-from cordwood.log.markers import end_txn_of
-from cordwood.log.producers import AppendOrigin
+from cordwood.log.idempotence.markers import end_txn_of
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.retention import apply_retention
 from cordwood.log.steps import Steps
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk, SimulatedCrash
+from cordwood.sim.virtual.disk import SimDisk, SimulatedCrash
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.record import Record

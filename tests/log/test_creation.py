@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.log import Log
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from tests.log.support import NOW, batch, values
 
 TOPIC_ID = bytes(range(16))

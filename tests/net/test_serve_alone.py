@@ -13,7 +13,7 @@ from cordwood.net.framing import LARGE_BYTES
 from cordwood.net.server import Server
 from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Limits, Reply, ServedConnection
 from cordwood.runtime.network import Part
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from tests.net.http_peer import Peer
 from tests.net.net_support import frame

@@ -15,9 +15,8 @@ import pytest
 
 from cordwood.net.server import Server
 from cordwood.net.serving import Answer, ConnectionInfo, Handler, ServedConnection
-from cordwood.runtime.bulk_buffers import BulkBuffers
 from cordwood.runtime.disk import FileRange
-from cordwood.runtime.local_disk import LocalDisk, LocalFile
+from cordwood.runtime.files.local_disk import LocalDisk, LocalFile
 from cordwood.runtime.network import (
     Address,
     CannotConnect,
@@ -28,6 +27,7 @@ from cordwood.runtime.network import (
     SocketOptions,
 )
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.transport.bulk_buffers import BulkBuffers
 from tests.net.net_support import Client, client_of, echo, frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

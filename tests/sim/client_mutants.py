@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.aborted import Aborted
-from cordwood.client.consumer.buffers import Buffers
-from cordwood.client.consumer.commits import Commits
+from cordwood.client.consumer.fetches.aborted import Aborted
+from cordwood.client.consumer.fetches.buffers import Buffers
 from cordwood.client.consumer.group import Group
 from cordwood.client.consumer.membership.driver import MembershipDriver
 from cordwood.client.consumer.membership.events import Lose, Revoke
-from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.offsets.commits import Commits
+from cordwood.client.consumer.offsets.positions import PartitionState
 from cordwood.client.consumer.reader import Reader
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
-from cordwood.client.producer.sender import Attempt, Sender
-from cordwood.client.producer.sequences import Sequences
+from cordwood.client.producer.sending.sender import Attempt, Sender
+from cordwood.client.producer.sending.sequences import Sequences
 from cordwood.client.producer.transactions.machine import Transactions
 
 Patch = pytest.MonkeyPatch

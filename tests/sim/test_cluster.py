@@ -9,13 +9,13 @@ import pytest
 
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.cluster import CONTROLLER_PORT, Cluster, Layout
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.loop import OutOfTime
 from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.loop import OutOfTime
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode

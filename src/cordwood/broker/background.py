@@ -14,10 +14,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.log.cleaner import Cleaner, Plan
+from cordwood.log.checkpoints.offset_checkpoint import OffsetCheckpoint
+from cordwood.log.cleaning.cleaner import Cleaner, Plan
 from cordwood.log.config import MAX_INT64
-from cordwood.log.directory import LogDirectory
-from cordwood.log.offset_checkpoint import OffsetCheckpoint
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.steps import Steps
 from cordwood.replica.slices import Slices, Stopped
 from cordwood.runtime.disk import DiskError, FileGone

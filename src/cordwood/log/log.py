@@ -9,6 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from cordwood.log.idempotence.markers import end_txn_of
+from cordwood.log.idempotence.producers import AppendOrigin, Producer, Producers
+from cordwood.log.idempotence.replay import load_producers, note_batch, rebuild_txn_index
+from cordwood.log.idempotence.snapshots import ProducerSnapshots
+from cordwood.log.storage.index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex, Place
+from cordwood.log.storage.rolling import Room, should_roll
+from cordwood.log.storage.segment import Segment, TimestampedOffset
+from cordwood.log.storage.segments import Segments
 from cordwood.runtime.disk import Buffer, FileRange
 from cordwood.runtime.randomness import Random
 from cordwood.shard.refusal import Refusal
@@ -21,15 +29,7 @@ from .config import LogConfig
 from .durability import Durability, FlushJob
 from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from .files import DELETED, LOG, SWAP
-from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex, Place
-from .markers import end_txn_of
-from .producer_replay import load_producers, note_batch, rebuild_txn_index
-from .producers import AppendOrigin, Producer, Producers
 from .removals import Removals
-from .rolling import Room, should_roll
-from .segment import Segment, TimestampedOffset
-from .segments import Segments
-from .snapshots import ProducerSnapshots
 from .steps import Steps, do_all
 from .validation import accept_batch
 

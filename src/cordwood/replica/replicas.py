@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterator
 
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.directories import LogDirectories
-from cordwood.log.directory import NO_ID, LogDirectory, TopicPartition
+from cordwood.log.dirs.directories import LogDirectories
+from cordwood.log.dirs.directory import NO_ID, LogDirectory, TopicPartition
 from cordwood.log.log import Log
 from cordwood.metadata.image import MetadataImage, is_reserved_directory
 from cordwood.metadata.image import PartitionRegistration as PartitionState

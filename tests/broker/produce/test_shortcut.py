@@ -12,8 +12,8 @@ from cordwood.broker.produce.shortcut import ProduceShortcut
 from cordwood.console.request_metrics import RequestMetrics
 from cordwood.log.log import Log
 from cordwood.net.api import Call
-from cordwood.net.channel import Channel
 from cordwood.net.gate import Gate
+from cordwood.net.peers.channel import Channel
 from cordwood.net.serving import ConnectionInfo, Reply
 from cordwood.replica.partition import Partition
 from cordwood.wire.compression import Codec

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.replica.leader import IsrAnswered, ProposeIsr
 from cordwood.replica.partition import Partition
 from cordwood.runtime.randomness import Random

@@ -7,13 +7,13 @@ from typing import Any
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.commits import Commits
 from cordwood.client.consumer.membership.classic import ClassicMember
 from cordwood.client.consumer.membership.consumer_protocol import ConsumerProtocolMember
 from cordwood.client.consumer.membership.driver import MembershipDriver
 from cordwood.client.consumer.membership.events import Assign, Lose, Machine, Revoke
 from cordwood.client.consumer.membership.possession import Step
-from cordwood.client.consumer.offset_requests import Offsets
+from cordwood.client.consumer.offsets.commits import Commits
+from cordwood.client.consumer.offsets.requests import Offsets
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.runtime.network import Network

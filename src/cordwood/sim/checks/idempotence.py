@@ -7,7 +7,7 @@ last batch before the last snapshot, as in Kafka's files, and those after it; an
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import FinalLog, History, Partition, Promise, Read, Send
+from cordwood.sim.histories.history import FinalLog, History, Partition, Promise, Read, Send
 
 from .violation import Violation
 
