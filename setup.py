@@ -23,6 +23,7 @@ WIRE = (
     "batch_header",
     "record_stream",
     "records",
+    "record_checks",
     "record_text",
     "columns",
     "column_input",

@@ -15,8 +15,9 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.controller.topic_creation import create_missing
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.pipeline import Pipeline
-from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.net.serving import Reply
 from cordwood.node import Node
 from cordwood.replica.partition import Partition
 from cordwood.runtime.clock import SystemClock

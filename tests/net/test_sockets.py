@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Handler, ServedConnection
+from cordwood.net.serving import Answer, Handler, ServedConnection
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.files.local_disk import LocalDisk, LocalFile
 from cordwood.runtime.network import (

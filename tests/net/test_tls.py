@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.limits import Limits
 from cordwood.net.peers.channel import Channel
-from cordwood.net.serving import Answer, ConnectionInfo, Handler, Limits
+from cordwood.net.serving import Answer, Handler
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address, CannotConnect, ConnectionLost, SocketOptions

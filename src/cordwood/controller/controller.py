@@ -22,7 +22,7 @@ from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.metadata.storage.batch import MetadataBatch
-from cordwood.net.serving import ConnectionInfo
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch

@@ -6,7 +6,8 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import NO_TIMESTAMP, CorruptBatch, InvalidRecord, Record, RecordScan
-from cordwood.wire.records import accept_plain, decode_batch, encode_batch, recompress, scan_records
+from cordwood.wire.record_checks import accept_plain, scan_records
+from cordwood.wire.records import decode_batch, encode_batch, recompress
 
 from .config import MAX_INT64, LogConfig
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.peers.channel import BadResponse, Channel, RequestTimedOut
-from cordwood.net.serving import Answer, ConnectionInfo, Reply
+from cordwood.net.serving import Answer, Reply
 from cordwood.runtime.network import Address, CannotConnect, ConnectionLost, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.frames import decode_request, encode_response

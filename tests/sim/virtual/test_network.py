@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.limits import Limits
 from cordwood.net.peers.channel import Channel
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Limits, Reply
+from cordwood.net.serving import Answer, Reply
 from cordwood.runtime.disk import Disk, FileRange
 from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import (

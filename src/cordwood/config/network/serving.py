@@ -8,8 +8,8 @@ from typing import NamedTuple
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.validation.broker_rules import connections_per_address
+from cordwood.net.limits import Limits
 from cordwood.net.server import Server
-from cordwood.net.serving import Limits
 from cordwood.runtime.network import Address, Network, SocketOptions
 
 from .listener_tls import ListenerTls
