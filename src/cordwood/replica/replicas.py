@@ -156,7 +156,7 @@ class Replicas:
         directory = self._directory_for(state, is_new=is_new)
         if directory is None:
             return None
-        lost_to = 0 if is_new else max(each.noted_end(topic, index) for each in self.directories.online)
+        lost_to = 0 if is_new else max(each.checkpoints.noted_end((topic, index)) for each in self.directories.online)
         if lost_to:
             _log.error(
                 "%s-%d is missing, with offsets up to %d: starting over with an empty log", topic, index, lost_to - 1

@@ -46,9 +46,9 @@ def test_what_is_written_in_steps_is_what_is_written_at_once() -> None:
     directory = directory_on(disk)
     flushed_log(directory)
     flushed_log(directory, "u", 5).advance_start(2)
-    do_all(directory.checkpointing(*directory.checkpoints))
+    do_all(directory.checkpoints.writing(*directory.checkpoints))
     in_steps = {path: data for path, data in disk.files().items() if path.endswith("checkpoint") and "/" not in path}
-    directory.checkpoint()
+    directory.checkpoints.write_all()
     assert in_steps == {path: disk.files()[path] for path in in_steps}
     assert len(in_steps) == 4
 
@@ -57,9 +57,9 @@ def test_what_says_nothing_new_is_not_written_again() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
-    do_all(directory.checkpointing(*directory.checkpoints))
+    do_all(directory.checkpoints.writing(*directory.checkpoints))
     steps = disk.steps
-    do_all(directory.checkpointing(*directory.checkpoints))
+    do_all(directory.checkpoints.writing(*directory.checkpoints))
     assert disk.steps == steps
 
 
@@ -70,7 +70,7 @@ def test_nor_after_a_restart() -> None:
     directory.close()
     directory = directory_on(disk)
     steps = disk.steps
-    do_all(directory.checkpointing(*directory.checkpoints))
+    do_all(directory.checkpoints.writing(*directory.checkpoints))
     assert disk.steps == steps
 
 
@@ -78,19 +78,19 @@ def test_a_truncation_meanwhile_is_not_overwritten() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
-    steps = directory.checkpointing(directory.recovery_points)
+    steps = directory.checkpoints.writing(directory.checkpoints.recovery_points)
     up_to_the_first_job(steps)
     directory.truncate("t", 0, 1, NOW)
     do_all(steps)
     assert read_offsets(disk, RECOVERY_POINTS) == {("t", 0): 1}
-    assert directory.recovery_points.offset_of(("t", 0)) == 1
+    assert directory.checkpoints.recovery_points.offset_of(("t", 0)) == 1
 
 
 def test_a_partition_made_anew_meanwhile_does_not_get_the_offsets_of_the_old_one() -> None:
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
-    steps = directory.checkpointing(*directory.checkpoints)
+    steps = directory.checkpoints.writing(*directory.checkpoints)
     up_to_the_first_job(steps)
     directory.delete("t", 0, NOW)
     directory.create("t", 0, TOPIC_ID, NOW)
@@ -103,11 +103,11 @@ def test_of_two_that_are_under_way_the_older_does_not_overwrite_the_newer() -> N
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     log = flushed_log(directory)
-    older = directory.checkpointing(directory.recovery_points)
+    older = directory.checkpoints.writing(directory.checkpoints.recovery_points)
     up_to_the_first_job(older)
     log.append_as_leader(batch("more"), 0, NOW)
     log.flush(NOW)
-    do_all(directory.checkpointing(directory.recovery_points))
+    do_all(directory.checkpoints.writing(directory.checkpoints.recovery_points))
     do_all(older)
     assert read_offsets(disk, RECOVERY_POINTS) == {("t", 0): 4}
 
@@ -116,7 +116,7 @@ def test_deleting_and_making_partitions_does_not_write_checkpoints_that_do_not_n
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory)
-    do_all(directory.checkpointing(*directory.checkpoints))
+    do_all(directory.checkpoints.writing(*directory.checkpoints))
     flushed_log(directory, "new")
     before = {path: data for path, data in disk.files().items() if path.endswith("checkpoint") and "/" not in path}
     directory.delete("new", 0, NOW)
@@ -128,11 +128,11 @@ def test_a_draft_that_was_begun_before_a_deletion_does_not_bring_the_offsets_of_
     disk = SimDisk(random.Random(1))
     directory = directory_on(disk)
     flushed_log(directory, "new")
-    old = directory.checkpointing(directory.recovery_points)
+    old = directory.checkpoints.writing(directory.checkpoints.recovery_points)
     write = next(old)
     directory.delete("new", 0, NOW)
     # It finds nothing to write.
-    do_all(directory.checkpointing(directory.recovery_points))
+    do_all(directory.checkpoints.writing(directory.checkpoints.recovery_points))
     assert not isinstance(write, int)
     write()
     do_all(old)
@@ -190,8 +190,8 @@ class World:
 
     def step(self) -> None:
         if len(self.under_way) < 2:
-            names = self.source.sample(self.directory.checkpoints, self.source.randrange(1, 5))
-            self.under_way.append(self.directory.checkpointing(*names))
+            names = self.source.sample(list(self.directory.checkpoints), self.source.randrange(1, 5))
+            self.under_way.append(self.directory.checkpoints.writing(*names))
         steps = self.source.choice(self.under_way)
         step = next(steps, None)
         if step is None:

@@ -107,7 +107,7 @@ class World:
 
     @property
     def clean_to(self) -> int:
-        return self.directory.cleaner_offsets.get(PARTITION, self.log.start_offset)
+        return self.directory.checkpoints.cleaner_offsets.get(PARTITION, self.log.start_offset)
 
     def open(self) -> None:
         self.directory = LogDirectory(self.disk, lambda _topic: self.config, self.clock, SeededRandom(1))
@@ -201,7 +201,7 @@ class World:
         """A power loss just after everything was flushed."""
         assert isinstance(self.disk, SimDisk)
         self.log.flush(self.now_ms)
-        self.directory.checkpoint()
+        self.directory.checkpoints.write_all()
         self.disk = self.disk.restart()
         if lose_snapshots:
             for path in [path for path in self.disk.files() if PRODUCER_SNAPSHOT in path]:

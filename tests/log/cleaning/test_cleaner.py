@@ -113,7 +113,7 @@ def test_segments_younger_than_min_compaction_lag_are_not_cleaned() -> None:
     assert logs.clean_all() == []
     logs.clock.ms += 30_000
     assert logs.clean_all() == ["a"]
-    assert logs.directory.cleaner_offsets["a", 0] == old_end
+    assert logs.directory.checkpoints.cleaner_offsets["a", 0] == old_end
     logs.clock.ms += 30_000
     assert logs.clean_all() == ["a"]
 
@@ -127,7 +127,7 @@ def test_the_active_segment_is_not_cleaned() -> None:
     active = logs["a"].active
     content = active.file.read(0, active.size)
     assert logs.clean_all() == ["a"]
-    assert logs.directory.cleaner_offsets["a", 0] == active.base_offset
+    assert logs.directory.checkpoints.cleaner_offsets["a", 0] == active.base_offset
     assert logs["a"].active is active
     assert active.file.read(0, active.size) == content
 
@@ -139,7 +139,7 @@ def test_what_is_not_replicated_is_not_cleaned() -> None:
     logs.fill("a", 10)
     logs["a"].advance_high_watermark(replicated + 3)
     logs.clean_all()
-    assert logs.directory.cleaner_offsets["a", 0] == replicated, "whole segments only"
+    assert logs.directory.checkpoints.cleaner_offsets["a", 0] == replicated, "whole segments only"
 
 
 def test_a_checkpoint_before_the_logs_start_is_moved_up_to_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -167,7 +167,7 @@ def test_a_log_that_is_also_deleted_from_moves_its_checkpoint_quietly(caplog: py
 def test_a_checkpoint_past_the_logs_end_is_no_good(caplog: pytest.LogCaptureFixture) -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 10)
-    logs.directory.cleaner_offsets["a", 0] = 1000
+    logs.directory.checkpoints.cleaner_offsets["a", 0] = 1000
     plan = logs.cleaner.next(logs.now_ms)
     assert plan is not None
     assert read_offsets(logs.disk, CLEANER_OFFSETS) == {("a", 0): 0}
@@ -179,7 +179,7 @@ def test_a_truncation_takes_the_clean_point_back() -> None:
     logs.fill("a", 10)
     logs.clean_all()
     logs.directory.truncate("a", 0, 9, logs.now_ms)
-    assert logs.directory.cleaner_offsets["a", 0] == 9
+    assert logs.directory.checkpoints.cleaner_offsets["a", 0] == 9
     logs.fill("a", 10)
     assert logs.clean_all() == ["a"]
 
@@ -241,7 +241,7 @@ def test_appends_and_rolls_meanwhile_do_no_harm() -> None:
     outcome = plan.run()
     logs.fill("a", 40)
     assert logs.cleaner.install(outcome, logs.now_ms)
-    assert logs.directory.cleaner_offsets["a", 0] == 40
+    assert logs.directory.checkpoints.cleaner_offsets["a", 0] == 40
     assert [record.offset for record in read_uncommitted(logs["a"])] == [*range(35, 80)]
 
 
@@ -263,7 +263,7 @@ def test_a_log_can_be_compacted_and_deleted_from_in_turns() -> None:
         logs.cleaner.apply_retention(logs.now_ms)
         logs.clean_all()
         log = logs["a"]
-        assert log.start_offset <= logs.directory.cleaner_offsets["a", 0] <= log.end_offset
+        assert log.start_offset <= logs.directory.checkpoints.cleaner_offsets["a", 0] <= log.end_offset
         latest = {record.key: record.offset for record in read_uncommitted(log)}
         assert sorted(latest.values()) == list(range(log.end_offset - 5, log.end_offset))
 
@@ -285,7 +285,7 @@ def test_a_log_that_cannot_be_compacted_does_not_keep_others_waiting(
             first.file.truncate(first.size - int(first.size // 10 * lost_batches))
         logs.cleaner.install(plan.run(), logs.now_ms)
     assert list(logs.cleaner.uncleanable) == [("a", 0)]
-    assert logs.directory.cleaner_offsets == {("b", 0): 10}
+    assert logs.directory.checkpoints.cleaner_offsets == {("b", 0): 10}
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1
     assert errors[0].startswith("a-0: compaction failed; ")
@@ -337,7 +337,7 @@ def test_the_marker_that_decided_a_transaction_is_flushed_before_records_go_by_i
     world.roll()
     world.append(("b", "1"))
     world.log.flush(world.now_ms)
-    world.directory.checkpoint()
+    world.directory.checkpoints.write_all()
     marker = world.end_txn(1, commit=commit)
     result = world.clean()
     assert result is not None
@@ -353,7 +353,7 @@ def test_a_log_that_is_flushed_far_enough_is_not_flushed_again() -> None:
     logs = Logs(COMPACT, "a")
     logs.fill("a", 40)
     logs["a"].flush(logs.now_ms)
-    logs.directory.checkpoint()
+    logs.directory.checkpoints.write_all()
     logs.fill("a", 1)
     logs["a"].advance_high_watermark(40)
     logs.clean_all()

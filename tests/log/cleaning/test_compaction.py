@@ -598,7 +598,7 @@ def test_what_kafka_has_compacted_is_left_as_it_is_and_the_rest_is_compacted(
     assert [record.offset for record in before] == [record["offset"] for record in facts["records"]]
     # Up to where Kafka has cleaned it, the log is compacted already: doing it again must not change a record.
     assert log.active.base_offset == facts["checkpointCleaner"]
-    directory.cleaner_offsets.clear()
+    directory.checkpoints.cleaner_offsets.clear()
     compact(directory)
     assert records(log) == before
 

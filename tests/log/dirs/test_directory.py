@@ -53,7 +53,7 @@ def test_partitions_come_back_after_a_kill(tmp_path: Path) -> None:
     directory = directory_at(tmp_path)
     directory.open()
     fill(directory)
-    directory.checkpoint()
+    directory.checkpoints.write_all()
 
     again = directory_at(tmp_path)
     again.open()
@@ -106,7 +106,7 @@ def test_the_offsets_of_a_deleted_partition_are_not_those_of_a_new_one(tmp_path:
     directory.open()
     fill(directory, count=9)
     directory.logs["t", 0].advance_start(8)
-    directory.checkpoint()
+    directory.checkpoints.write_all()
     if is_killed:
         (tmp_path / "t-0").rename(tmp_path / f"t-0.{7:032x}-delete")
         directory = directory_at(tmp_path)
@@ -141,8 +141,8 @@ def test_a_log_that_was_emptied_is_recovered_from_where_it_went_on(tmp_path: Pat
     directory.open()
     fill(directory, count=5)
     directory.logs["t", 0].flush(NOW)
-    directory.cleaner_offsets["t", 0] = 4
-    directory.checkpoint()
+    directory.checkpoints.cleaner_offsets["t", 0] = 4
+    directory.checkpoints.write_all()
     directory.truncate_fully("t", 0, 2, NOW)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 2\n"
     assert (tmp_path / "cleaner-offset-checkpoint").read_bytes() == b"0\n1\nt 0 2\n"

@@ -137,12 +137,12 @@ def test_gaps_of_compaction_stay_gaps() -> None:
         data = encode_batch([record], base_offset=offset, leader_epoch=0)
         log.append_as_follower(data, NOW)
     log.advance_high_watermark(21)
-    first.cleaner_offsets[KEY] = 9
+    first.checkpoints.cleaner_offsets[KEY] = 9
     moved = move(both)
     assert values(moved) == ["3", "9", "20"]
     assert (moved.start_offset, moved.end_offset) == (0, 21)
-    assert second.cleaner_offsets == {KEY: 9}
-    assert first.cleaner_offsets == {}
+    assert second.checkpoints.cleaner_offsets == {KEY: 9}
+    assert first.checkpoints.cleaner_offsets == {}
 
 
 def test_producers_are_known_after_the_move() -> None:
@@ -274,14 +274,14 @@ def test_a_disk_that_fails_at_the_last_moment_and_comes_back_has_not_cost_a_reco
         relocation.finish()
     if not both.directories[1].is_offline:
         relocation.give_up()
-        both.directories[1].checkpoint()
+        both.directories[1].checkpoints.write_all()
         both.directories[1].purge(MAX_INT64)
     # Once without the disk that failed, which decides nothing.
     first, second = (disk.restart(power_lost=power_lost) for disk in disks)
     first.fail_next("list")
     without = directories(first, second)
     assert without.directories[0].is_offline
-    without.directories[1].checkpoint()
+    without.directories[1].checkpoints.write_all()
     again = directories(first.restart(power_lost=power_lost), second.restart(power_lost=power_lost))
     again.purge(MAX_INT64)
     holders = [directory for directory in again.directories if KEY in directory.logs]

@@ -140,7 +140,7 @@ class Cleaner:
                     dirtiest = candidate
         self.max_dirty_ratio = max_dirty_ratio
         for directory in moved:
-            yield from directory.checkpointing(directory.cleaner_checkpoint)
+            yield from directory.checkpoints.writing(directory.checkpoints.cleaner)
         if dirtiest is None or not self._may_be_planned(dirtiest.directory, dirtiest.partition, dirtiest.log):
             return None
         # Assess again: it may have changed.
@@ -174,7 +174,7 @@ class Cleaner:
 
     def _assess(self, directory: LogDirectory, partition: TopicPartition, log: Log, now_ms: int) -> "Candidate | None":
         """None if there is nothing to compact."""
-        first_dirty_offset = directory.cleaner_offsets.get(partition, log.start_offset)
+        first_dirty_offset = directory.checkpoints.cleaner_offsets.get(partition, log.start_offset)
         if first_dirty_offset >= log.active.base_offset and len(log.segments) == 1:
             return None
         try:
@@ -186,7 +186,7 @@ class Cleaner:
 
     def _check_first_dirty_offset(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> bool:
         """Returns whether the checkpointed offset had to be moved into the log's range."""
-        clean_to = directory.cleaner_offsets.get(partition, log.start_offset)
+        clean_to = directory.checkpoints.cleaner_offsets.get(partition, log.start_offset)
         if log.start_offset <= clean_to <= log.end_offset:
             return False
         if clean_to > log.end_offset or not log.config.delete:
@@ -197,7 +197,7 @@ class Cleaner:
                 log.start_offset,
                 log.end_offset,
             )
-        directory.cleaner_offsets[partition] = log.start_offset
+        directory.checkpoints.cleaner_offsets[partition] = log.start_offset
         return True
 
     def _plan(self, candidate: "Candidate", now_ms: int) -> Plan:
@@ -307,7 +307,7 @@ class Cleaner:
     def _flushing(self, plan: Plan, now_ms: int) -> Steps[bool]:
         """Flushes everything that decided what is dropped; returns False if the log has changed in the meantime."""
         directory, log = plan.directory, plan.log
-        while directory.recovery_points.offset_of(plan.partition) < plan.decided_by:
+        while directory.checkpoints.recovery_points.offset_of(plan.partition) < plan.decided_by:
             while log.durability.recovery_point < plan.decided_by:
                 for write in writing_epochs(log, "cleaner"):
                     yield write
@@ -318,7 +318,7 @@ class Cleaner:
                 if not _is_unchanged(plan):
                     return False
                 log.end_flush(job)
-            yield from directory.checkpointing(directory.recovery_points)
+            yield from directory.checkpoints.writing(directory.checkpoints.recovery_points)
             if not _is_unchanged(plan):
                 return False
         return True
@@ -331,8 +331,8 @@ class Cleaner:
             if directory.logs.get(plan.partition) is not log:
                 # It was deleted, and the compacted files with it.
                 return False
-        directory.cleaner_offsets[plan.partition] = result.end_offset
-        yield from directory.checkpointing(directory.cleaner_checkpoint)
+        directory.checkpoints.cleaner_offsets[plan.partition] = result.end_offset
+        yield from directory.checkpoints.writing(directory.checkpoints.cleaner)
         self._note(plan, result)
         return True
 

@@ -84,7 +84,7 @@ class LogDirectories:
         return directory.create(topic, partition, topic_id, now_ms)
 
     def checkpoint(self) -> None:
-        self._each(LogDirectory.checkpoint)
+        self._each(lambda directory: directory.checkpoints.write_all())
 
     def purge(self, now_ms: int) -> None:
         self._each(lambda directory: directory.purge(now_ms))

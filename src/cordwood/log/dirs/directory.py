@@ -1,21 +1,16 @@
-"""A log directory: the partitions on one disk, with their checkpoints. It opens, stops and fails as a whole."""
+"""A log directory: the partitions on one disk. It opens, stops and fails as a whole."""
 
 import logging
 from collections.abc import Callable
 
-from cordwood.log.checkpoints.clean_stop import LogEnd, read_clean_stop, write_clean_stop
+from cordwood.log.checkpoints.clean_stop import LogEnd, write_clean_stop
 from cordwood.log.checkpoints.formats import (
     CLEAN_SHUTDOWN,
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
     CorruptCheckpoint,
     decode_clean_shutdown,
     decode_partition_metadata,
     encode_clean_shutdown,
 )
-from cordwood.log.checkpoints.offset_checkpoint import OffsetCheckpoint
 from cordwood.log.checkpoints.offset_checkpoint import TopicPartition as TopicPartition
 from cordwood.log.config import MAX_INT64, LogConfig
 from cordwood.log.creation import new_log
@@ -31,13 +26,14 @@ from cordwood.log.log import Log
 from cordwood.log.metrics import LogMetrics
 from cordwood.log.recovery import DEFAULT_PRODUCER_EXPIRATION_MS, OpenOptions, open_log
 from cordwood.log.removals import Removals
-from cordwood.log.steps import Steps, do_all
+from cordwood.log.steps import do_all
 from cordwood.log.storage.index import IndexCache, Place
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Disk, DiskError
 from cordwood.runtime.randomness import Random
 from cordwood.wire.primitives import Uuid
 
+from .checkpoints import DirectoryCheckpoints
 from .contents import METADATA_PARTITION as METADATA_PARTITION
 from .contents import Kind, folders
 from .recovery_progress import RecoveryProgress
@@ -46,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 # The id of a directory that belongs to no cluster.
 NO_ID: Uuid = bytes(16)
-# Reading an offset or two of a log takes well under a microsecond.
-_LOOKS_PER_STEP = 20
 
 
 class LogDirectory:
@@ -77,11 +71,6 @@ class LogDirectory:
         # Directories of moves that were in progress when the node last stopped.
         self.interrupted: dict[TopicPartition, str] = {}
         self._interrupted_options: dict[TopicPartition, OpenOptions] = {}
-        # Future replicas of which only a start with all directories online can tell whether they are the last copy,
-        # with their checkpointed offsets.
-        self._undecided: dict[TopicPartition, dict[OffsetCheckpoint, int]] = {}
-        # The offset up to which each compacted partition is clean.
-        self.cleaner_offsets: dict[TopicPartition, int] = {}
         # The partitions' directories as `find` saw them; None before.
         self._found: dict[TopicPartition, str] | None = None
         # Broker epoch of the last clean shutdown; -1 if it was not clean.
@@ -92,19 +81,11 @@ class LogDirectory:
         self._producer_expiration_ms = producer_expiration_ms
         self._cache = cache or IndexCache()
         self.removals = Removals(disk)
-        self.recovery_points = OffsetCheckpoint(disk, RECOVERY_POINTS)
-        # Sealed with a checksum, because damage to it would delete data.
-        self.log_starts = OffsetCheckpoint(disk, LOG_START_OFFSETS, is_sealed=True)
-        self.high_watermarks = OffsetCheckpoint(disk, HIGH_WATERMARKS)
-        self.cleaner_checkpoint = OffsetCheckpoint(disk, CLEANER_OFFSETS)
+        self.checkpoints = DirectoryCheckpoints(disk, self.logs)
 
     @property
     def is_offline(self) -> bool:
         return self.disk.failure is not None
-
-    @property
-    def checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
-        return (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_checkpoint)
 
     def set_producer_expiration(self, expiration_ms: int) -> None:
         """Applies to partitions created from now on; existing ones have their own."""
@@ -153,12 +134,6 @@ class LogDirectory:
                     "A partition in %s has no readable topic id (partition.metadata): %s", self.disk.root, error
                 )
 
-    def noted_end(self, topic: str, partition: int) -> int:
-        """The offset up to which a partition was written and flushed according to the checkpoints; 0 if unknown."""
-        return max(
-            checkpoint.offset_of((topic, partition)) for checkpoint in (self.recovery_points, self.high_watermarks)
-        )
-
     def set_aside(self, topic: str, partition: int) -> str:
         """Renames a found partition to `…-stray`, as Kafka does, and returns the new name. It stays until an operator
         removes it."""
@@ -190,26 +165,13 @@ class LogDirectory:
             # From now on any stop that is not clean counts as a crash.
             self.disk.remove(CLEAN_SHUTDOWN)
             self.disk.sync_directory()
-        recovery_points = self._read_offsets(self.recovery_points)
-        starts = self._read_offsets(self.log_starts)
-        high_watermarks = self._read_offsets(self.high_watermarks)
-        stopped = self._read_clean_stop() if clean else {}
-        cleaner_offsets = self._read_cleaner_offsets()
-        self.cleaner_offsets = cleaner_offsets or {}
+        noted = self.checkpoints.read(self.last_broker_epoch if clean else None)
         progress = RecoveryProgress(self.disk, self._clock, [] if clean else [path for _, path in found])
 
         def options_of(partition: TopicPartition) -> OpenOptions:
-            end = stopped.get(partition)
-            return OpenOptions(
+            return noted.options(
+                partition,
                 clean=clean,
-                recovery_point=recovery_points.get(partition, 0),
-                start_offset=starts.get(partition, 0),
-                is_start_noted=partition in starts,
-                log_bytes=None if end is None else end.log_bytes,
-                end_offset=None if end is None else end.end_offset,
-                high_watermark=high_watermarks.get(partition, 0),
-                # Without the checkpoint, any gap may come from compaction.
-                cleaned_to=MAX_INT64 if cleaner_offsets is None else cleaner_offsets.get(partition, 0),
                 producer_expiration_ms=self._producer_expiration_ms,
                 progress=progress.advance,
             )
@@ -219,21 +181,20 @@ class LogDirectory:
         self._interrupted_options = {partition: options_of(partition) for partition in self.interrupted}
         if any(
             self.logs[partition].durability.recovery_point < point
-            for partition, point in recovery_points.items()
+            for partition, point in noted.recovery_points.items()
             if partition in self.logs
         ):
             # A log was truncated, possibly with a crash in between: the old recovery points are too high.
-            self.checkpoint_recovery_points()
-        noted = {*recovery_points, *starts, *high_watermarks, *self.cleaner_offsets}
-        for partition in noted - self.logs.keys() - self.interrupted.keys():
-            self._forget(partition)
-        self.cleaner_offsets = {
-            partition: offset for partition, offset in self.cleaner_offsets.items() if partition in self.logs
-        }
+            self.checkpoints.write(self.checkpoints.recovery_points)
+        for partition in noted.partitions - self.logs.keys() - self.interrupted.keys():
+            self.checkpoints.forget(partition)
+        cleaner_offsets = self.checkpoints.cleaner_offsets
+        for partition in cleaner_offsets.keys() - self.logs.keys():
+            del cleaner_offsets[partition]
         self.metrics.recovered_bytes = progress.done_bytes
         progress.finish(len(found))
-        if cleaner_offsets is None:
-            self.checkpoint_cleaner()
+        if noted.cleaner_offsets is None:
+            self.checkpoints.write(self.checkpoints.cleaner)
 
     def _open_log(self, partition: TopicPartition, path: str, options: OpenOptions, now_ms: int) -> Log:
         log = self.logs[partition] = self._open(partition[0], path, options, now_ms)
@@ -252,42 +213,10 @@ class LogDirectory:
             removals=self.removals,
         )
 
-    def _read_offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
-        try:
-            return checkpoint.read()
-        except CorruptCheckpoint as error:
-            # Without it recovery checks more than necessary, but nothing is lost.
-            logger.error("Ignoring a damaged checkpoint in %s: %s", self.disk.root, error)
-            return {}
-
-    def _read_clean_stop(self) -> dict[TopicPartition, LogEnd]:
-        try:
-            return read_clean_stop(self.disk, self.last_broker_epoch)
-        except CorruptCheckpoint as error:
-            logger.error("Ignoring a damaged checkpoint in %s: %s", self.disk.root, error)
-            return {}
-
-    def _read_cleaner_offsets(self) -> dict[TopicPartition, int] | None:
-        """None if it is unknown what was compacted. Kafka leaves the file empty until it is first written."""
-        if not self.disk.read_file(CLEANER_OFFSETS):
-            return None
-        try:
-            return self.cleaner_checkpoint.read()
-        except CorruptCheckpoint as error:
-            logger.error(
-                "Ignoring a damaged cleaner checkpoint in %s; compaction starts from the beginning: %s",
-                self.disk.root,
-                error,
-            )
-            return None
-
     # Creating and deleting partitions
 
     def create(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
-        for checkpoint in self.checkpoints:
-            if checkpoint.may_name_gone((topic, partition)):
-                # A crash must not give the deleted partition's offsets to the new one.
-                checkpoint.write(self._offsets(checkpoint))
+        self.checkpoints.separate((topic, partition))
         log = self.logs[topic, partition] = self._create_log(topic, directory_name(topic, partition), topic_id, now_ms)
         self.topic_ids[topic, partition] = topic_id
         return log
@@ -310,14 +239,14 @@ class LogDirectory:
         """Removes the partition at once; `purge` removes its files later."""
         log = self.logs.pop((topic, partition))
         self.topic_ids.pop((topic, partition), None)
-        self.cleaner_offsets.pop((topic, partition), None)
+        self.checkpoints.cleaner_offsets.pop((topic, partition), None)
         log.discard()
         # Not synced: until then a crash may bring the partition back, but the cluster's metadata knows that it was
         # deleted. A new partition of the same name becomes durable together with this: its first flush syncs the same
         # directory.
         if log.has_files:
             self._doom((topic, partition), log.directory, now_ms + log.config.file_delete_delay_ms)
-        self._forget((topic, partition))
+        self.checkpoints.forget((topic, partition))
 
     def _doom(self, partition: TopicPartition, path: str, due_ms: int) -> None:
         doomed = marked_directory_name(*partition, self._unique_id(), DELETE_DIRECTORY)
@@ -326,10 +255,6 @@ class LogDirectory:
 
     def _unique_id(self) -> str:
         return f"{self._random.below(1 << 128):032x}"
-
-    def _forget(self, partition: TopicPartition) -> None:
-        for checkpoint in self.checkpoints:
-            checkpoint.forget(partition)
 
     # Moving partitions in from another directory
 
@@ -351,12 +276,11 @@ class LogDirectory:
         key = (topic, partition)
         self.logs[key] = self.futures.pop(key)
         if cleaned_to:
-            self.cleaner_offsets[key] = cleaned_to
+            self.checkpoints.cleaner_offsets[key] = cleaned_to
         try:
-            for checkpoint in (self.recovery_points, self.log_starts, self.cleaner_checkpoint):
-                checkpoint.write(self._offsets(checkpoint))
-            if self.high_watermarks.may_name_gone(key):
-                self.high_watermarks.write(self._offsets(self.high_watermarks))
+            checkpoints = self.checkpoints
+            checkpoints.write(checkpoints.recovery_points, checkpoints.log_starts, checkpoints.cleaner)
+            checkpoints.separate(key)
         except DiskError:
             self.take_back_future(topic, partition)
             raise
@@ -365,21 +289,21 @@ class LogDirectory:
         """Reverts: it does not become the replica after all."""
         key = (topic, partition)
         self.futures[key] = self.logs.pop(key)
-        self.cleaner_offsets.pop(key, None)
-        self._forget(key)
+        self.checkpoints.cleaner_offsets.pop(key, None)
+        self.checkpoints.forget(key)
 
     def leave_future(self, topic: str, partition: int) -> None:
         """Leaves the future replica and its notes as they are: it may or may not be the only one."""
         key = (topic, partition)
         log = self.logs.pop(key)
         noted = {
-            self.recovery_points: log.durability.recovery_point,
-            self.high_watermarks: log.high_watermark,
-            self.log_starts: log.start_offset,
+            self.checkpoints.recovery_points: log.durability.recovery_point,
+            self.checkpoints.high_watermarks: log.high_watermark,
+            self.checkpoints.log_starts: log.start_offset,
         }
-        if (cleaned_to := self.cleaner_offsets.pop(key, None)) is not None:
-            noted[self.cleaner_checkpoint] = cleaned_to
-        self._undecided[key] = noted
+        if (cleaned_to := self.checkpoints.cleaner_offsets.pop(key, None)) is not None:
+            noted[self.checkpoints.cleaner] = cleaned_to
+        self.checkpoints.keep(key, noted)
         log.release()
 
     def adopt_future(self, topic: str, partition: int, topic_id: Uuid, now_ms: int) -> Log:
@@ -396,7 +320,7 @@ class LogDirectory:
             recovery_point=future.durability.recovery_point,
             start_offset=future.start_offset,
             high_watermark=future.high_watermark,
-            cleaned_to=self.cleaner_offsets.get(key, 0),
+            cleaned_to=self.checkpoints.cleaner_offsets.get(key, 0),
             producer_expiration_ms=self._producer_expiration_ms,
         )
         log = self.logs[key] = self._open(topic, path, options, now_ms)
@@ -413,7 +337,7 @@ class LogDirectory:
         options = self._interrupted_options[key]
         self._open_log(key, path, options, self._clock.now_ms())
         if 0 < options.cleaned_to < MAX_INT64:
-            self.cleaner_offsets[key] = options.cleaned_to
+            self.checkpoints.cleaner_offsets[key] = options.cleaned_to
 
     def leave_interrupted(self, topic: str, partition: int) -> None:
         """Leaves it: it cannot be determined now whether another copy exists."""
@@ -421,15 +345,17 @@ class LogDirectory:
         del self.interrupted[key]
         options = self._interrupted_options[key]
         noted = {
-            self.recovery_points: options.recovery_point,
-            self.log_starts: options.start_offset,
-            self.high_watermarks: options.high_watermark,
-            self.cleaner_checkpoint: options.cleaned_to,
+            self.checkpoints.recovery_points: options.recovery_point,
+            self.checkpoints.log_starts: options.start_offset,
+            self.checkpoints.high_watermarks: options.high_watermark,
+            self.checkpoints.cleaner: options.cleaned_to,
         }
-        self._undecided[key] = {checkpoint: offset for checkpoint, offset in noted.items() if 0 < offset < MAX_INT64}
+        self.checkpoints.keep(
+            key, {checkpoint: offset for checkpoint, offset in noted.items() if 0 < offset < MAX_INT64}
+        )
 
     def doom_interrupted(self, topic: str, partition: int) -> None:
-        self._forget((topic, partition))
+        self.checkpoints.forget((topic, partition))
         self._doom((topic, partition), self.interrupted[topic, partition], self._clock.now_ms())
 
     def truncate(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
@@ -443,73 +369,16 @@ class LogDirectory:
         self._checkpoint_truncation((topic, partition))
 
     def _checkpoint_truncation(self, partition: TopicPartition) -> None:
-        self.checkpoint_recovery_points()
-        self.checkpoint_starts()
+        self.checkpoints.write(self.checkpoints.recovery_points, self.checkpoints.log_starts)
         end_offset = self.logs[partition].end_offset
-        if self.cleaner_offsets.get(partition, 0) > end_offset:
+        if self.checkpoints.cleaner_offsets.get(partition, 0) > end_offset:
             # Anything written from there on is dirty.
-            self.cleaner_offsets[partition] = end_offset
-            self.checkpoint_cleaner()
+            self.checkpoints.cleaner_offsets[partition] = end_offset
+            self.checkpoints.write(self.checkpoints.cleaner)
 
     def purge(self, now_ms: int) -> None:
         """Removes the files of deletions that are due."""
         do_all(self.removals.purging(now_ms))
-
-    # Checkpoints
-
-    def checkpoint(self) -> None:
-        for checkpoint in self.checkpoints:
-            checkpoint.write(self._offsets(checkpoint))
-
-    def checkpoint_recovery_points(self) -> None:
-        self.recovery_points.write(self._offsets(self.recovery_points))
-
-    def checkpoint_starts(self) -> None:
-        self.log_starts.write(self._offsets(self.log_starts))
-
-    def checkpoint_cleaner(self) -> None:
-        self.cleaner_checkpoint.write(self._offsets(self.cleaner_checkpoint))
-
-    def _offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
-        kept = self._undecided_offsets(checkpoint)
-        if checkpoint is self.cleaner_checkpoint:
-            return kept | self.cleaner_offsets
-        offset_of = self._offset_of(checkpoint)
-        return kept | {partition: offset_of(log) for partition, log in self.logs.items() if log.has_files}
-
-    def _undecided_offsets(self, checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
-        return {partition: noted[checkpoint] for partition, noted in self._undecided.items() if checkpoint in noted}
-
-    def _offset_of(self, checkpoint: OffsetCheckpoint) -> Callable[[Log], int]:
-        if checkpoint is self.recovery_points:
-            return _recovery_point
-        return _start_offset if checkpoint is self.log_starts else _high_watermark
-
-    def checkpointing(self, *checkpoints: OffsetCheckpoint) -> Steps[None]:
-        """Writes the checkpoints that have changed.
-
-        A gathered recovery point may be outdated when it is written, but never ahead of what was flushed: it decreases
-        only with a truncation, which writes the file at once and thereby cancels this.
-        """
-        drafts = [checkpoint.begin() for checkpoint in checkpoints]
-        for checkpoint, draft in zip(checkpoints, drafts, strict=True):
-            draft.offsets.update(self._undecided_offsets(checkpoint))
-            if checkpoint is self.cleaner_checkpoint:
-                draft.offsets.update(self.cleaner_offsets)
-        walked = [
-            (draft.offsets, self._offset_of(checkpoint))
-            for checkpoint, draft in zip(checkpoints, drafts, strict=True)
-            if checkpoint is not self.cleaner_checkpoint
-        ]
-        if walked:
-            for number, (partition, log) in enumerate(list(self.logs.items()), start=1):
-                if log.has_files and self.logs.get(partition) is log:
-                    for offsets, offset_of in walked:
-                        offsets[partition] = offset_of(log)
-                if number % _LOOKS_PER_STEP == 0:
-                    yield 1
-        for checkpoint, draft in zip(checkpoints, drafts, strict=True):
-            yield from checkpoint.writing(draft)
 
     def close(self, broker_epoch: int = -1) -> None:
         """Clean shutdown: the next start reads checkpoints only."""
@@ -522,21 +391,8 @@ class LogDirectory:
             log.release()
         for log in self.futures.values():
             log.release()
-        self.checkpoint()
+        self.checkpoints.write_all()
         ends = {key: LogEnd(log.end_offset, log.size) for key, log in self.logs.items() if log.has_files}
         write_clean_stop(self.disk, broker_epoch, ends)
         self.disk.write_file(CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch))
         self.disk.close()
-
-
-def _recovery_point(log: Log) -> int:
-    return log.durability.recovery_point
-
-
-def _high_watermark(log: Log) -> int:
-    return log.high_watermark
-
-
-def _start_offset(log: Log) -> int:
-    """Also recorded if it is the first segment's, which Kafka omits: so a missing segment is detected."""
-    return log.start_offset

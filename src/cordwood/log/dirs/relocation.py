@@ -96,7 +96,7 @@ class Relocation:
         present = self.present
         self._truncations = present.durability.truncations
         # Records cleaned from now on may be copied in either form.
-        self._cleaned_to = self.source.cleaner_offsets.get(self._key, 0)
+        self._cleaned_to = self.source.checkpoints.cleaner_offsets.get(self._key, 0)
         first = present.read(present.start_offset, 0, present.end_offset)
         bases = [] if first is None else [header.base_offset for _, header in batch_headers(first.read())]
         beginning = min([present.start_offset, *bases])
