@@ -11,7 +11,7 @@ import pytest
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import file_name
-from cordwood.metadata.storage.disk_log import COMMITTED_OFFSET
+from cordwood.metadata.storage.committed_offset import COMMITTED_OFFSET
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.sim.machine import Machine
 from cordwood.sim.virtual.connection import NetworkOdds

@@ -519,7 +519,9 @@ class Member:
 
     def recording(self) -> Job | None:
         # What is committed need not be on stable storage here: an observer does not flush, and a leader counts others.
-        return self._disk_log.recording(min(self.high_watermark, self._disk_log.log.durability.recovery_point))
+        return self._disk_log.committed_offset.recording(
+            min(self.high_watermark, self._disk_log.log.durability.recovery_point)
+        )
 
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool:
         return self._disk_log.snapshot_due(image, now_ms)

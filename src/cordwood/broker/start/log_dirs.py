@@ -25,7 +25,8 @@ from cordwood.log.dirs.directory import NO_ID
 from cordwood.log.files import LOG
 from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, first_voter, format_directory
 from cordwood.metadata.image import is_reserved_directory
-from cordwood.metadata.storage.disk_log import COMMITTED_OFFSET, METADATA_DIRECTORY, recorded_offset
+from cordwood.metadata.storage.committed_offset import COMMITTED_OFFSET, recorded_offset
+from cordwood.metadata.storage.disk_log import METADATA_DIRECTORY
 from cordwood.metadata.storage.reading import read_image
 from cordwood.metadata.storage.snapshot import parse_snapshot_name
 from cordwood.raft.identity import Endpoint

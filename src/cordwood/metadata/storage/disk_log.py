@@ -10,18 +10,14 @@ keeps what the next start needs. It knows nothing of elections: `quorum.member` 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cordwood.log.checkpoints.formats import (
-    CorruptCheckpoint,
     encode_partition_metadata,
-    read_offsets,
-    write_offsets,
 )
 from cordwood.log.config import LogConfig
-from cordwood.log.dirs.contents import METADATA_PARTITION
 from cordwood.log.durability import FlushJob
 from cordwood.log.files import CORRUPT, LOG, PARTITION_METADATA
 from cordwood.log.log import Log
@@ -45,6 +41,7 @@ from cordwood.wire.primitives import Uuid
 from cordwood.wire.record import Buffer, CorruptBatch
 
 from .batch import MetadataBatch, read_batch
+from .committed_offset import CommittedOffset, recorded_offset
 from .damage import keep_copy, mend
 from .snapshot import QuorumVoters
 from .snapshot_files import SnapshotFiles, SnapshotJob
@@ -53,9 +50,6 @@ logger = logging.getLogger(__name__)
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
 METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
-# Beside Kafka's checkpoints, which do not speak of this log: how far it is known to be committed. Kafka leaves files
-# that it does not know alone.
-COMMITTED_OFFSET = "metadata-offset-checkpoint"
 
 _READ_BYTES = 1 << 20
 
@@ -99,8 +93,7 @@ class DiskLog:
         self._disk = log.disk
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
-        # What the checkpoint says, which is not written before anything is committed.
-        self._recorded = 0
+        self.committed_offset = CommittedOffset(log.disk)
 
     @classmethod
     def open(
@@ -128,8 +121,7 @@ class DiskLog:
         if recorded is None and log.end_offset > 0:
             # From here on a torn end may be ours, whatever a clean stop has said. An empty log has no such end,
             # and a checkpoint beside it would look as if the log had been lost.
-            opened._recorded = -1
-            opened.record(newest.offset)
+            opened.committed_offset.begin(newest.offset)
         opened._count_bytes()
         return opened
 
@@ -190,9 +182,9 @@ class DiskLog:
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         """Makes a fetched snapshot durable, and the log empty from its end offset on."""
-        if not self._disk.exists(COMMITTED_OFFSET):
+        if not self.committed_offset.exists:
             # A start that finds the snapshot beside a log that ends before it has to know that this is no damage.
-            write_offsets(self._disk, COMMITTED_OFFSET, {METADATA_PARTITION: 0}, is_sealed=True)
+            self.committed_offset.begin(0)
         self.snapshot_files.finish(snapshot_id)
         self.log.truncate_fully(snapshot_id.offset, now_ms)
         # What it replaces must not come back beside what is appended to it.
@@ -306,27 +298,6 @@ class DiskLog:
     def purging(self, now_ms: int) -> Steps[object]:
         return self.log.removals.purging(now_ms)
 
-    # What is known to be committed
-
-    def record(self, offset: int) -> None:
-        """Notes durably how far the log is committed: damage below is never taken for a write that was not finished."""
-        job = self.recording(offset)
-        if job is not None:
-            job()
-
-    def recording(self, offset: int) -> Callable[[], None] | None:
-        """As `record`, as a job for any thread; None when it was noted before."""
-        if offset <= self._recorded:
-            return None
-        disk = self._disk.another()
-
-        def run() -> None:
-            write_offsets(disk, COMMITTED_OFFSET, {METADATA_PARTITION: offset}, is_sealed=True)
-            disk.close()
-            self._recorded = offset
-
-        return run
-
     @property
     def was_cut(self) -> bool:
         """True if a part of it was ever cut off: copies of it remain."""
@@ -353,20 +324,11 @@ class DiskLog:
 
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
-        self.record(self.log.high_watermark)
+        self.committed_offset.record(self.log.high_watermark)
 
 
 def _path(name: str) -> str:
     return f"{METADATA_DIRECTORY}/{name}"
-
-
-def recorded_offset(disk: Disk) -> int | None:
-    """The last known committed offset; None if there is no record of it."""
-    try:
-        return read_offsets(disk, COMMITTED_OFFSET).get(METADATA_PARTITION)
-    except CorruptCheckpoint as error:
-        logger.error("Ignoring a damaged checkpoint of %s: %s", disk.root, error)
-        return None
 
 
 def _check(data: bytes, header: BatchHeader, position: int) -> None:
