@@ -23,7 +23,7 @@ from typing import Any
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.group_metadata import GroupMetadata
-from cordwood.client.consumer.offsets.group_offsets import Group, GroupOffsets, Results
+from cordwood.client.consumer.offsets.group_offsets import GroupOffsets, Membership, Results
 from cordwood.client.consumer.offsets.requests import Offsets
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import (
@@ -60,7 +60,7 @@ class Commits:
         self,
         client: Client,
         settings: ConsumerSettings,
-        group: Group,
+        group: Membership,
         *,
         consumed: Callable[[], Offsets],
     ) -> None:

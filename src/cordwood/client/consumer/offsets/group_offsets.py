@@ -20,7 +20,7 @@ Results = dict[TopicPartition, ClientError | None]
 """The outcome for each partition; None is success."""
 
 
-class Group(Protocol):
+class Membership(Protocol):
     """The group and this consumer's membership: its driver."""
 
     @property
@@ -38,7 +38,7 @@ class Group(Protocol):
 
 
 class GroupOffsets:
-    def __init__(self, client: Client, settings: ConsumerSettings, group: Group) -> None:
+    def __init__(self, client: Client, settings: ConsumerSettings, group: Membership) -> None:
         assert settings.group_id is not None
         self.is_member = False
         """True if the group assigns what this consumer reads. If not, it only commits in the group's name."""

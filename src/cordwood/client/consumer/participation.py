@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 Call = Callable[..., Awaitable[Any]]
 
 
-class Group:
+class Participation:
     """`call` calls what belongs to the application, `dropped` hears of partitions that are not read any more."""
 
     def __init__(
