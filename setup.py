@@ -23,6 +23,7 @@ WIRE = (
     "batch_header",
     "record_stream",
     "records",
+    "record_checks",
     "record_text",
     "columns",
     "column_input",
@@ -43,9 +44,9 @@ COMPILED = [
     for module in WIRE
 ] + [
     Extension(
-        "cordwood.log.offset_map",
-        ["src/cordwood/log/offset_map.py"],
-        depends=["src/cordwood/log/offset_map.pxd"],
+        "cordwood.log.cleaning.offset_map",
+        ["src/cordwood/log/cleaning/offset_map.py"],
+        depends=["src/cordwood/log/cleaning/offset_map.pxd"],
     ),
     *(
         Extension(

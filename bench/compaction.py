@@ -6,12 +6,12 @@ import random
 import tempfile
 import time
 
-from cordwood.log.cleaner import Cleaner, CleanerConfig, Plan
-from cordwood.log.compaction import Compacted
+from cordwood.log.cleaning.cleaner import Cleaner, CleanerConfig, Plan
+from cordwood.log.cleaning.compaction import Compacted
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch

@@ -15,13 +15,14 @@ from cordwood.broker.broker import Broker
 from cordwood.broker.controller.topic_creation import create_missing
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.pipeline import Pipeline
-from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.net.serving import Reply
 from cordwood.node import Node
 from cordwood.replica.partition import Partition
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.event_loop import run
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork

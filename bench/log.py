@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.log import Log
 from cordwood.log.recovery import open_log
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch

@@ -5,7 +5,7 @@ import time
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage, OffsetAndEpoch
 from cordwood.metadata.image_records import image_records
-from cordwood.metadata.snapshot import decode_snapshot, encode_snapshot
+from cordwood.metadata.storage.snapshot import decode_snapshot, encode_snapshot
 from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord
 from cordwood.wire.messages.metadata_records.partition_record import PartitionRecord
 from cordwood.wire.messages.metadata_records.topic_record import TopicRecord

@@ -17,11 +17,12 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Handler, Reply
+from cordwood.net.serving import Answer, Handler, Reply
 from cordwood.runtime.disk import FileRange
 from cordwood.runtime.event_loop import loop_factory
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Part
 from cordwood.runtime.sockets import SocketNetwork
 

@@ -10,6 +10,7 @@ from timeit import Timer
 from cordwood.wire.arrow import from_arrow, to_arrow
 from cordwood.wire.compression import Codec, compress, decompress
 from cordwood.wire.record import Record
+from cordwood.wire.record_checks import scan_records
 from cordwood.wire.records import (
     batch_headers,
     check_crc,
@@ -18,7 +19,6 @@ from cordwood.wire.records import (
     filter_batch,
     read_header,
     record_keys,
-    scan_records,
 )
 
 ROUNDS = 25

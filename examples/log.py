@@ -7,7 +7,7 @@ import time
 from cordwood.log.config import LogConfig
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import Record

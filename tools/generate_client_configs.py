@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.foreign_options import NO_EFFECT, REFUSED, SASL, Unused
-from cordwood.client.option_values import RANGES, WORDS
+from cordwood.client.options.foreign import NO_EFFECT, REFUSED, SASL, Unused
+from cordwood.client.options.security import Security
+from cordwood.client.options.values import RANGES, WORDS
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.client.security_options import Security
 from cordwood.client.settings import AdminSettings, Settings
 
 DOCS = Path(__file__).parent.parent / "docs" / "client-configuration.md"

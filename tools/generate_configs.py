@@ -205,7 +205,9 @@ def validity(fact: Facts) -> str:
             return "ThrottledReplicas()"
     if WORDS.fullmatch(valid):
         return f"OneOf({literal(words_of(valid))})"
-    raise SystemExit(f"{name}: no rule for what Kafka prints as {valid!r}; add it to config/validity.py and here")
+    raise SystemExit(
+        f"{name}: no rule for what Kafka prints as {valid!r}; add it to config/validation/validity.py and here"
+    )
 
 
 SPAN = re.compile(r"\[(-?[0-9.]+?),\.\.\.(?:,(-?[0-9.]+))?\](?: or (-?[0-9]+))?")

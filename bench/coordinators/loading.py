@@ -17,7 +17,7 @@ from cordwood.log.log import Log
 from cordwood.log.recovery import open_log
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.frames import encode_coordinator_key, encode_coordinator_value
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.nodes.brokers import Cordwood
 from bench.nodes.wire_client import CLIENT_ID
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.codec import encode
 from cordwood.wire.messages.consumer_group_heartbeat import (

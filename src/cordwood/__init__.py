@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from cordwood.client.blocking.consumer import Consumer
     from cordwood.client.blocking.producer import Producer
     from cordwood.client.cluster import TopicPartition
-    from cordwood.client.configuration import NoEffectWarning
     from cordwood.client.consumer.assignors.assignor import Assignor
     from cordwood.client.consumer.group_metadata import GroupMetadata
     from cordwood.client.consumer.subscription import RebalanceListener, SubscriptionPattern
@@ -90,9 +89,10 @@ if TYPE_CHECKING:
     )
     from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
     from cordwood.client.offsets import ListedOffset, OffsetSpec
+    from cordwood.client.options.configuration import NoEffectWarning
     from cordwood.client.producer.bulk import BulkDelivery, BulkMetadata
     from cordwood.client.producer.deliveries import Delivery, RecordMetadata
-    from cordwood.client.producer.interceptors import ProducerRecord
+    from cordwood.client.producer.input.interceptors import ProducerRecord
     from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
     from cordwood.wire.errors import ErrorCode
     from cordwood.wire.record import ConsumerRecord
@@ -143,7 +143,7 @@ _HOMES = {
     "cordwood.client.blocking.consumer": ("Consumer",),
     "cordwood.client.blocking.producer": ("Producer",),
     "cordwood.client.cluster": ("TopicPartition",),
-    "cordwood.client.configuration": ("NoEffectWarning",),
+    "cordwood.client.options.configuration": ("NoEffectWarning",),
     "cordwood.client.consumer.assignors.assignor": ("Assignor",),
     "cordwood.client.consumer.group_metadata": ("GroupMetadata",),
     "cordwood.client.consumer.subscription": ("RebalanceListener", "SubscriptionPattern"),
@@ -184,7 +184,7 @@ _HOMES = {
     "cordwood.client.offsets": ("ListedOffset", "OffsetSpec"),
     "cordwood.client.producer.bulk": ("BulkDelivery", "BulkMetadata"),
     "cordwood.client.producer.deliveries": ("Delivery", "RecordMetadata"),
-    "cordwood.client.producer.interceptors": ("ProducerRecord",),
+    "cordwood.client.producer.input.interceptors": ("ProducerRecord",),
     "cordwood.client.producer.transactions.prepared": ("LeftTransaction", "PreparedTxnState"),
     "cordwood.wire.errors": ("ErrorCode",),
     "cordwood.wire.record": ("ConsumerRecord",),

@@ -17,12 +17,12 @@ from typing import Unpack
 
 from cordwood.client.admin.admin import Admin as _Admin
 from cordwood.client.client import Client
-from cordwood.client.configuration import read_settings, split_topics
 from cordwood.client.consumer.consumer import Consumer as _Consumer
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.keywords import AdminKeywords, ConsumerKeywords, ProducerKeywords
 from cordwood.client.one_loop import check_loop
+from cordwood.client.options.configuration import read_settings, split_topics
+from cordwood.client.options.keywords import AdminKeywords, ConsumerKeywords, ProducerKeywords
 from cordwood.client.producer.producer import Producer as _Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.settings import AdminSettings

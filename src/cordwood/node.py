@@ -28,9 +28,9 @@ from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.log_dirs import CannotStart as CannotStart
 from cordwood.broker.start.log_dirs import LogDirs, take_directories
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.listener_tls import ListenerTls, client_tls
-from cordwood.config.peer_settings import peer_settings
-from cordwood.config.serving import Listening, limits_of, listen
+from cordwood.config.network.listener_tls import ListenerTls, client_tls
+from cordwood.config.network.peer_settings import peer_settings
+from cordwood.config.network.serving import Listening, limits_of, listen
 from cordwood.controller.controller import Controller
 from cordwood.controller.role import ControllerRole
 from cordwood.controller.upkeep import Upkeep
@@ -40,12 +40,12 @@ from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.features import TOLERATED, unsupported_feature
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
-from cordwood.metadata.log import DiskLog, MetadataLogConfig
 from cordwood.metadata.metadata_log import LeaderAndEpoch
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.metadata.storage.disk_log import DiskLog, MetadataLogConfig
 from cordwood.net.gate import Gate
 from cordwood.net.measures import Measures
-from cordwood.net.peer import Peer
+from cordwood.net.peers.peer import Peer
 from cordwood.net.server import Server
 from cordwood.quorum.configuration import configured_voters, replica_config
 from cordwood.quorum.member import Member

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.node import Node
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork

@@ -10,8 +10,8 @@ from cordwood.broker.handlers import HANDLERS
 from cordwood.broker.handlers.produce import refuse_all
 from cordwood.broker.role import broker_pipeline
 from cordwood.net.api import RequestContext
-from cordwood.net.channel import Channel
 from cordwood.net.gate import Gate
+from cordwood.net.peers.channel import Channel
 from cordwood.net.pipeline import Pipeline
 from cordwood.net.principal import ANONYMOUS, Principal
 from cordwood.wire.errors import ErrorCode

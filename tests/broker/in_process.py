@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.log.producers import AppendOrigin
-from cordwood.net.channel import Channel
+from cordwood.log.idempotence.producers import AppendOrigin
+from cordwood.net.peers.channel import Channel
 from cordwood.node import Node
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.clock import Clock, SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from cordwood.console.request_metrics import RequestMetrics
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from tests.broker.in_process import InProcessNode
 

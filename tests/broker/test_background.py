@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from cordwood.broker.background import Background
-from cordwood.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from cordwood.log.checkpoints.formats import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from cordwood.log.log import Log
 from cordwood.metadata.image import BROKER_DEFAULT
-from cordwood.metadata.snapshot import CHECKPOINT
+from cordwood.metadata.storage.snapshot import CHECKPOINT
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.replica.slices import SLICE_STEPS
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

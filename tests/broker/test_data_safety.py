@@ -11,11 +11,11 @@ import pytest
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import file_name
-from cordwood.metadata.log import COMMITTED_OFFSET
+from cordwood.metadata.storage.committed_offset import COMMITTED_OFFSET
 from cordwood.replica.partition import ACKS_ALL
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.disk import SimDisk
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.messages.alter_partition_reassignments import (

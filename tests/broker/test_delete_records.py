@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_records import (
     DeleteRecordsPartition,

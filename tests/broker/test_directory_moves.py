@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.log import Log
 from cordwood.node import Node
 from cordwood.runtime.disk import DiskError

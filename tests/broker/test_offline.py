@@ -18,8 +18,8 @@ from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.node import Node
 from cordwood.runtime.network import ConnectionLost
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.node import Node
 from cordwood.runtime.network import Network
 from cordwood.wire.layout import Layout, WireField, message_layout

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.wire.batch_header import batch_headers, check_crc
 from cordwood.wire.layout import Layout, WireField, message_layout
 from cordwood.wire.messages import message_class

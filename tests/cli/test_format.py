@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cordwood.log.checkpoint import MetaProperties
-from cordwood.metadata.snapshot import decode_snapshot
+from cordwood.log.checkpoints.formats import MetaProperties
+from cordwood.metadata.storage.snapshot import decode_snapshot
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.primitives import uuid_from_text
 from tests.cli.cli_runner import run_here

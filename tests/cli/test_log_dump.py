@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cordwood.cli.dump.segment import Batch, Rest, walk
-from cordwood.runtime.read_only import ReadOnlyFile
+from cordwood.runtime.files.read_only import ReadOnlyFile
 from cordwood.wire.legacy import encode_message
 from cordwood.wire.records import Record, encode_batch
 from tests.cli.log_dumping import FIRST, VECTORS, Line, batch_at, dump, dump_json, of_type, write_segment

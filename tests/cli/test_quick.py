@@ -128,7 +128,7 @@ def test_records_flow_without_what_only_other_commands_need(module: str) -> None
         "print([name for name in sys.argv[1:] if name in sys.modules])"
     )
     others = ["typer", "rich", "pydantic", "pyarrow", "cordwood.client.admin.admin", "cordwood.broker"]
-    others += ["cordwood.client.consumer.membership.events", "cordwood.client.configuration"]
+    others += ["cordwood.client.consumer.membership.events", "cordwood.client.options.configuration"]
     done = subprocess.run([sys.executable, "-c", code, *others], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

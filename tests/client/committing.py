@@ -8,8 +8,8 @@ from typing import Any
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnection
-from cordwood.client.consumer.commits import Commits, Completed
 from cordwood.client.consumer.group_metadata import GroupMetadata
+from cordwood.client.consumer.offsets.commits import Commits, Completed
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.runtime.randomness import SeededRandom

@@ -29,8 +29,8 @@ from cordwood.runtime.network import Address, CannotConnect, Connection, Listene
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientTls
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 
 T = TypeVar("T")

@@ -15,20 +15,20 @@ from typing import Any
 from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.commits import Commits
 from cordwood.client.consumer.membership.classic import ClassicMember
 from cordwood.client.consumer.membership.consumer_protocol import ConsumerProtocolMember
 from cordwood.client.consumer.membership.driver import MembershipDriver
 from cordwood.client.consumer.membership.events import Assign, Lose, Machine, Revoke
+from cordwood.client.consumer.offsets.commits import Commits
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import CannotReachCluster, ClientError
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.settings import Settings
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT
 from cordwood.sim.machine import Machine as Computer
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 
 PARTITIONS = 4

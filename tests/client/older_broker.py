@@ -12,9 +12,10 @@ from typing import Any
 
 import cordwood.testing
 from cordwood.client.blocking.portal import Portal
-from cordwood.net.channel import Channel
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.peers.channel import Channel
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, BadRequest, ConnectionInfo
+from cordwood.net.serving import Answer, BadRequest
 from cordwood.runtime.network import Address, Part
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.frames import encode_response

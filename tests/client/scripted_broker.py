@@ -10,8 +10,9 @@ from typing import Any
 
 from cordwood.client.client import Client
 from cordwood.client.settings import Settings
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, BadRequest, ConnectionInfo
+from cordwood.net.serving import Answer, BadRequest
 from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.sim.world import World

@@ -11,7 +11,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.requests import Ask
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -11,7 +11,7 @@ from cordwood.client.errors import (
     NetworkFailed,
     UnsupportedByBroker,
 )
-from cordwood.net.exceptions import (
+from cordwood.net.peers.exceptions import (
     ConnectionFailed,
     Disconnected,
     MalformedResponse,

@@ -11,8 +11,9 @@ from cordwood.client.admin.topics import NewTopic, create_topics
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import BrokerError, CannotReachCluster, GaveUp
 from cordwood.client.offsets import EARLIEST, LATEST, list_offsets
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo
+from cordwood.net.serving import Answer
 from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.errors import ErrorCode

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cordwood.client.configuration import setting_names
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.client.keywords import AdminKeywords, ConsumerKeywords, ProducerKeywords
+from cordwood.client.options.configuration import setting_names
+from cordwood.client.options.keywords import AdminKeywords, ConsumerKeywords, ProducerKeywords
+from cordwood.client.options.security import Security
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.client.security_options import Security
 from cordwood.client.settings import AdminSettings, Settings
 
 ROOT = Path(__file__).parents[2]

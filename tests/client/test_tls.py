@@ -12,7 +12,7 @@ import pytest
 import cordwood.testing
 from cordwood import Admin, CannotReachCluster, Consumer, NewTopic, Producer
 from cordwood.runtime.tls import KeyPair
-from cordwood.runtime.tls_connection import TlsConnection
+from cordwood.runtime.transport.tls_connection import TlsConnection
 from cordwood.testing.embedded import EmbeddedNode
 from tests.net.certificates import Authority, authority
 

@@ -25,8 +25,8 @@ from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 
 TOPIC = "t"

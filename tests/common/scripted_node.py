@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, BadRequest, ConnectionInfo
+from cordwood.net.serving import Answer, BadRequest
 from cordwood.runtime.network import Address
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ServerTls

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from cordwood.broker.broker import Broker
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
-from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
+from cordwood.log.checkpoints.formats import META_PROPERTIES, MetaProperties
 from cordwood.log.log import Log
 from cordwood.metadata.image import PartitionRegistration as PartitionState
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.replica.partition import Partition
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.disk import SimDisk
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.messages.create_topics import (
     CreatableReplicaAssignment,

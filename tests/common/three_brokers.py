@@ -15,13 +15,13 @@ from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.metadata.features import BOOTSTRAP_LEVELS, TRANSACTION_VERSION
 from cordwood.metadata.image import MetadataImage
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.replica.partition import Partition
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.cluster import Cluster, Layout, host_of
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.messages.create_topics import (
     CreatableReplicaAssignment,

@@ -9,8 +9,8 @@ from cordwood.config.definition import ConfigSource
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer, variable_of
-from cordwood.config.values import Password
-from cordwood.log.cleaner import CleanerConfig
+from cordwood.config.validation.values import Password
+from cordwood.log.cleaning.cleaner import CleanerConfig
 from tests.config.kafka_broker import MINIMAL, broker, told
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from cordwood.config.own_keys import RECONNECT_GRACE_MS
 from cordwood.metadata.image import MetadataImage, PartitionRegistration
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.sim.cluster import Cluster, Layout
 from cordwood.sim.machine import PORT, Machine
 from cordwood.sim.world import World

@@ -13,8 +13,8 @@ from cordwood.controller.handlers import HANDLERS
 from cordwood.controller.local_channel import LocalChannel
 from cordwood.metadata.bootstrap import first_voter, format_directory, read_bootstrap
 from cordwood.metadata.features import SUPPORTED
-from cordwood.metadata.log import DiskLog, MetadataLogConfig
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.metadata.storage.disk_log import DiskLog, MetadataLogConfig
 from cordwood.net.api import served_versions
 from cordwood.quorum.member import Member
 from cordwood.quorum.peers import PeerConnections
@@ -23,7 +23,7 @@ from cordwood.raft.identity import Endpoint, ReplicaKey, VersionRange
 from cordwood.raft.replica import ReplicaConfig
 from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cordwood.net.api import OwnRequest
-from cordwood.net.channel import Channel
 from cordwood.net.envelope import decode_host, decode_principal, unwrap, wrap
+from cordwood.net.peers.channel import Channel
 from cordwood.net.principal import ANONYMOUS
 from cordwood.sim.cluster import Cluster, Layout
 from cordwood.sim.machine import PORT

@@ -7,7 +7,7 @@ import asyncio
 from cordwood.broker.controller.lifecycle import Superseded
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
-from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
+from cordwood.log.checkpoints.formats import META_PROPERTIES, MetaProperties
 from cordwood.sim.cluster import Cluster, Layout
 from cordwood.sim.machine import PORT, Machine
 from tests.controller.clusters import GRACE_MS, HEARTBEAT_MS, SESSION_MS, create, image, partition, run, until

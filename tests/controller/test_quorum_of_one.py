@@ -7,8 +7,8 @@ import errno
 
 import pytest
 
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
+from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.raft.api.common import PARTITION, TOPIC_ID
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

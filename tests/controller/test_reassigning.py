@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.sim.cluster import Cluster
 from cordwood.sim.machine import PORT
 from cordwood.wire.errors import ErrorCode

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.coordinator.groups.classic.group import ClassicGroup
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
 from cordwood.coordinator.groups.shard_state import GroupShardState

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.coordinator.groups.consumer.group import ConsumerGroup
+from cordwood.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.heartbeat import heartbeat
 from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.metadata.delta import MetadataDelta

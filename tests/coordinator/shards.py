@@ -21,7 +21,7 @@ from cordwood.runtime.randomness import SeededRandom
 from cordwood.shard.decision import Decision
 from cordwood.shard.shard import Shard
 from cordwood.shard.timers import Timers
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.sim.world import World
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 

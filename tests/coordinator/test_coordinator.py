@@ -11,12 +11,12 @@ import pytest
 from cordwood.broker.broker import Broker
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.shard.decision import Decision
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -18,12 +18,12 @@ from cordwood.coordinator.loading import load
 from cordwood.coordinator.partition_log import PartitionLog
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.log.config import LogConfig
-from cordwood.log.producers import AppendOrigin
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.recovery import open_log
 from cordwood.metadata.image import MetadataImage
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.wire.compression import Codec

@@ -30,10 +30,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.control import ControlType, parse_control_type

@@ -17,7 +17,7 @@ from cordwood import (
     Producer,
     TopicPartition,
 )
-from cordwood.client.keywords import AdminKeywords
+from cordwood.client.options.keywords import AdminKeywords
 from tests.foreign_clients.kafka_client import (
     DEFAULT_SENDING,
     EARLIEST,

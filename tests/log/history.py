@@ -8,17 +8,17 @@ derived from it (indexes, producer state, leader epochs, transactions) with a pl
 import random
 from dataclasses import dataclass, field
 
-from cordwood.log.cleaner import Cleaner, CleanerConfig
+from cordwood.log.cleaning.cleaner import Cleaner, CleanerConfig
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.durability import FlushJob
 from cordwood.log.epoch_file import writing_epochs
-from cordwood.log.markers import end_txn_of
-from cordwood.log.producers import AppendOrigin
+from cordwood.log.idempotence.markers import end_txn_of
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.retention import apply_retention
 from cordwood.log.steps import Steps
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk, SimulatedCrash
+from cordwood.sim.virtual.disk import SimDisk, SimulatedCrash
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.record import Record
@@ -121,7 +121,7 @@ class History:
         self.producers: dict[int, ProducerModel] = {}
         self.directory = self._open_directory()
         self.log = self.directory.create(TOPIC, PARTITION, TOPIC_ID, self.clock.ms)
-        self.directory.checkpoint()
+        self.directory.checkpoints.write_all()
         # One that a thread is at, and how many truncations there were before it.
         self.flushing: tuple[FlushJob, int] | None = None
         self.truncations = 0
@@ -294,13 +294,13 @@ class History:
         self.writing_epochs = self._go_on(self.writing_epochs or writing_epochs(self.log, "flusher"))
 
     def checkpoint(self) -> None:
-        self.directory.checkpoint()
+        self.directory.checkpoints.write_all()
         self.model.durable_start = self.model.start_offset
 
     def checkpoint_in_a_thread(self) -> None:
         """It may be out of date by the time that it is written; what matters is that it never promises too much."""
         self.checkpointing = self._go_on(
-            self.checkpointing or self.directory.checkpointing(*self.directory.checkpoints)
+            self.checkpointing or self.directory.checkpoints.writing(*self.directory.checkpoints)
         )
 
     def _go_on(self, steps: Steps[None]) -> Steps[None] | None:
@@ -354,7 +354,9 @@ class History:
         if plan is not None:
             cleaner.install(plan.run(), self.clock.ms)
             # The cleaner flushes before it swaps.
-        self.model.cleaned_to = max(self.model.cleaned_to, self.directory.cleaner_offsets.get((TOPIC, PARTITION), 0))
+        self.model.cleaned_to = max(
+            self.model.cleaned_to, self.directory.checkpoints.cleaner_offsets.get((TOPIC, PARTITION), 0)
+        )
 
     def purge(self) -> None:
         self.clock.ms += self.source.choice([0, 70_000])

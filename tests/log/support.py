@@ -7,7 +7,7 @@ from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
 from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.runtime.disk import Disk
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.batch_header import batch_headers, whole_batches_length
 from cordwood.wire.compression import Codec

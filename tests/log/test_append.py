@@ -7,7 +7,7 @@ import pytest
 from crc32c import crc32c
 
 from cordwood.log.config import MAX_INT64, LogConfig, TimestampType
-from cordwood.log.producers import AppendOrigin
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BATCH_HEADER_SIZE, batch_headers, check_crc, read_header
 from cordwood.wire.compression import Codec

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.log import Log
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from tests.log.support import NOW, batch, values
 
 TOPIC_ID = bytes(range(16))
@@ -78,7 +78,7 @@ def test_what_asks_for_its_files_makes_them(how: str) -> None:
 @pytest.mark.parametrize("power_lost", [False, True])
 def test_after_a_crash_it_is_not_there_and_can_be_created_again(power_lost: bool) -> None:
     new = New()
-    new.directory.checkpoint()
+    new.directory.checkpoints.write_all()
     new.restart(power_lost=power_lost)
     assert not new.directory.logs
     log = new.directory.create("t", 0, TOPIC_ID, NOW)
@@ -91,7 +91,7 @@ def test_after_a_crash_it_is_not_there_and_can_be_created_again(power_lost: bool
 
 def test_no_checkpoint_speaks_of_it() -> None:
     new = New()
-    new.directory.checkpoint()
+    new.directory.checkpoints.write_all()
     assert not any(b"t 0 " in data for data in new.disk.files().values())
 
 

@@ -5,7 +5,7 @@ import random
 from cordwood.log.epoch_file import writing_epochs
 from cordwood.log.files import LEADER_EPOCHS
 from cordwood.log.steps import do_all
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from tests.log.support import NOW, batch, open_at
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cordwood.log.checkpoint import CorruptCheckpoint
+from cordwood.log.checkpoints.formats import CorruptCheckpoint
 from cordwood.log.epochs import EpochStart, LeaderEpochs, decode_epochs
 from cordwood.log.log import Log
 from tests.log.support import NOW, batch, open_at

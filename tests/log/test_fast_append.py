@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from cordwood.log import validation
 from cordwood.log.config import LogConfig
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Log
-from cordwood.log.producers import AppendOrigin
-from cordwood.log.segment import Segment
+from cordwood.log.storage.segment import Segment
 from cordwood.log.validation import accept_batch
 from cordwood.runtime.disk import Buffer
 from cordwood.shard.refusal import Refusal
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, BatchHeader
 from cordwood.wire.compression import Codec
 from cordwood.wire.record import Record

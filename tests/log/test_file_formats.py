@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cordwood.log.checkpoint import (
+from cordwood.log.checkpoints.formats import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -27,12 +27,12 @@ from cordwood.log.checkpoint import (
     write_offsets,
 )
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.epochs import EpochStart, LeaderEpochs
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Log
-from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import OpenOptions, open_log
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.primitives import uuid_from_text

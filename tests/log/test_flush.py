@@ -3,14 +3,14 @@
 import random
 from pathlib import Path
 
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Log
-from cordwood.log.producers import AppendOrigin
 from cordwood.runtime.disk import Disk
-from cordwood.sim.disk import SimDisk
-from cordwood.sim.file_system import CrashOdds
+from cordwood.sim.virtual.disk import SimDisk
+from cordwood.sim.virtual.file_system import CrashOdds
 from cordwood.wire.control import end_txn_marker
+from tests.log.dirs.test_directory import TOPIC_ID, directory_at, fill
 from tests.log.support import NOW, batch, open_at, values
-from tests.log.test_directory import TOPIC_ID, directory_at, fill
 
 
 def forgetful_disk() -> SimDisk:

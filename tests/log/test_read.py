@@ -9,7 +9,7 @@ from cordwood.log.config import LogConfig
 from cordwood.log.log import Log
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.shard.refusal import Refusal
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.batch_header import batch_headers, read_header
 from cordwood.wire.errors import ErrorCode
 from tests.log.support import NOW, batch, open_at, read_all

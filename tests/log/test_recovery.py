@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cordwood.log.config import LogConfig
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Log
 from cordwood.log.metrics import LogMetrics
-from cordwood.log.producers import AppendOrigin
 from cordwood.log.recovery import OpenOptions, open_log
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.control import end_txn_marker
 from cordwood.wire.record import Record

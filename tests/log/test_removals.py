@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from cordwood.log.config import LogConfig
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.removals import Removals
 from cordwood.log.steps import do_all
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.descriptors import DescriptorPool
 from cordwood.runtime.disk import FileGone
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.descriptors import DescriptorPool
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from tests.log.support import NOW, batch
 
 FIRST = f"{0:020d}"

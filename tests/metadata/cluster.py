@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.bootstrap import activation_records
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker
 from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
@@ -12,6 +11,7 @@ from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
+from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.shard.decision import Decision
 from cordwood.shard.promise import Promise

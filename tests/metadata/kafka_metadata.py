@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cordwood.metadata.batch import MetadataBatch, read_batch
-from cordwood.metadata.snapshot import Snapshot, decode_snapshot
+from cordwood.metadata.storage.batch import MetadataBatch, read_batch
+from cordwood.metadata.storage.snapshot import Snapshot, decode_snapshot
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.frames import decode_metadata_record
 from cordwood.wire.schema import MetadataRecord

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cordwood.log.durability import FlushJob
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
-from cordwood.metadata.log import DiskLog, MetadataLogConfig
-from cordwood.metadata.snapshot import QuorumVoters
-from cordwood.metadata.snapshot_files import SnapshotJob
+from cordwood.metadata.storage.batch import MetadataBatch
+from cordwood.metadata.storage.disk_log import DiskLog, MetadataLogConfig
+from cordwood.metadata.storage.snapshot import QuorumVoters
+from cordwood.metadata.storage.snapshot_files import SnapshotJob
 from cordwood.metadata.versions import record_version
 from cordwood.raft.control_state import ControlState
 from cordwood.raft.effects import Append, CommitUpTo, Effect, Flush, PersistQuorumState
@@ -21,7 +21,7 @@ from cordwood.raft.machine import RaftMachine
 from cordwood.raft.replica import ReplicaConfig
 from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.frames import encode_metadata_record
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord

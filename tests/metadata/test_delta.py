@@ -2,12 +2,12 @@
 
 import pytest
 
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.image import BROKER_DEFAULT, Acl, MetadataImage, OffsetAndEpoch, ScramUser, topic_resource
 from cordwood.metadata.image_records import image_records
 from cordwood.metadata.loader import Loader
+from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.wire.messages import index, metadata_record_class
 from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
 from cordwood.wire.messages.metadata_records.access_control_entry_record import AccessControlEntryRecord

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.bootstrap import activation_records, format_directory, read_bootstrap
 from cordwood.metadata.controller.brokers import broker_heartbeat, register_broker, register_controller
 from cordwood.metadata.controller.configs import incremental_alter_configs
@@ -12,8 +11,9 @@ from cordwood.metadata.controller.producer_ids import allocate_producer_ids
 from cordwood.metadata.controller.topics import create_partitions, create_topics, delete_topics
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
+from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.messages import controller_registration
 from cordwood.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from cordwood.wire.messages.broker_heartbeat import BrokerHeartbeatRequest

@@ -4,12 +4,12 @@ import pytest
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.image import BROKER_DEFAULT, MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.node_config import NodeConfig
+from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
 from cordwood.wire.messages.metadata_records.config_record import ConfigRecord
 from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord

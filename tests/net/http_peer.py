@@ -11,7 +11,7 @@ from cordwood.net.http.asgi import App, Receive, Scope, Send
 from cordwood.net.http.limits import HttpLimits
 from cordwood.net.http.server import HttpServer
 from cordwood.runtime.network import Address, Connection, ConnectionLost, Network
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 
 

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.limits import Limits
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Handler, Limits
+from cordwood.net.serving import Answer, Handler
 from cordwood.runtime.network import Address, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ServerTls

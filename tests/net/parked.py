@@ -3,7 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from cordwood.net.serving import Answer, ConnectionInfo, Reply
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.serving import Answer, Reply
 from cordwood.runtime.network import SocketOptions
 from tests.net.net_support import frame
 

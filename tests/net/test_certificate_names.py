@@ -7,12 +7,12 @@ import pytest
 from cryptography import x509
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.changes import Altered, Resource
 from cordwood.config.definition import ResourceType
 from cordwood.config.layers import Layer
-from cordwood.config.listener_tls import ListenerTls, check_listener_tls
-from cordwood.runtime.certificate import names_in
+from cordwood.config.network.listener_tls import ListenerTls, check_listener_tls
+from cordwood.config.requests.changes import Altered, Resource
 from cordwood.runtime.tls import KeyPair
+from cordwood.runtime.transport.certificate import names_in
 from tests.net.certificates import authority
 
 BROKER = Resource(ResourceType.BROKER, "1")

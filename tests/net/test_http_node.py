@@ -5,8 +5,8 @@ import json
 
 from cordwood.console.metrics_server import MetricsServer
 from cordwood.runtime.network import Address
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from tests.net.http_peer import Answer, Peer
 

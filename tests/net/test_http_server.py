@@ -7,7 +7,7 @@ import pytest
 from cordwood.net.http.asgi import Receive, Scope, Send
 from cordwood.net.http.limits import HttpLimits
 from cordwood.net.http.server import HttpServer
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from tests.net.http_peer import Connect, Peer, answer, echo, in_worlds, read_body
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cordwood.net.server import Server
 from cordwood.runtime.network import Connection
-from cordwood.runtime.patient_readers import PatientReaders
+from cordwood.runtime.transport.patient_readers import PatientReaders
 from tests.net.net_support import client_of, echo, frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

@@ -7,11 +7,11 @@ import pytest
 
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
-from cordwood.config.listener_tls import server_tls
-from cordwood.config.peer_settings import peer_settings
-from cordwood.net.connection_settings import ConnectionSettings
-from cordwood.net.exceptions import Unreachable
-from cordwood.net.peer import Peer
+from cordwood.config.network.listener_tls import server_tls
+from cordwood.config.network.peer_settings import peer_settings
+from cordwood.net.peers.exceptions import Unreachable
+from cordwood.net.peers.peer import Peer
+from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

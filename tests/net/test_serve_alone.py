@@ -9,11 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.framing import LARGE_BYTES
+from cordwood.net.limits import Limits
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Limits, Reply, ServedConnection
+from cordwood.net.serving import Answer, BadRequest, Reply, ServedConnection
 from cordwood.runtime.network import Part
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from tests.net.http_peer import Peer
 from tests.net.net_support import frame

@@ -3,8 +3,10 @@
 import asyncio
 from typing import Any
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.framing import SCRATCH_BYTES
-from cordwood.net.serving import Answer, ConnectionInfo, Limits, Reply
+from cordwood.net.limits import Limits
+from cordwood.net.serving import Answer, Reply
 from cordwood.runtime.network import Part
 from tests.net.net_support import client_of, echo, frame, serving, until
 from tests.net.parked import SMALL_BUFFERS, Parked, Run

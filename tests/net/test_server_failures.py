@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Limits, Reply
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.limits import Limits
+from cordwood.net.serving import Answer, BadRequest, Reply
 from cordwood.runtime.network import Part
 from tests.net.net_support import client_of, echo, frame, serving, until
 from tests.net.parked import Parked, Run

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.limits import Limits
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Limits
+from cordwood.net.serving import Answer
 from cordwood.runtime.network import Part, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 from tests.net.net_support import client_of, echo, frame, serving, until

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Handler, ServedConnection
-from cordwood.runtime.bulk_buffers import BulkBuffers
+from cordwood.net.serving import Answer, Handler, ServedConnection
 from cordwood.runtime.disk import FileRange
-from cordwood.runtime.local_disk import LocalDisk, LocalFile
+from cordwood.runtime.files.local_disk import LocalDisk, LocalFile
 from cordwood.runtime.network import (
     Address,
     CannotConnect,
@@ -28,6 +28,7 @@ from cordwood.runtime.network import (
     SocketOptions,
 )
 from cordwood.runtime.sockets import SocketNetwork
+from cordwood.runtime.transport.bulk_buffers import BulkBuffers
 from tests.net.net_support import Client, client_of, echo, frame, serving, until
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

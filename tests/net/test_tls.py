@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from cordwood.net.channel import Channel
-from cordwood.net.serving import Answer, ConnectionInfo, Handler, Limits
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.limits import Limits
+from cordwood.net.peers.channel import Channel
+from cordwood.net.serving import Answer, Handler
 from cordwood.runtime.disk import FileRange
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address, CannotConnect, ConnectionLost, SocketOptions
 from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.tls import ClientAuth, ClientTls, KeyPair, ServerTls, TlsError

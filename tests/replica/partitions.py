@@ -13,7 +13,7 @@ from cordwood.log.recovery import OpenOptions, open_log
 from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.replica.partition import Partition, Replication
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.disk import SimDisk
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.record import Record
 from cordwood.wire.records import encode_batch
 

@@ -6,8 +6,8 @@ import asyncio
 
 import uvloop
 
-from cordwood.net.connection_settings import ConnectionSettings
-from cordwood.net.peer import Peer
+from cordwood.net.peers.peer import Peer
+from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.replica.fetcher import Fetcher, FetcherSettings
 from cordwood.replica.throttle import ReplicationThrottle
 from cordwood.runtime.clock import SystemClock

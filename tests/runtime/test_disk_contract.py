@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cordwood.runtime.disk import Disk, DiskError, Entry, FileGone, FileRange
-from cordwood.runtime.local_disk import LocalDisk
-from cordwood.sim.disk import SimDisk
+from cordwood.runtime.files.local_disk import LocalDisk
+from cordwood.sim.virtual.disk import SimDisk
 
 
 @pytest.fixture(params=["local", "simulated"])

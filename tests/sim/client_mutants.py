@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.aborted import Aborted
-from cordwood.client.consumer.buffers import Buffers
-from cordwood.client.consumer.commits import Commits
-from cordwood.client.consumer.group import Group
+from cordwood.client.consumer.fetches.aborted import Aborted
+from cordwood.client.consumer.fetches.buffers import Buffers
 from cordwood.client.consumer.membership.driver import MembershipDriver
 from cordwood.client.consumer.membership.events import Lose, Revoke
-from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.offsets.commits import Commits
+from cordwood.client.consumer.offsets.positions import PartitionState
+from cordwood.client.consumer.participation import Participation
 from cordwood.client.consumer.reader import Reader
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import ProducerBatch
-from cordwood.client.producer.sender import Attempt, Sender
-from cordwood.client.producer.sequences import Sequences
+from cordwood.client.producer.sending.sender import Attempt, Sender
+from cordwood.client.producer.sending.sequences import Sequences
 from cordwood.client.producer.transactions.machine import Transactions
 
 Patch = pytest.MonkeyPatch
@@ -156,13 +156,13 @@ def keep_what_is_revoked(patch: Patch) -> None:
 
 
 def revoke_without_a_word(patch: Patch) -> None:
-    perform = Group._perform
+    perform = Participation._perform
 
-    async def performed(group: Group, step: Any) -> None:
+    async def performed(group: Participation, step: Any) -> None:
         if not isinstance(step, Revoke | Lose):
             await perform(group, step)
 
-    patch.setattr(Group, "_perform", performed)
+    patch.setattr(Participation, "_perform", performed)
 
 
 def say_committed_before_it_is(patch: Patch) -> None:

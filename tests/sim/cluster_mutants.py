@@ -154,7 +154,7 @@ def miss_a_record_in_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
         partitions = [at for at, record in enumerate(records) if isinstance(record, PartitionRecord)]
         return iter([record for at, record in enumerate(records) if at not in partitions[-1:]])
 
-    monkeypatch.setattr("cordwood.metadata.snapshot_files.image_records", without_the_last)
+    monkeypatch.setattr("cordwood.metadata.storage.snapshot_files.image_records", without_the_last)
 
 
 # ---- coordinators

@@ -9,8 +9,8 @@ from cordwood.broker.fetch import reading as fetch_read
 from cordwood.broker.produce.transactional import TransactionalProduce, _Generation
 from cordwood.broker.transactions.marker import Marker
 from cordwood.broker.transactions.marker_writer import MarkerWriter
-from cordwood.coordinator.groups.classic.group import ClassicGroup
-from cordwood.coordinator.groups.consumer.group import ConsumerGroup
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
+from cordwood.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from cordwood.coordinator.groups.offsets import Offsets
 from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.partition_log import PartitionLog

@@ -6,11 +6,12 @@ import pytest
 
 from cordwood.broker import role
 from cordwood.broker.start import log_dirs
-from cordwood.log import contents, removals
-from cordwood.log.directories import LogDirectories
-from cordwood.log.segment import Segment
-from cordwood.metadata import damage
-from cordwood.metadata.damage import Damage
+from cordwood.log import removals
+from cordwood.log.dirs import contents
+from cordwood.log.dirs.directories import LogDirectories
+from cordwood.log.storage.segment import Segment
+from cordwood.metadata.storage import damage
+from cordwood.metadata.storage.damage import Damage
 from cordwood.replica.strays import Unknown
 from cordwood.runtime.disk import Disk
 from cordwood.wire.primitives import Uuid
@@ -32,7 +33,7 @@ def take_any_damage_for_an_unfinished_write(patch: Patch) -> None:
     def mend_all(disk: Disk, directory: str, snapshot: int, recorded: int | None, *, accept_loss: bool) -> None:
         mend(disk, directory, snapshot, recorded, accept_loss=True)
 
-    patch.setattr("cordwood.metadata.log.mend", mend_all)
+    patch.setattr("cordwood.metadata.storage.disk_log.mend", mend_all)
     patch.setattr(role, "check_strays", lambda *_arguments, **_options: None)
 
 

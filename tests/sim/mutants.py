@@ -9,11 +9,13 @@ import pytest
 
 from cordwood.broker.background import Background
 from cordwood.broker.fetch import reading as fetch_read
-from cordwood.log import compaction, directory, recovery, retention
+from cordwood.log import recovery, retention
+from cordwood.log.cleaning import compaction
+from cordwood.log.cleaning.offset_map import OffsetMap
+from cordwood.log.dirs import directory
 from cordwood.log.durability import FlushJob
+from cordwood.log.idempotence.producers import Producers
 from cordwood.log.log import Log
-from cordwood.log.offset_map import OffsetMap
-from cordwood.log.producers import Producers
 from cordwood.replica.partition import Partition
 
 # Its package has a name for the handler, and not for the module.

@@ -3,8 +3,8 @@ that it can)."""
 
 import pytest
 
-from cordwood.metadata.log import DiskLog
-from cordwood.metadata.snapshot_files import SnapshotJob
+from cordwood.metadata.storage.disk_log import DiskLog
+from cordwood.metadata.storage.snapshot_files import SnapshotJob
 from cordwood.quorum.member import Member
 from cordwood.raft.events import Flushed
 from tests.sim.mutants import Mutant

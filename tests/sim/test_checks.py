@@ -1,7 +1,7 @@
 """The checks of a node's logs: each finds what it is for in a history made by hand."""
 
 from cordwood.sim.checks import violations
-from cordwood.sim.history import Deletion, FinalLog, History, Listed, Outcome, Promise, Read, Seen, Send
+from cordwood.sim.histories.history import Deletion, FinalLog, History, Listed, Outcome, Promise, Read, Seen, Send
 from cordwood.wire.errors import ErrorCode
 
 PARTITION = ("topic", 0)

@@ -10,16 +10,16 @@ import pytest
 from cordwood.broker.role import STOP_GRACE_S
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
 from cordwood.sim.cluster import CONTROLLER_PORT, Cluster, Layout
 from cordwood.sim.cluster_faults import ClusterFaults
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.history import History, Promise
-from cordwood.sim.loop import OutOfTime
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.loop import OutOfTime
 from cordwood.sim.workloads.stage import Healing
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers

@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.image import PartitionRegistration as PartitionState
+from cordwood.metadata.storage.batch import MetadataBatch
 from cordwood.sim.checks.clean_elections import leaders_have_been_in_sync
 from cordwood.sim.checks.isr_changes import leaders_go_by_the_committed_isr
 from cordwood.sim.checks.partition_watermarks import elections_move_no_high_watermark_back
 from cordwood.sim.checks.reassignments import reassignments_end_in_sync
 from cordwood.sim.checks.unseen import nothing_stays_unseen
-from cordwood.sim.history import FinalLog, History, Outcome, Promise, Seen, Send
-from cordwood.sim.partition_watch import PartitionWatch
+from cordwood.sim.histories.history import FinalLog, History, Outcome, Promise, Seen, Send
+from cordwood.sim.histories.replicas import Held, Led, ReplicaHistory, StateCommitted
 from cordwood.sim.record_life import life
-from cordwood.sim.replica_history import Held, Led, ReplicaHistory, StateCommitted
+from cordwood.sim.watches.partition_watch import PartitionWatch
 from cordwood.sim.world import World
 from cordwood.wire.messages.metadata_records.clear_elr_record import ClearElrRecord
 from cordwood.wire.messages.metadata_records.partition_change_record import PartitionChangeRecord

@@ -1,8 +1,8 @@
 """The checks of groups: each finds what it is for in a history made by hand."""
 
 from cordwood.sim.checks import violations
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead, Tenure
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.groups import Commit, CommitOutcome, OffsetRead, Tenure
+from cordwood.sim.histories.history import History, Promise
 
 PARTITION = ("topic", 0)
 GROUP = "group"

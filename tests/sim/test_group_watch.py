@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from cordwood.sim.client import Client, Run
-from cordwood.sim.group_history import Tenure
+from cordwood.sim.clients.client import Client, Run
 from cordwood.sim.groups.hands import Hands
 from cordwood.sim.groups.leading import encode_assignment
 from cordwood.sim.groups.member import GroupPlan
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.groups import Tenure
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.library.group_watch import GroupWatch
 from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition

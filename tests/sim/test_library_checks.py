@@ -1,8 +1,8 @@
 """The checks of library clients: each finds what it is for in a history made by hand."""
 
 from cordwood.sim.checks import violations
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
-from cordwood.sim.history import FinalLog, History, Outcome, Promise, Read, Seen, Send
+from cordwood.sim.histories.groups import Commit, CommitOutcome, OffsetRead
+from cordwood.sim.histories.history import FinalLog, History, Outcome, Promise, Read, Seen, Send
 
 PARTITION = ("topic", 0)
 GROUP = "group"

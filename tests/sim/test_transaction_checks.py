@@ -1,9 +1,9 @@
 """The checks of transactions: each finds what it is for in a history made by hand."""
 
 from cordwood.sim.checks import violations
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
-from cordwood.sim.history import Deletion, FinalLog, History, Marker, Outcome, Promise, Read, Seen, Send
-from cordwood.sim.transaction_history import Fate, Incarnation, Transaction
+from cordwood.sim.histories.groups import Commit, CommitOutcome, OffsetRead
+from cordwood.sim.histories.history import Deletion, FinalLog, History, Marker, Outcome, Promise, Read, Seen, Send
+from cordwood.sim.histories.transactions import Fate, Incarnation, Transaction
 
 PARTITION = ("topic", 0)
 OTHER = ("topic", 1)

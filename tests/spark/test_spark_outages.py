@@ -10,12 +10,13 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from cordwood.net.channel import Channel
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.peers.channel import Channel
 from cordwood.net.server import Server
-from cordwood.net.serving import Answer, ConnectionInfo, Reply
+from cordwood.net.serving import Answer, Reply
 from cordwood.runtime.network import CannotConnect
 from cordwood.runtime.sockets import SocketNetwork
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.spark.pipelines.display import Lines, LiveTable
 from cordwood.spark.pipelines.figures import QueryFigures

@@ -19,8 +19,8 @@ from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import ClientError
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import PORT, Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.spark.errors import SparkError
 from cordwood.spark.sink.driver import TakenOver, TransactionLost, perform

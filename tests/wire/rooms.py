@@ -20,6 +20,7 @@ MODULES = (
     "batch_header",
     "record_stream",
     "records",
+    "record_checks",
     "record_text",
     "columns",
     "column_input",
@@ -27,7 +28,16 @@ MODULES = (
     "batch_builder",
 )
 
-TESTED = ("hashing", "records", "record_text", "columns", "column_input", "line_input", "batch_builder")
+TESTED = (
+    "hashing",
+    "records",
+    "record_checks",
+    "record_text",
+    "columns",
+    "column_input",
+    "line_input",
+    "batch_builder",
+)
 """In the order of the fields of `Room`; the others are tested through these."""
 
 
@@ -38,6 +48,7 @@ class Room:
     name: str
     hashing: Any
     records: Any
+    record_checks: Any
     record_text: Any
     columns: Any
     column_input: Any

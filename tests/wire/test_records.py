@@ -65,7 +65,7 @@ def batch_of_payload(room: Room, payload: bytes, count: int) -> bytearray:
 def scan(room: Room, batch: bytes | bytearray, **options: Any) -> Any:
     header = room.records.read_header(batch)
     arguments: dict[str, Any] = {"key_required": False, "limit": LIMIT, **ANY_TIME, **options}
-    return room.records.scan_records(batch, 0, header, **arguments)
+    return room.record_checks.scan_records(batch, 0, header, **arguments)
 
 
 # Headers

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import NetworkError
 from cordwood.wire.batch_header import batch_headers, whole_batches_length
 from cordwood.wire.message_json import message_to_json

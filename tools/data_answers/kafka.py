@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import Network
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic

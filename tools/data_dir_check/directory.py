@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cordwood.log.checkpoint import (
+from cordwood.log.checkpoints.formats import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -19,11 +19,11 @@ from cordwood.log.checkpoint import (
     read_offsets,
 )
 from cordwood.log.config import DAY_MS, LogConfig
-from cordwood.log.directory import METADATA_PARTITION, LogDirectory
+from cordwood.log.dirs.directory import METADATA_PARTITION, LogDirectory
 from cordwood.log.files import LEADER_EPOCHS, directory_name, file_name
 from cordwood.log.log import Log
 from cordwood.log.recovery import OpenOptions, open_log
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.wire.primitives import uuid_text
 

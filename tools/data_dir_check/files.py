@@ -8,7 +8,7 @@ from typing import Any
 from cordwood.cli.dump.describe import describe_batch
 from cordwood.cli.dump.index import ENTRY_READERS, describe_txn
 from cordwood.cli.dump.segment import Rest, walk
-from cordwood.log.checkpoint import (
+from cordwood.log.checkpoints.formats import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -29,10 +29,10 @@ from cordwood.log.files import (
     parse_directory_name,
     parse_file_name,
 )
-from cordwood.log.producers import Producer
-from cordwood.log.snapshots import decode_snapshot
-from cordwood.runtime.local_disk import LocalDisk
-from cordwood.runtime.read_only import ReadOnlyFile, list_directory
+from cordwood.log.idempotence.producers import Producer
+from cordwood.log.idempotence.snapshots import decode_snapshot
+from cordwood.runtime.files.local_disk import LocalDisk
+from cordwood.runtime.files.read_only import ReadOnlyFile, list_directory
 
 from .metadata import snapshot_files, snapshot_records
 from .report import Report

@@ -8,7 +8,7 @@ from typing import Any
 from cordwood.cli.dump.describe import METADATA_TOPIC
 from cordwood.cli.dump.segment import Selection, dump_segment
 from cordwood.log.log import Log
-from cordwood.runtime.read_only import ReadOnlyFile, list_directory
+from cordwood.runtime.files.read_only import ReadOnlyFile, list_directory
 
 from .records import Described, described_records
 

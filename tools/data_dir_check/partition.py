@@ -7,11 +7,11 @@ from typing import Any
 
 from cordwood.cli.dump.describe import describe_batch
 from cordwood.cli.dump.index import describe_txn
-from cordwood.log import batches
-from cordwood.log.index import OffsetIndex
+from cordwood.log.idempotence.producers import Producer
 from cordwood.log.log import Log
-from cordwood.log.producers import Producer
-from cordwood.log.segment import Segment, TimestampedOffset
+from cordwood.log.storage import batches
+from cordwood.log.storage.index import OffsetIndex
+from cordwood.log.storage.segment import Segment, TimestampedOffset
 from cordwood.wire.records import CorruptBatch, check_crc, decode_batch
 
 from .files import check_batches, check_records

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from cordwood.cli.dump.describe import describe_record
-from cordwood.log import batches
 from cordwood.log.log import Log
+from cordwood.log.storage import batches
 from cordwood.runtime.disk import FileRange
 from cordwood.wire.control import parse_end_txn_marker
 from cordwood.wire.records import BatchHeader, Record, batch_headers, decode_batch

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.runtime.network import Network, NetworkError
 from cordwood.wire.message_json import message_from_json, message_to_json
 from cordwood.wire.messages import message_class

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cordwood.wire import legacy, records
+from cordwood.wire import legacy, record_checks, records
 from cordwood.wire.codec import decode
 from cordwood.wire.compression import Codec
 from cordwood.wire.control import (
@@ -83,7 +83,7 @@ def scanned(data: bytes) -> Any:
             records.decode_batch(data, position, limit=LIMIT_BYTES)
         else:
             bounds = {"min_timestamp": -(2**63), "max_timestamp": 2**63 - 1}
-            records.scan_records(data, position, header, key_required=False, limit=LIMIT_BYTES, **bounds)
+            record_checks.scan_records(data, position, header, key_required=False, limit=LIMIT_BYTES, **bounds)
 
     return scan
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.log.cleaner import Cleaner, Plan
+from cordwood.log.checkpoints.offset_checkpoint import OffsetCheckpoint
+from cordwood.log.cleaning.cleaner import Cleaner, Plan
 from cordwood.log.config import MAX_INT64
-from cordwood.log.directory import LogDirectory
-from cordwood.log.offset_checkpoint import OffsetCheckpoint
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.steps import Steps
 from cordwood.replica.slices import Slices, Stopped
 from cordwood.runtime.disk import DiskError, FileGone
@@ -216,20 +216,20 @@ class Background:
 
     async def _checkpoint_recovery_points(self) -> None:
         for directory in self._online:
-            await self._checkpoint(directory, directory.recovery_points)
+            await self._checkpoint(directory, directory.checkpoints.recovery_points)
 
     async def _checkpoint_starts(self) -> None:
         for directory in self._online:
-            await self._checkpoint(directory, directory.log_starts)
+            await self._checkpoint(directory, directory.checkpoints.log_starts)
 
     async def _checkpoint_high_watermarks(self) -> None:
         """And what still speaks of deleted partitions: while it does, making one of the same name is slow."""
         for directory in self._online:
             others = [checkpoint for checkpoint in directory.checkpoints if checkpoint.has_gone]
-            await self._checkpoint(directory, *{directory.high_watermarks: None, **dict.fromkeys(others)})
+            await self._checkpoint(directory, *{directory.checkpoints.high_watermarks: None, **dict.fromkeys(others)})
 
     async def _checkpoint(self, directory: LogDirectory, *checkpoints: OffsetCheckpoint) -> None:
-        await self._on(directory, directory.checkpointing(*checkpoints), to_its_end=True)
+        await self._on(directory, directory.checkpoints.writing(*checkpoints), to_its_end=True)
 
     # Compaction
 

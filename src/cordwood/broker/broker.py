@@ -8,13 +8,13 @@ import logging
 from collections.abc import Callable, Mapping
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.peer_settings import peer_settings
+from cordwood.config.network.peer_settings import peer_settings
 from cordwood.config.topic import TopicConfigs
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import Endpoint, MetadataImage, ResourceType
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig
-from cordwood.net.peer import Peer
+from cordwood.net.peers.peer import Peer
 from cordwood.replica.directory_moves import DirectoryMoves
 from cordwood.replica.fetcher import FetcherSettings
 from cordwood.replica.fetchers import Fetchers

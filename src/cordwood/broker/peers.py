@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from cordwood.metadata.image import MetadataImage
-from cordwood.net.connection_settings import ConnectionSettings
-from cordwood.net.peer import Peer
+from cordwood.net.peers.peer import Peer
+from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from cordwood.config.serving import Listening
+from cordwood.config.network.serving import Listening
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.directories import LogDirectories
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directories import LogDirectories
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.metadata.image import MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog

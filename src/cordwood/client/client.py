@@ -17,7 +17,7 @@ from cordwood.client.cluster import Cluster, Topic
 from cordwood.client.connection import BrokerConnection, BrokerConnections
 from cordwood.client.errors import BrokerError, CannotReachCluster, ClientError, GaveUp, NetworkFailed
 from cordwood.client.settings import Settings
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random, SeededRandom
 from cordwood.wire.errors import ErrorCode

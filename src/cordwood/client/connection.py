@@ -5,8 +5,9 @@ from typing import Any
 
 from cordwood.client.errors import BadAnswer, BadSetting, BrokerError, ClientError, NetworkFailed, UnsupportedByBroker
 from cordwood.client.settings import Settings
-from cordwood.net.connections import Connections
-from cordwood.net.exceptions import (
+from cordwood.net.peers.connection import PeerConnection
+from cordwood.net.peers.connections import Connections
+from cordwood.net.peers.exceptions import (
     ConnectionFailed,
     MalformedResponse,
     PeerError,
@@ -14,8 +15,7 @@ from cordwood.net.exceptions import (
     Unencodable,
     UnsupportedByPeer,
 )
-from cordwood.net.peer_connection import PeerConnection
-from cordwood.net.peer_versions import PeerVersions
+from cordwood.net.peers.versions import PeerVersions
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import Random
 from cordwood.wire.schema import Request, ResponseT

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cordwood.net.connection_settings import ConnectionSettings
+from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.runtime.network import Address
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cordwood.config.broker_rules import check_broker
 from cordwood.config.definition import ConfigSource, Definition
 from cordwood.config.definitions.broker import BROKER, BROKER_QUOTAS
 from cordwood.config.errors import BadConfiguration, ConfigError, InvalidValue, UnknownKey
@@ -20,16 +19,17 @@ from cordwood.config.keys import (
     synonyms_of,
 )
 from cordwood.config.layers import Layer
-from cordwood.config.listeners import (
+from cordwood.config.network.listeners import (
     Listeners,
     effective_protocols,
     parse_endpoints,
     parse_protocol_map,
 )
-from cordwood.config.protection import ADVICE, broken_promise, check_protection, promises_nothing
 from cordwood.config.quorum import QuorumSettings, parse_address, parse_voters
-from cordwood.config.values import Password, Value
-from cordwood.log.cleaner import CleanerConfig
+from cordwood.config.validation.broker_rules import check_broker
+from cordwood.config.validation.protection import ADVICE, broken_promise, check_protection, promises_nothing
+from cordwood.config.validation.values import Password, Value
+from cordwood.log.cleaning.cleaner import CleanerConfig
 from cordwood.runtime.network import Address
 
 Settings = Mapping[str, str]

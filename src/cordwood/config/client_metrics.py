@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cordwood.config.broker import Settings
 from cordwood.config.definitions.client_metrics import CLIENT_METRICS
 from cordwood.config.errors import ConfigError
-from cordwood.config.values import Value
+from cordwood.config.validation.values import Value
 from cordwood.wire.errors import ErrorCode
 
 MIN_INTERVAL_MS = 100

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
 
-from cordwood.config.validity import Distinct, Validity
-from cordwood.config.values import Type, Value, parse, spell
+from cordwood.config.validation.validity import Distinct, Validity
+from cordwood.config.validation.values import Type, Value, parse, spell
 
 
 class Importance(Enum):

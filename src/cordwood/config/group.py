@@ -5,7 +5,7 @@ from __future__ import annotations
 from cordwood.config.broker import BrokerConfig, Settings
 from cordwood.config.definitions.group import GROUP
 from cordwood.config.errors import ConfigError
-from cordwood.config.values import Value
+from cordwood.config.validation.values import Value
 
 
 def group_values(broker: BrokerConfig, settings: Settings) -> dict[str, Value]:

@@ -6,8 +6,8 @@ They are internal in Kafka's sense: DescribeConfigs tells them only once they ar
 from __future__ import annotations
 
 from cordwood.config.definition import Definition, Importance, UpdateMode
-from cordwood.config.validity import OneOf, Range, Validity
-from cordwood.config.values import Type
+from cordwood.config.validation.validity import OneOf, Range, Validity
+from cordwood.config.validation.values import Type
 
 METRICS_TOPICS_ENABLE = "cordwood.metrics.topics.enable"
 METRICS_TOPICS_MAX = "cordwood.metrics.topics.max"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from cordwood.config.broker import BrokerConfig, Settings
 from cordwood.config.definitions.topic import TOPIC
 from cordwood.config.errors import ConfigError
-from cordwood.config.values import Value
+from cordwood.config.validation.values import Value
 from cordwood.log.config import LogConfig, TimestampType
 from cordwood.wire.compression import Codec
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from cordwood import __version__
 from cordwood.broker.broker import Broker
-from cordwood.log.directory import LogDirectory
-from cordwood.net.serving import Counts
+from cordwood.log.dirs.directory import LogDirectory
+from cordwood.net.limits import Counts
 from cordwood.node import Node
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, Usage

@@ -11,12 +11,12 @@ from cordwood.config.client_metrics import check_client_metrics
 from cordwood.config.definition import Definition
 from cordwood.config.definitions.group import GROUP
 from cordwood.config.definitions.topic import TOPIC
-from cordwood.config.describe import describe_new_topic
 from cordwood.config.errors import ConfigError
 from cordwood.config.group import check_group
 from cordwood.config.keys import definition_of
+from cordwood.config.requests.describe import describe_new_topic
 from cordwood.config.topic import check_topic
-from cordwood.config.values import Type
+from cordwood.config.validation.values import Type
 from cordwood.metadata.controller.decision import ConfigSchema
 from cordwood.metadata.image import Config, ConfigResource, ResourceType
 from cordwood.shard.refusal import Refusal

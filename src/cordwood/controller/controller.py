@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.own_keys import RECONNECT_GRACE_MS
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.bootstrap import activation_records, bootstrap_version
 from cordwood.metadata.controller.brokers import Contact
 from cordwood.metadata.controller.decision import ConfigSchema, ControllerDefaults
@@ -22,7 +21,8 @@ from cordwood.metadata.image import LeaderRecovery, MetadataImage
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import LeaderAndEpoch, MetadataLog
 from cordwood.metadata.node_config import NodeConfig
-from cordwood.net.serving import ConnectionInfo
+from cordwood.metadata.storage.batch import MetadataBatch
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.randomness import Random
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from cordwood.config.serving import Listening
+from cordwood.config.network.serving import Listening
 from cordwood.metadata.loader import Loader
 from cordwood.metadata.metadata_log import MetadataLog
 from cordwood.metadata.node_config import NodeConfig

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from cordwood.coordinator.record import CoordinatorRecord
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Log
-from cordwood.log.producers import AppendOrigin
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError

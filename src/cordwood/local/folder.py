@@ -20,7 +20,7 @@ from cordwood.config.layers import Layer, file_layer
 from cordwood.config.properties import parse_properties
 from cordwood.config.quorum import InitialController
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import Address
 from cordwood.runtime.randomness import SeededRandom, new_uuid
 from cordwood.wire.primitives import uuid_text

@@ -3,21 +3,21 @@ topic, and an unwritten partition is recreated from the cluster's metadata at th
 
 from collections.abc import Callable
 
+from cordwood.log.checkpoints.formats import encode_partition_metadata
+from cordwood.log.idempotence.producers import Producers
+from cordwood.log.idempotence.snapshots import ProducerSnapshots
+from cordwood.log.storage.index import Place
+from cordwood.log.storage.segment import Segment
+from cordwood.log.storage.segments import Segments
 from cordwood.runtime.disk import Buffer, File, FileGone
 from cordwood.runtime.randomness import Random
 from cordwood.wire.primitives import Uuid
 
-from .checkpoint import encode_partition_metadata
 from .config import LogConfig
 from .epochs import LeaderEpochs
 from .files import LOG, PARTITION_METADATA
-from .index import Place
 from .log import Log
-from .producers import Producers
 from .removals import Removals
-from .segment import Segment
-from .segments import Segments
-from .snapshots import ProducerSnapshots
 
 
 def new_log(

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cordwood.log.idempotence.snapshots import ProducerSnapshots
+from cordwood.log.storage.index import Place
+from cordwood.log.storage.segment import Segment
+from cordwood.log.storage.segments import Segments
+
 from .config import LogConfig
 from .epochs import LeaderEpochs
 from .files import LEADER_EPOCHS, PARTITION_METADATA
-from .index import Place
-from .segment import Segment
-from .segments import Segments
-from .snapshots import ProducerSnapshots
 
 # A flush holds a descriptor for each of its files, so many sealed segments take several flushes.
 _SEGMENTS_PER_FLUSH = 16

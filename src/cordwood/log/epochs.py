@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .checkpoint import CorruptCheckpoint, decode_table, encode_table
+from cordwood.log.checkpoints.formats import CorruptCheckpoint, decode_table, encode_table
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1

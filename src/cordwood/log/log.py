@@ -1,4 +1,4 @@
-"""One partition's log: append, read, look up, truncate, delete. `recovery.open_log` opens one.
+"""One partition's log: append, truncate, delete; reading is in `readable_log`. `recovery.open_log` opens one.
 
 The log is owned by one thread. Time is passed in. The owner calls `flush` (or `begin_flush` and `end_flush` around a
 thread) when `flush_due` returns true, runs the `removals` that are due, and writes the directory's checkpoints.
@@ -9,7 +9,15 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from cordwood.runtime.disk import Buffer, FileRange
+from cordwood.log.idempotence.markers import end_txn_of
+from cordwood.log.idempotence.producers import AppendOrigin, Producer, Producers
+from cordwood.log.idempotence.replay import note_batch
+from cordwood.log.idempotence.snapshots import ProducerSnapshots
+from cordwood.log.storage.index import MAX_RELATIVE_OFFSET, Place
+from cordwood.log.storage.rolling import Room, should_roll
+from cordwood.log.storage.segment import Segment
+from cordwood.log.storage.segments import Segments
+from cordwood.runtime.disk import Buffer
 from cordwood.runtime.randomness import Random
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc
@@ -21,15 +29,8 @@ from .config import LogConfig
 from .durability import Durability, FlushJob
 from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from .files import DELETED, LOG, SWAP
-from .index import MAX_RELATIVE_OFFSET, AbortedTxn, CorruptIndex, Place
-from .markers import end_txn_of
-from .producer_replay import load_producers, note_batch, rebuild_txn_index
-from .producers import AppendOrigin, Producer, Producers
+from .readable_log import ReadableLog
 from .removals import Removals
-from .rolling import Room, should_roll
-from .segment import Segment, TimestampedOffset
-from .segments import Segments
-from .snapshots import ProducerSnapshots
 from .steps import Steps, do_all
 from .validation import accept_batch
 
@@ -49,7 +50,7 @@ class Appended(NamedTuple):
     is_duplicate: bool = False
 
 
-class Log:
+class Log(ReadableLog):
     def __init__(
         self,
         place: Place,
@@ -68,17 +69,8 @@ class Log:
         make_files: Callable[[], None] | None = None,
         is_clean: bool = False,
     ) -> None:
-        self.place = place
-        self.disk = place.disk
-        self.directory = place.directory
+        super().__init__(place, segments, epochs, producers, snapshots, start_offset, end_offset)
         self.config = config
-        self.segments = segments
-        self.epochs = epochs
-        self.producers = producers
-        self.snapshots = snapshots
-        self.start_offset = start_offset
-        self.end_offset = end_offset
-        self.high_watermark = start_offset
         is_new = make_files is not None
         self.durability = Durability(place, segments, epochs, snapshots, recovery_point, now_ms, is_new=is_new)
         self._random = random
@@ -88,8 +80,6 @@ class Log:
         self._is_touched = not is_clean
         # Limits within which the active segment needs no further checks.
         self._room: Room | None = None
-        # The last computed end of a read up to an offset: (offset, segment, position).
-        self._bound: tuple[int, Segment, int] | None = None
         # Files renamed for deletion: shared by the logs of a directory.
         self.removals = removals or Removals(place.disk)
         self.active.roll_jitter_ms = self._roll_jitter_ms()
@@ -114,19 +104,6 @@ class Log:
     @property
     def size(self) -> int:
         return self.segments.size
-
-    @property
-    def latest_epoch(self) -> int:
-        """Leader epoch of the last batch; -1 if unknown."""
-        return self.epochs.latest
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Every transaction below it is decided: the limit for read_committed consumers."""
-        unstable = self.producers.first_unstable_offset
-        if unstable is None:
-            return self.high_watermark
-        return min(max(unstable, self.start_offset), self.high_watermark)
 
     # Appending
 
@@ -314,127 +291,6 @@ class Log:
             segment.discard()
         self.removals.forget(self.directory)
 
-    # Reading
-
-    def read(self, offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True) -> FileRange | None:
-        """Returns batches from the one that contains `offset` on, below `max_offset`; None if there is nothing to read.
-        Raises Refusal if `offset` is out of range, or if the log is damaged.
-
-        The last batch may be cut short by `max_bytes`, as Kafka's clients expect. The first never is: if it is larger,
-        it is returned whole with `min_one_batch`, and not at all without.
-        """
-        self._check_readable(offset)
-        if offset >= max_offset:
-            return None
-        segment = self.segments.floor(offset)
-        try:
-            while segment is not None:
-                found = segment.locate(offset)
-                if found is not None:
-                    position, header = found
-                    if header.size > max_bytes:
-                        if not min_one_batch:
-                            return None
-                        max_bytes = header.size
-                    length = min(self._bound_position(segment, max_offset) - position, max_bytes)
-                    return segment.range(position, length) if length > 0 else None
-                # The rest of this segment is empty because of compaction or a gap.
-                segment = self.segments.after(segment)
-        except CorruptBatch as error:
-            raise Refusal(ErrorCode.CORRUPT_MESSAGE, f"{segment} is damaged: {error}") from error
-        return None
-
-    def next_offset_of(self, found: FileRange, offset: int, max_offset: int) -> int:
-        """The offset after the last whole batch that `read` found from `offset` on, below `max_offset`. Reads few
-        headers: none if the range was not cut short by a byte limit."""
-        segment = self.segments.floor(offset)
-        while segment is not None and segment.file is not found.file:
-            segment = self.segments.after(segment)
-        if segment is None:
-            # Compaction has replaced it since.
-            return offset
-        end = found.position + found.length
-        if end == self._bound_position(segment, max_offset):
-            following = self.segments.after(segment)
-            return max_offset if following is None else min(max_offset, following.base_offset)
-        return max(offset, segment.next_offset_at(found.position, end))
-
-    def aborted_txns(self, segment_range: FileRange, offset: int) -> list[AbortedTxn]:
-        """The aborted transactions that a read_committed consumer must skip in a range returned by `read`."""
-        if all(segment.txn_index.is_empty for segment in self.segments.from_floor(offset)):
-            return []
-        segment = self.segments.floor(offset)
-        while segment is not None and segment.file is not segment_range.file:
-            segment = self.segments.after(segment)
-        if segment is None:
-            # Compaction has replaced it since.
-            return self.aborted_txns_between(offset, self.end_offset)
-        upper_bound = segment.offset_index.upper_bound(segment_range.position + segment_range.length)
-        if upper_bound is None:
-            following = self.segments.after(segment)
-            upper_bound = self.end_offset if following is None else following.base_offset
-        return self.aborted_txns_between(offset, upper_bound)
-
-    def aborted_txns_between(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
-        found: list[AbortedTxn] = []
-        for segment in self.segments.from_floor(start_offset):
-            if not segment.txn_index.is_empty and self._collect_aborted(segment, start_offset, end_offset, found):
-                break
-        found.sort(key=lambda txn: txn.first_offset)
-        return found
-
-    def _collect_aborted(self, segment: Segment, start_offset: int, end_offset: int, found: list[AbortedTxn]) -> bool:
-        try:
-            return segment.txn_index.collect(start_offset, end_offset, found)
-        except CorruptIndex as error:
-            # Without it a read_committed consumer would see aborted records.
-            logger.warning("Rebuilding the transaction index of %s: %s", segment.file.path, error)
-            rebuild_txn_index(segment, self._producers_at(segment.base_offset))
-            return segment.txn_index.collect(start_offset, end_offset, found)
-
-    def _producers_at(self, offset: int, now_ms: int = 0) -> Producers:
-        return load_producers(
-            self.segments,
-            self.snapshots,
-            self.producers.expiration_ms,
-            start_offset=self.start_offset,
-            end_offset=offset,
-            now_ms=now_ms,
-        )
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """The first record not older than `timestamp`; control records count, as in Kafka."""
-        for segment in self.segments:
-            if segment.largest_timestamp >= timestamp:
-                # If that record is below the log start offset, Kafka finds nothing either, and looks no further.
-                return segment.find_timestamp(timestamp, self.start_offset)
-        return None
-
-    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
-        return max(self.segments, key=lambda segment: segment.max_timestamp).find_max_timestamp()
-
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        return self.epochs.end_offset_for(epoch, self.end_offset)
-
-    def _check_readable(self, offset: int) -> None:
-        if not self.start_offset <= offset <= self.end_offset:
-            raise Refusal(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is not within [{self.start_offset}, {self.end_offset}] of {self.directory}",
-            )
-
-    def _bound_position(self, segment: Segment, max_offset: int) -> int:
-        """The position in `segment` where the batch of `max_offset` begins."""
-        if max_offset >= self.end_offset:
-            return segment.size
-        following = self.segments.after(segment)
-        if following is not None and following.base_offset <= max_offset:
-            return segment.size
-        if self._bound is None or self._bound[0] != max_offset or self._bound[1] is not segment:
-            found = segment.locate(max_offset)
-            self._bound = (max_offset, segment, segment.size if found is None else found[0])
-        return self._bound[2]
-
     # Moving the ends
 
     def advance_high_watermark(self, offset: int) -> None:
@@ -545,7 +401,7 @@ class Log:
         self.end_offset = offset
         self.durability.cut_to(offset)
         self.high_watermark = min(self.high_watermark, offset)
-        self._bound = None
+        self._files_changed()
         self._room = None
 
     def remember(self, producers: Iterable[Producer]) -> None:
@@ -606,7 +462,7 @@ class Log:
                 steps += _FILES_STEPS
             segment.set_stage("")
             self.segments.add(segment)
-            self._bound = None
+            self._files_changed()
             yield steps
         yield self.disk.sync_job([], [self.directory])
 

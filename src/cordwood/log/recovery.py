@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cordwood.log.checkpoints.formats import CorruptCheckpoint
+from cordwood.log.idempotence.producers import Producers
+from cordwood.log.idempotence.replay import load_producers, replay
+from cordwood.log.idempotence.snapshots import ProducerSnapshots
+from cordwood.log.storage.index import IndexCache, Place
+from cordwood.log.storage.segment import Segment
+from cordwood.log.storage.segments import Segments
 from cordwood.runtime.disk import Disk
 from cordwood.runtime.randomness import Random
 from cordwood.wire.batch_header import BatchHeader, check_crc
 from cordwood.wire.record import CorruptBatch
 
-from . import batches
-from .checkpoint import CorruptCheckpoint
 from .config import MAX_INT64, LogConfig
 from .epochs import LeaderEpochs, decode_epochs
 from .files import (
@@ -28,15 +33,10 @@ from .files import (
     file_name,
     parse_file_name,
 )
-from .index import IndexCache, Place
 from .log import Log
 from .metrics import LogMetrics
-from .producer_replay import load_producers, replay
-from .producers import Producers
 from .removals import Removals
-from .segment import Segment
-from .segments import Segments
-from .snapshots import ProducerSnapshots
+from .storage import batches
 
 logger = logging.getLogger(__name__)
 

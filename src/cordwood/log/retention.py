@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from cordwood.log.storage.segment import Segment
+
 from .log import Log
-from .segment import Segment
 from .steps import Steps, do_all
 
 # Deleting a segment renames its files, sometimes with a roll before; checking one may read its time index.

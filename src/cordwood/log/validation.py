@@ -1,14 +1,15 @@
 """Validates a batch for a leader, and assigns offsets, epoch, timestamp and codec."""
 
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.runtime.disk import Buffer
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.batch_header import BatchHeader, batch_headers, check_crc, read_header, stamp, stamp_max_timestamp
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.record import NO_TIMESTAMP, CorruptBatch, InvalidRecord, Record, RecordScan
-from cordwood.wire.records import accept_plain, decode_batch, encode_batch, recompress, scan_records
+from cordwood.wire.record_checks import accept_plain, scan_records
+from cordwood.wire.records import decode_batch, encode_batch, recompress
 
 from .config import MAX_INT64, LogConfig
-from .producers import AppendOrigin
 
 # Limit of a batch's decompressed size; more is treated as an attack.
 DECOMPRESSED_LIMIT_BYTES = 128 * 1024 * 1024

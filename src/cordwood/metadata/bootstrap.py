@@ -6,6 +6,14 @@ formatted, is the caller's and comes last.
 
 from collections.abc import Mapping, Sequence
 
+from cordwood.metadata.storage.disk_log import METADATA_DIRECTORY
+from cordwood.metadata.storage.snapshot import (
+    CONFIGURED_VOTERS,
+    QuorumVoters,
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_name,
+)
 from cordwood.raft.identity import Endpoints, ReplicaKey, VersionRange
 from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.disk import Disk
@@ -18,8 +26,6 @@ from cordwood.wire.schema import MetadataRecord
 
 from .features import BOOTSTRAP_LEVELS, ELR_VERSION, KRAFT_VERSION, SUPPORTED
 from .image import BROKER_DEFAULT, METADATA_VERSION, OffsetAndEpoch
-from .log import METADATA_DIRECTORY
-from .snapshot import CONFIGURED_VOTERS, QuorumVoters, decode_snapshot, encode_snapshot, snapshot_name
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"

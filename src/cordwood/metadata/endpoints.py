@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from cordwood.config.listeners import Endpoint as ConfiguredEndpoint
-from cordwood.config.listeners import SecurityProtocol
+from cordwood.config.network.listeners import Endpoint as ConfiguredEndpoint
+from cordwood.config.network.listeners import SecurityProtocol
 from cordwood.runtime.network import Address
 
 from .image import Endpoint

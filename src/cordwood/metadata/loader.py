@@ -14,16 +14,16 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from cordwood.metadata.storage.batch import MetadataBatch
+from cordwood.metadata.storage.snapshot import Snapshot
 from cordwood.wire.messages.metadata_records.abort_transaction_record import AbortTransactionRecord
 from cordwood.wire.messages.metadata_records.begin_transaction_record import BeginTransactionRecord
 from cordwood.wire.messages.metadata_records.end_transaction_record import EndTransactionRecord
 from cordwood.wire.schema import MetadataRecord
 
-from .batch import MetadataBatch
 from .delta import MetadataDelta
 from .exceptions import InvalidMetadata
 from .image import MetadataImage, OffsetAndEpoch
-from .snapshot import Snapshot
 from .snapshot_delta import snapshot_delta
 
 _log = logging.getLogger(__name__)

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from cordwood.log.steps import Job, Steps
+from cordwood.metadata.storage.batch import MetadataBatch
+from cordwood.metadata.storage.snapshot import QuorumVoters, Snapshot
+from cordwood.metadata.storage.snapshot_files import SnapshotJob
 from cordwood.raft.identity import LeaderAndEpoch as LeaderAndEpoch
 from cordwood.wire.primitives import Uuid
 from cordwood.wire.schema import MetadataRecord, Request, Response
 
-from .batch import MetadataBatch
 from .image import MetadataImage, OffsetAndEpoch
-from .snapshot import QuorumVoters, Snapshot
-from .snapshot_files import SnapshotJob
 
 
 class MetadataLog(Protocol):

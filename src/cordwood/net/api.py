@@ -17,7 +17,8 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.serving import Reply
 from cordwood.runtime.network import Part
 from cordwood.wire.frames import encode_response_parts
 from cordwood.wire.messages.headers import RequestHeader

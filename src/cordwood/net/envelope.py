@@ -11,8 +11,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from cordwood.net.api import RequestContext
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.principal import Principal
-from cordwood.net.serving import ConnectionInfo
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.exceptions import DecodeError
 from cordwood.wire.frames import decode_response, encode_request, encode_response

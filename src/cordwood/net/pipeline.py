@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Generic, Protocol
 
-from cordwood.net.serving import Answer, BadRequest, ConnectionInfo, Reply
+from cordwood.net.connection_info import ConnectionInfo
+from cordwood.net.serving import Answer, BadRequest, Reply
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part
 from cordwood.wire.errors import ErrorCode

@@ -5,8 +5,10 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.framing import Scratch
-from cordwood.net.serving import ConnectionInfo, Counts, Handler, Limits, ServedConnection
+from cordwood.net.limits import Counts, Limits
+from cordwood.net.serving import Handler, ServedConnection
 from cordwood.runtime.network import Address, Connection, Listener, Network, SocketOptions
 from cordwood.runtime.tls import ServerTls
 

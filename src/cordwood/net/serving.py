@@ -18,15 +18,14 @@ the server's again once it was answered at once.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import astuple, dataclass, field
-from operator import add
+from collections.abc import Awaitable, Callable, Coroutine
 from struct import Struct
 from typing import Any
 
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.framing import LARGE_BYTES, BadFrame, FrameReader, Scratch
-from cordwood.net.principal import ANONYMOUS, Principal
-from cordwood.runtime.network import Address, Connection, ConnectionLost, Part
+from cordwood.net.limits import Counts, Limits
+from cordwood.runtime.network import Connection, ConnectionLost, Part
 
 _log = logging.getLogger(__name__)
 
@@ -43,108 +42,6 @@ _CALM_S = 0.5
 
 class BadRequest(Exception):
     """A request that cannot be read or is not allowed here; its connection is closed with this message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one server; the names of Kafka's configuration stand behind them, and its defaults are theirs."""
-
-    request_max_bytes: int = 104_857_600  # socket.request.max.bytes
-    # queued.max.requests, of each connection: one that has so many in work is not read from.
-    max_requests_in_work: int = 500
-    # Of each connection: requests in work and responses not sent, together. It is not read from while they are more.
-    max_held_bytes: int = 8_388_608
-    idle_ms: int = 600_000  # connections.max.idle.ms; negative: for ever
-    max_connections: int = 2_147_483_647  # max.connections
-    # max.connections of single listeners, by their names; they count towards the limit of all.
-    max_connections_of_listener: Mapping[str, int] = field(default_factory=dict)
-    max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
-    # max.connections.per.ip.overrides, by numeric address.
-    max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Counts:
-    """Counters of a server since it was made."""
-
-    accepted: int = 0
-    refused: int = 0
-    closed_idle: int = 0
-    bad_frames: int = 0
-    bad_requests: int = 0
-    handler_failures: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(*map(add, astuple(self), astuple(other)))
-
-
-class ConnectionInfo:
-    """The origin of a request, for handlers. A handler may hang its own state of the connection on it.
-
-    `origin` is one value for all that an authorizer may go by: principal, peer host and listener.
-
-    A handler that answers what nobody waits for, a heartbeat, sets `could_wait`: where nothing else comes, requests are
-    then read together with those of other such connections, some milliseconds late.
-    """
-
-    __slots__ = (
-        "_close_listeners",
-        "_connection",
-        "could_wait",
-        "id",
-        "is_closed",
-        "listener",
-        "local",
-        "origin",
-        "peer",
-        "principal",
-        "state",
-    )
-
-    def __init__(self, connection: Connection, listener: str, number: int) -> None:
-        self._connection = connection
-        self.id = number
-        self.listener = listener
-        self.peer: Address = connection.peer
-        self.local: Address = connection.local
-        self.state: Any = None
-        self.could_wait = False
-        self.is_closed = False
-        self._close_listeners: list[Callable[[], None]] | None = None
-        self.become(ANONYMOUS)
-
-    def become(self, principal: Principal) -> None:
-        """Has this principal from now on: its peer has been authenticated."""
-        self.principal = principal
-        self.origin = _origin(*map(str, principal), self.peer.host, self.listener)
-
-    @property
-    def peer_certificate(self) -> Mapping[str, Any] | None:
-        return self._connection.peer_certificate
-
-    def when_closed(self, listener: Callable[[], None]) -> None:
-        """Calls the listener once the connection is gone, at once if it is."""
-        if self.is_closed:
-            listener()
-        elif self._close_listeners is None:
-            self._close_listeners = [listener]
-        else:
-            self._close_listeners.append(listener)
-
-    def closed(self) -> None:
-        self.is_closed = True
-        listeners, self._close_listeners = self._close_listeners, None
-        for listener in listeners or ():
-            listener()
-
-    def __str__(self) -> str:
-        return f"{self.peer} on {self.listener}"
-
-
-def _origin(*parts: str) -> bytes:
-    """Different for different parts, whatever is in them."""
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
 
 
 class Reply:

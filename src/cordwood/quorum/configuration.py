@@ -5,7 +5,7 @@ from __future__ import annotations
 from cordwood.config.broker import BrokerConfig
 from cordwood.metadata.endpoints import Addresses
 from cordwood.metadata.features import KRAFT_VERSION, SUPPORTED
-from cordwood.metadata.log import DiskLog
+from cordwood.metadata.storage.disk_log import DiskLog
 from cordwood.raft.config import QuorumConfig
 from cordwood.raft.control_state import ControlState
 from cordwood.raft.identity import NO_DIRECTORY, Endpoint, Node, ReplicaKey, VersionRange

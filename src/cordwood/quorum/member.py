@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from cordwood.log.steps import Job, Steps
-from cordwood.metadata.batch import MetadataBatch
 from cordwood.metadata.exceptions import InvalidMetadata
 from cordwood.metadata.image import MetadataImage
-from cordwood.metadata.log import DiskLog
-from cordwood.metadata.snapshot import QuorumVoters, Snapshot
-from cordwood.metadata.snapshot_files import SnapshotJob
+from cordwood.metadata.storage.batch import MetadataBatch
+from cordwood.metadata.storage.disk_log import DiskLog
+from cordwood.metadata.storage.snapshot import QuorumVoters, Snapshot
+from cordwood.metadata.storage.snapshot_files import SnapshotJob
 from cordwood.metadata.versions import record_version
 from cordwood.raft.control_state import ControlState
 from cordwood.raft.effects import (
@@ -534,7 +534,9 @@ class Member:
 
     def recording(self) -> Job | None:
         # What is committed need not be on stable storage here: an observer does not flush, and a leader counts others.
-        return self._disk_log.recording(min(self.high_watermark, self._disk_log.log.durability.recovery_point))
+        return self._disk_log.committed_offset.recording(
+            min(self.high_watermark, self._disk_log.log.durability.recovery_point)
+        )
 
     def snapshot_due(self, image: MetadataImage, now_ms: int) -> bool:
         return self._disk_log.snapshot_due(image, now_ms)

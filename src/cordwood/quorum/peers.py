@@ -6,9 +6,9 @@ import asyncio
 import logging
 from typing import Any
 
-from cordwood.net.connection_settings import ConnectionSettings
-from cordwood.net.exceptions import PeerError, Unreachable, UnsupportedByPeer
-from cordwood.net.peer import Peer
+from cordwood.net.peers.exceptions import PeerError, Unreachable, UnsupportedByPeer
+from cordwood.net.peers.peer import Peer
+from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.raft.config import QuorumConfig
 from cordwood.raft.identity import Node
 from cordwood.runtime.network import Address, Network

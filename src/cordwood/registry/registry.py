@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 from cordwood.client.admin.admin import Admin
 from cordwood.client.client import Client
-from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import ClientError, GaveUp
+from cordwood.client.options.configuration import read_settings
 from cordwood.client.settings import AdminSettings, Settings
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Network

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from cordwood.log.directory import LogDirectory, TopicPartition
-from cordwood.log.relocation import Relocation
+from cordwood.log.dirs.directory import LogDirectory, TopicPartition
+from cordwood.log.dirs.relocation import Relocation
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, FileGone
 from cordwood.shard.refusal import Refusal

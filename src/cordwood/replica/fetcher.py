@@ -15,9 +15,9 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cordwood.log.directory import TopicPartition
-from cordwood.net.exceptions import PeerError
-from cordwood.net.peer import Peer
+from cordwood.log.dirs.directory import TopicPartition
+from cordwood.net.peers.exceptions import PeerError
+from cordwood.net.peers.peer import Peer
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Address

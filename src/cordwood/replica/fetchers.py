@@ -8,8 +8,8 @@ import asyncio
 import zlib
 from collections.abc import Callable, Iterable
 
-from cordwood.log.directory import TopicPartition
-from cordwood.net.peer import Peer
+from cordwood.log.dirs.directory import TopicPartition
+from cordwood.net.peers.peer import Peer
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Address
 

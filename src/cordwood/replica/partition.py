@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 from cordwood.config.topic import TopicConfig
 from cordwood.log.epochs import UNDEFINED_EPOCH
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Appended, Log
-from cordwood.log.producers import AppendOrigin
 from cordwood.metadata.image import PartitionRegistration as PartitionState
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import Buffer

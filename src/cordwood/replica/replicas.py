@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from cordwood.config.topic import TopicConfigs
-from cordwood.log.directories import LogDirectories
-from cordwood.log.directory import NO_ID, LogDirectory, TopicPartition
+from cordwood.log.dirs.directories import LogDirectories
+from cordwood.log.dirs.directory import NO_ID, LogDirectory, TopicPartition
 from cordwood.log.log import Log
 from cordwood.metadata.image import MetadataImage, is_reserved_directory
 from cordwood.metadata.image import PartitionRegistration as PartitionState
@@ -156,7 +156,7 @@ class Replicas:
         directory = self._directory_for(state, is_new=is_new)
         if directory is None:
             return None
-        lost_to = 0 if is_new else max(each.noted_end(topic, index) for each in self.directories.online)
+        lost_to = 0 if is_new else max(each.checkpoints.noted_end((topic, index)) for each in self.directories.online)
         if lost_to:
             _log.error(
                 "%s-%d is missing, with offsets up to %d: starting over with an empty log", topic, index, lost_to - 1

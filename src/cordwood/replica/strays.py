@@ -9,8 +9,8 @@ import logging
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from cordwood.log.directories import LogDirectories
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directories import LogDirectories
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.log.files import directory_name
 from cordwood.metadata.image import MetadataImage
 from cordwood.runtime.disk import DiskError

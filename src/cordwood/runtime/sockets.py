@@ -7,7 +7,11 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from .bulk_buffers import BulkBuffers
+from cordwood.runtime.transport.bulk_buffers import BulkBuffers
+from cordwood.runtime.transport.patient_readers import PatientReaders
+from cordwood.runtime.transport.socket_connection import SocketConnection, address_of, reason_of
+from cordwood.runtime.transport.tls_connection import TlsConnection
+
 from .network import (
     CannotConnect,
     CannotListen,
@@ -17,10 +21,7 @@ from .network import (
     ListenProblem,
     SocketOptions,
 )
-from .patient_readers import PatientReaders
-from .socket_connection import SocketConnection, address_of, reason_of
 from .tls import ClientTls, ServerTls
-from .tls_connection import TlsConnection
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from cordwood.runtime.certificate import CertificateNames, names_in
+from cordwood.runtime.transport.certificate import CertificateNames, names_in
 
 
 class TlsError(Exception):

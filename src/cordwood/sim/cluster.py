@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
-from cordwood.log.checkpoint import META_PROPERTIES, MetaProperties
+from cordwood.log.checkpoints.formats import META_PROPERTIES, MetaProperties
 from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT
 from cordwood.metadata.features import BOOTSTRAP_LEVELS, KRAFT_VERSION, SUPPORTED
 from cordwood.metadata.image import METADATA_VERSION, OffsetAndEpoch
-from cordwood.metadata.log import METADATA_DIRECTORY
-from cordwood.metadata.snapshot import CONFIGURED_VOTERS, QuorumVoters, encode_snapshot, snapshot_name
+from cordwood.metadata.storage.disk_log import METADATA_DIRECTORY
+from cordwood.metadata.storage.snapshot import CONFIGURED_VOTERS, QuorumVoters, encode_snapshot, snapshot_name
 from cordwood.raft.identity import Endpoint, ReplicaKey, VersionRange
 from cordwood.raft.voters import VoterNode, VoterSet
 from cordwood.runtime.disk import Disk
 from cordwood.runtime.randomness import SeededRandom, new_uuid
+from cordwood.sim.virtual.disk import SimDisk
 from cordwood.wire.messages.metadata_records.feature_level_record import FeatureLevelRecord
 from cordwood.wire.primitives import Uuid, uuid_text
 from cordwood.wire.schema import MetadataRecord
 
-from .disk import SimDisk
 from .machine import PORT, Machine
 from .world import World
 

@@ -6,12 +6,13 @@ from collections.abc import Awaitable
 from random import Random
 from typing import Any
 
-from .client import Run
+from cordwood.sim.clients.client import Run
+from cordwood.sim.histories.history import Promise
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.watches.partition_watch import PartitionWatch
+
 from .cluster import CONTROLLER_PORT
-from .connection import NetworkOdds
-from .history import Promise
 from .machine import PORT, Machine
-from .partition_watch import PartitionWatch
 
 _MAX_DOWN_S = 2.0
 _MAX_CUT_S = 6.0

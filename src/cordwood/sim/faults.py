@@ -4,8 +4,8 @@ import asyncio
 import errno
 from random import Random
 
-from .client import Run
-from .history import Promise
+from cordwood.sim.clients.client import Run
+from cordwood.sim.histories.history import Promise
 
 _MAX_QUIET_S = 3.0
 _MAX_DOWN_S = 1.0

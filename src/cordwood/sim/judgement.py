@@ -3,19 +3,18 @@
 from random import Random
 
 from cordwood.runtime.network import NetworkError
+from cordwood.sim.clients.admin import Admin
+from cordwood.sim.clients.batches import encode, new_send
+from cordwood.sim.clients.client import Client, Run
+from cordwood.sim.clients.consumer import fetch_topics, note_read, partitions_of
+from cordwood.sim.clients.offsets import EARLIEST, list_offset
+from cordwood.sim.clients.producers import answers_of, note_answer, produce_request
+from cordwood.sim.histories.history import FinalLog, Listed, Outcome, Partition, Promise, Seen
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.wire.messages.fetch import FetchRequest
 from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.messages.produce import ProduceRequest
 from cordwood.wire.primitives import uuid_text
-
-from .admin import Admin
-from .batches import encode, new_send
-from .client import Client, Run
-from .connection import NetworkOdds
-from .consumer import fetch_topics, note_read, partitions_of
-from .history import FinalLog, Listed, Outcome, Partition, Promise, Seen
-from .offsets import EARLIEST, list_offset
-from .producers import answers_of, note_answer, produce_request
 
 _LOOK_UPS = 3
 

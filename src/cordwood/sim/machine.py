@@ -18,17 +18,17 @@ from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer
-from cordwood.metadata.log import METADATA_DIRECTORY
+from cordwood.metadata.storage.disk_log import METADATA_DIRECTORY
 from cordwood.net.measures import Measures
 from cordwood.node import CannotStart, Node
 from cordwood.quorum.member import Member
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
+from cordwood.sim.virtual.clock import SimClock
+from cordwood.sim.virtual.disk import SimDisk
+from cordwood.sim.virtual.file_system import CrashOdds
+from cordwood.sim.virtual.process import Process
 
-from .clock import SimClock
-from .disk import SimDisk
-from .file_system import CrashOdds
-from .process import Process
 from .world import World
 
 PORT = 9092

@@ -6,7 +6,8 @@ print(life(history, violation.what))
 import re
 from collections.abc import Callable, Iterator
 
-from .history import History, Partition, Send
+from cordwood.sim.histories.history import History, Partition, Send
+
 from .partition import partition_name
 
 _SEND = re.compile(r"send (\d+) of ")

@@ -7,15 +7,16 @@ result.violations, result.digest
 from dataclasses import dataclass
 from random import Random
 
+from cordwood.sim.clients.client import Run
+from cordwood.sim.histories.groups import CommitOutcome
+from cordwood.sim.histories.history import History, Promise
+from cordwood.sim.histories.transactions import Fate
+from cordwood.sim.virtual.connection import NetworkOdds
+
 from .checks import Violation, violations
-from .client import Run
 from .cluster import Cluster
-from .connection import NetworkOdds
-from .group_history import CommitOutcome
-from .history import History, Promise
 from .log_lines import log_lines
 from .machine import Machine
-from .transaction_history import Fate
 from .workloads import WORKLOADS, Workload
 from .world import World
 

@@ -9,11 +9,12 @@ import random
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from .clock import SimClock
-from .connection import NetworkOdds
-from .loop import SimLoop
-from .network import SimNetwork
-from .process import Process
+from cordwood.sim.virtual.clock import SimClock
+from cordwood.sim.virtual.connection import NetworkOdds
+from cordwood.sim.virtual.loop import SimLoop
+from cordwood.sim.virtual.network import SimNetwork
+from cordwood.sim.virtual.process import Process
+
 from .trace import Trace
 
 T = TypeVar("T")

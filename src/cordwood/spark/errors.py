@@ -50,10 +50,10 @@ def advised(error: ClientError) -> str:
 
 def in_option_names(text: str) -> str:
     """Spark's users know the client's settings as options: `kafka.bootstrap.servers`, not `bootstrap_servers`."""
-    from cordwood.client.configuration import setting_names
     from cordwood.client.consumer.settings import ConsumerSettings
+    from cordwood.client.options.configuration import setting_names
+    from cordwood.client.options.security import Security
     from cordwood.client.producer.settings import ProducerSettings
-    from cordwood.client.security_options import Security
 
     names = {*setting_names(ConsumerSettings), *setting_names(ProducerSettings), *(f.name for f in fields(Security))}
     spelled = "|".join(sorted((name for name in names if "_" in name), key=len, reverse=True))

@@ -22,12 +22,6 @@ cdef class BatchReader:
 
 
 cdef RecordCursor _cursor(data, position, header, limit)
-@cython.locals(index=Py_ssize_t, timestamp=int64_t, latest=int64_t)
-cdef _scan(RecordCursor cursor, bint key_required, int64_t min_timestamp, int64_t max_timestamp)
-@cython.locals(index=Py_ssize_t, timestamp=int64_t, latest=int64_t)
-cdef bint _fits(
-    RecordCursor cursor, bint key_required, int64_t min_timestamp, int64_t max_timestamp, int64_t expected_latest
-) except? False
 cdef list _decoded(RecordCursor cursor)
 cdef list _keys(RecordCursor cursor)
 @cython.locals(index=Py_ssize_t)

@@ -1,9 +1,9 @@
 # cython: language_level=3, annotation_typing=False
-"""Record batches: the compiled modules, which contain the only loops over records.
+"""Record batches: decoded, encoded, filtered. One of the compiled modules, which contain the only loops over records.
 
-These are this module, `batch_header`, `record_stream`, `columns` and those that name this one. The same files also run
-uncompiled; their .pxd files hold the C types. All input is validated: bytes that are not a batch raise CorruptBatch or
-InvalidRecord and nothing else, and no more is allocated than the caller's limit.
+These are this module, `batch_header`, `record_stream`, `record_checks`, `columns` and those that name this one. The
+same files also run uncompiled; their .pxd files hold the C types. All input is validated: bytes that are not a batch
+raise CorruptBatch or InvalidRecord and nothing else, and no more is allocated than the caller's limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from cordwood.wire.batch_header import (
     check_crc,
     read_header,
     stamp,
-    stamp_known,
     stamp_max_timestamp,
     whole_batches_length,
 )
@@ -44,7 +43,6 @@ from cordwood.wire.record import (
     CorruptBatch,
     InvalidRecord,
     Record,
-    RecordScan,
 )
 from cordwood.wire.record_stream import RecordCursor, RecordWriter
 
@@ -65,8 +63,6 @@ __all__ = [
     "CorruptBatch",
     "InvalidRecord",
     "Record",
-    "RecordScan",
-    "accept_plain",
     "batch_headers",
     "check_crc",
     "clean_batch",
@@ -77,7 +73,6 @@ __all__ = [
     "read_header",
     "recompress",
     "record_keys",
-    "scan_records",
     "stamp",
     "stamp_max_timestamp",
     "whole_batches_length",
@@ -91,59 +86,6 @@ DECOMPRESSED_LIMIT_BYTES = 256 * 1024 * 1024
 MAX_OFFSET_DELTA = 2**31 - 1
 
 _AFTER_CRC = struct.Struct(">hiqqqhii")
-
-
-def scan_records(
-    data: Buffer,
-    position: int,
-    header: BatchHeader,
-    *,
-    key_required: bool,
-    min_timestamp: int,
-    max_timestamp: int,
-    limit: int,
-) -> RecordScan:
-    """Checks each record of a batch of magic 2 as a leader does, like Kafka's LogValidator.
-
-    Inconsistent contents raise InvalidRecord; problems of single records are in the result.
-    """
-    cursor = _cursor(data, position, header, limit)
-    return _scan(cursor, key_required, min_timestamp, max_timestamp)
-
-
-def accept_plain(
-    data: Buffer,
-    base_offset: int,
-    leader_epoch: int,
-    max_bytes: int,
-    key_required: bool,
-    min_timestamp: int,
-    max_timestamp: int,
-) -> BatchHeader | None:
-    """Fast path of a leader's append: one whole, uncompressed batch that needs no change but its stamps.
-
-    Validates the batch, stamps it in place and returns its final header. Returns None, with nothing changed, if the
-    general functions are needed. (16 KiB of records: 6 µs instead of 13.)
-    """
-    header = read_header(data)
-    if (
-        header.magic != 2
-        or header.size != len(data)
-        or header.size > max_bytes
-        or header.attributes & ~TRANSACTIONAL_BIT
-        or header.base_offset != 0
-        or header.count <= 0
-        or header.last_offset_delta + 1 != header.count
-        or (header.producer_id >= 0 and header.base_sequence < 0)
-    ):
-        return None
-    view = memoryview(data)
-    if view.readonly or crc32c(view[ATTRIBUTES_POSITION:]) != header.crc:
-        return None
-    cursor = RecordCursor(view[BATCH_HEADER_SIZE:], header)
-    if not _fits(cursor, key_required, min_timestamp, max_timestamp, header.max_timestamp):
-        return None
-    return stamp_known(view, header, base_offset, leader_epoch)
 
 
 def decode_batch(data: Buffer, position: int = 0, *, limit: int = DECOMPRESSED_LIMIT_BYTES) -> list[Record]:
@@ -257,46 +199,6 @@ def payload(data: Buffer, position: int, header: BatchHeader, limit: int) -> Buf
         return decompress(header.codec, body, limit)
     except DecompressionError as error:
         raise InvalidRecord(f"batch at offset {header.base_offset}: {error}") from error
-
-
-def _scan(cursor: RecordCursor, key_required: bool, min_timestamp: int, max_timestamp: int) -> RecordScan:
-    latest = NO_TIMESTAMP
-    missing_keys = []
-    bad_timestamps = []
-    consecutive = True
-    for index in range(cursor.count):
-        cursor.advance()
-        timestamp = cursor.timestamp
-        if timestamp > latest:
-            latest = timestamp
-        if cursor.offset_delta != index:
-            consecutive = False
-        if key_required and cursor.key_size < 0:
-            missing_keys.append(index)
-        if (timestamp < min_timestamp or timestamp > max_timestamp) and timestamp != NO_TIMESTAMP:
-            bad_timestamps.append((index, timestamp))
-    cursor.finish()
-    return RecordScan(latest, missing_keys, bad_timestamps, consecutive)
-
-
-def _fits(
-    cursor: RecordCursor, key_required: bool, min_timestamp: int, max_timestamp: int, expected_latest: int
-) -> bool:
-    """Returns whether a scan would find no problem and the expected maximum timestamp."""
-    latest = NO_TIMESTAMP
-    for index in range(cursor.count):
-        cursor.advance()
-        timestamp = cursor.timestamp
-        if timestamp > latest:
-            latest = timestamp
-        if (
-            cursor.offset_delta != index
-            or (key_required and cursor.key_size < 0)
-            or ((timestamp < min_timestamp or timestamp > max_timestamp) and timestamp != NO_TIMESTAMP)
-        ):
-            return False
-    cursor.finish()
-    return latest == expected_latest
 
 
 _new_record: Any = tuple.__new__

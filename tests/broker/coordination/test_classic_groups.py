@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.describe_groups import DescribeGroupsRequest
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest

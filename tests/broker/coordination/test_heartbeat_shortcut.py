@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cordwood.broker.coordination.heartbeat_shortcut import HeartbeatShortcut
 from cordwood.console.request_metrics import RequestMetrics
-from cordwood.net.channel import Channel
 from cordwood.net.gate import Gate
-from cordwood.sim.connection import SimConnection
+from cordwood.net.peers.channel import Channel
+from cordwood.sim.virtual.connection import SimConnection
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.frames import decode_response, encode_request
 from cordwood.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from data_answers.batches import batch

@@ -10,9 +10,9 @@ import random
 
 import pytest
 
-from cordwood.net.channel import Channel
-from cordwood.sim.connection import NetworkOdds
+from cordwood.net.peers.channel import Channel
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.batch_header import batch_headers, whole_batches_length
 from cordwood.wire.records import decode_batch

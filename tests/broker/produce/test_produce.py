@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import (

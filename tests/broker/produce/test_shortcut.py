@@ -12,9 +12,10 @@ from cordwood.broker.produce.shortcut import ProduceShortcut
 from cordwood.console.request_metrics import RequestMetrics
 from cordwood.log.log import Log
 from cordwood.net.api import Call
-from cordwood.net.channel import Channel
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.gate import Gate
-from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.net.peers.channel import Channel
+from cordwood.net.serving import Reply
 from cordwood.replica.partition import Partition
 from cordwood.wire.compression import Codec
 from cordwood.wire.errors import ErrorCode

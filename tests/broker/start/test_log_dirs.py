@@ -16,12 +16,12 @@ from cordwood.broker.start.standalone import standalone_config
 from cordwood.config.layers import Layer
 from cordwood.metadata.bootstrap import first_voter, format_directory
 from cordwood.metadata.image import METADATA_VERSION
-from cordwood.metadata.reading import read_image
+from cordwood.metadata.storage.reading import read_image
 from cordwood.node import Node
 from cordwood.raft.voters import VoterSet
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.clock import SystemClock
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.network import CannotListen
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.runtime.sockets import SocketNetwork

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from cordwood.metadata.controller.producer_ids import BLOCK_SIZE
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.simulated import SimulatedNode, simulate

@@ -15,7 +15,7 @@ from cordwood.coordinator.transactions.transaction import Transaction
 from cordwood.log.log import Log
 from cordwood.metadata.image import NO_LEADER
 from cordwood.net.api import OwnRequest
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.shard.decision import ProducerIdAndEpoch
 from cordwood.shard.promise import Promise, settled
 from cordwood.wire.batch_header import batch_headers

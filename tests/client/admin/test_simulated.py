@@ -12,7 +12,7 @@ from cordwood.client.errors import CannotReachCluster
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse

@@ -17,6 +17,7 @@ from cordwood.client.consumer.assignors.assignor import (
     Assignor,
     GroupTopics,
     RebalanceProtocol,
+    Stateless,
     Subscription,
 )
 from cordwood.client.consumer.assignors.choice import BUILT_IN, choose_assignors, common_protocol
@@ -24,7 +25,6 @@ from cordwood.client.consumer.assignors.cooperative_sticky import CooperativeSti
 from cordwood.client.consumer.assignors.moves import Moves
 from cordwood.client.consumer.assignors.range import RangeAssignor
 from cordwood.client.consumer.assignors.round_robin import RoundRobinAssignor
-from cordwood.client.consumer.assignors.stateless import Stateless
 from cordwood.client.consumer.assignors.sticky import StickyAssignor, write_user_data
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import BadSetting

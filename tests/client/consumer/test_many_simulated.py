@@ -12,8 +12,8 @@ import pytest
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.errors import CannotReachCluster, ClientError
-from cordwood.sim.connection import NetworkOdds
 from cordwood.sim.machine import Machine
+from cordwood.sim.virtual.connection import NetworkOdds
 from tests.client.group_cluster import GroupCluster, Reader, play
 
 ODDS = NetworkOdds(loss=0.003, late_notice_s=1.0)

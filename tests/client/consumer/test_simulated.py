@@ -12,7 +12,7 @@ from cordwood.client.consumer.consumer import Consumer
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import CannotReachCluster
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from cordwood import BadSetting, BrokerError, Consumer, Producer, RecordTooLarge, TopicPartition
-from cordwood.client.producer.interceptors import ProducerRecord
+from cordwood.client.producer.input.interceptors import ProducerRecord
 from cordwood.wire.hashing import partition_for_key
 from tests.client.any_cluster import AnyCluster
 

@@ -13,7 +13,7 @@ from cordwood.client.errors import (
     TimedOut,
 )
 from cordwood.client.producer.deliveries import RecordMetadata
-from cordwood.client.producer.interceptors import ProducerRecord
+from cordwood.client.producer.input.interceptors import ProducerRecord
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 from cordwood.wire.records import decode_batch

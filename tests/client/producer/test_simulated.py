@@ -13,7 +13,7 @@ from cordwood.client.producer.deliveries import Delivery, RecordMetadata
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

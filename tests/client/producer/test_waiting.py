@@ -19,7 +19,7 @@ from cordwood.client.errors import (
 )
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.producer import Producer
-from cordwood.client.producer.sender import Sender
+from cordwood.client.producer.sending.sender import Sender
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode

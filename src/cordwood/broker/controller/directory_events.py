@@ -14,11 +14,11 @@ from itertools import islice
 
 from cordwood.broker.start.log_dirs import CannotStart
 from cordwood.config.broker import BrokerConfig
-from cordwood.log.directories import LogDirectories
-from cordwood.log.directory import LogDirectory
+from cordwood.log.dirs.directories import LogDirectories
+from cordwood.log.dirs.directory import LogDirectory
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.metadata.versions import DIRECTORY_ASSIGNMENT_LEVEL
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import Random

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.replica.leader import IsrAnswered, ProposeIsr
 from cordwood.replica.partition import Partition
 from cordwood.runtime.randomness import Random

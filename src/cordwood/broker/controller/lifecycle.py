@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from cordwood.broker.start.log_dirs import CannotStart
-from cordwood.log.directories import LogDirectories
+from cordwood.log.dirs.directories import LogDirectories
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.endpoints import Addresses
 from cordwood.metadata.image import LeaderRecovery, MetadataImage

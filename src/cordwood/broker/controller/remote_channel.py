@@ -9,8 +9,8 @@ from typing import NamedTuple
 from cordwood.metadata.controller.error_response import error_response
 from cordwood.net.api import RequestContext
 from cordwood.net.envelope import unwrap, wrap
-from cordwood.net.exceptions import ConnectionFailed, PeerError
-from cordwood.net.peer import Peer
+from cordwood.net.peers.exceptions import ConnectionFailed, PeerError
+from cordwood.net.peers.peer import Peer
 from cordwood.runtime.network import Address
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

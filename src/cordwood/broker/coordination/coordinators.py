@@ -10,7 +10,7 @@ from cordwood.broker.produce.guards import TransactionGuards
 from cordwood.broker.transactions.marker_sender import MarkerSender
 from cordwood.broker.transactions.marker_writer import MarkerWriter
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.peer_settings import peer_settings
+from cordwood.config.network.peer_settings import peer_settings
 from cordwood.coordinator.coordinator import Coordinator
 from cordwood.coordinator.groups.shard_state import GroupShardState
 from cordwood.coordinator.transactions.shard_state import TransactionShardState

@@ -19,8 +19,8 @@ from cordwood.coordinator.groups.classic.heartbeat import quiet_beat as classic_
 from cordwood.coordinator.groups.consumer.heartbeat import quiet_beat as consumer_beat
 from cordwood.coordinator.groups.consumer.settings import is_protocol_enabled
 from cordwood.net.api import Call, Lesson
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.gate import Gate
-from cordwood.net.serving import ConnectionInfo
 from cordwood.runtime.network import Part
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cordwood.broker.broker import Broker
-from cordwood.log.index import CorruptIndex
 from cordwood.log.log import Log
+from cordwood.log.storage.index import CorruptIndex
 from cordwood.replica.leader import FollowerFetched
 from cordwood.replica.partition import Partition
 from cordwood.runtime.disk import DiskError, FileRange

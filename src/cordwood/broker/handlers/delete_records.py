@@ -107,10 +107,10 @@ async def _is_durable(broker: Broker, topic: str, index: int, start: int) -> boo
         if log is None or log.segments.first.base_offset >= start:
             # Deleted meanwhile, or its first segment says it.
             return True
-        if directory.log_starts.offset_of((topic, index)) >= start:
+        if directory.checkpoints.log_starts.offset_of((topic, index)) >= start:
             return True
         try:
-            await _do_all(directory.checkpointing(directory.log_starts))
+            await _do_all(directory.checkpoints.writing(directory.checkpoints.log_starts))
         except DiskError as error:
             broker.replicas.disk_failed(error)
     return False

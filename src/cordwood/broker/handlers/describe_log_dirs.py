@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cordwood.broker.broker import Broker
-from cordwood.log.directory import LogDirectory, TopicPartition
+from cordwood.log.dirs.directory import LogDirectory, TopicPartition
 from cordwood.log.log import Log
 from cordwood.net.api import Call, handles
 from cordwood.runtime.disk import DiskError

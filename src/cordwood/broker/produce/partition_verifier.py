@@ -16,13 +16,13 @@ from typing import NamedTuple
 from cordwood.broker.context import BrokerContext
 from cordwood.broker.coordination.topics import TRANSACTION_TOPIC
 from cordwood.broker.peers import BrokerPeers
-from cordwood.config.peer_settings import peer_settings
+from cordwood.config.network.peer_settings import peer_settings
 from cordwood.coordinator.transactions.adding import add_partitions, verify_partitions
 from cordwood.coordinator.transactions.records import by_topic
 from cordwood.coordinator.transactions.state import TransactionState
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE, TopicPartition
 from cordwood.metadata.image import NO_LEADER, MetadataImage
-from cordwood.net.exceptions import PeerError, UnsupportedByPeer
+from cordwood.net.peers.exceptions import PeerError, UnsupportedByPeer
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.promise import Promise
 from cordwood.shard.refusal import Refusal

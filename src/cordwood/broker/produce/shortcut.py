@@ -19,9 +19,10 @@ from cordwood.broker.handlers.produce import answer_one, refuse_all
 from cordwood.broker.timeouts import Timeouts
 from cordwood.broker.topic_view import INTERNAL_TOPICS
 from cordwood.net.api import Call, Lesson
+from cordwood.net.connection_info import ConnectionInfo
 from cordwood.net.gate import Gate
 from cordwood.net.measures import Measures
-from cordwood.net.serving import ConnectionInfo, Reply
+from cordwood.net.serving import Reply
 from cordwood.replica.partition import ACKS_ALL, Partition
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.network import Part

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.quorum import InitialController
-from cordwood.log.checkpoint import META_PROPERTIES, CorruptCheckpoint, MetaProperties
+from cordwood.log.checkpoints.formats import META_PROPERTIES, CorruptCheckpoint, MetaProperties
 from cordwood.metadata.bootstrap import first_voter, format_directory
 from cordwood.metadata.image import METADATA_VERSION
 from cordwood.metadata.releases import UnsupportedLevels, initial_levels, release_name

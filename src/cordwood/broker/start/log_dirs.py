@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.log.checkpoint import (
+from cordwood.log.checkpoints.formats import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -20,14 +20,15 @@ from cordwood.log.checkpoint import (
     CorruptCheckpoint,
     MetaProperties,
 )
-from cordwood.log.contents import Folder, Kind, folders, is_incidental
-from cordwood.log.directory import NO_ID
+from cordwood.log.dirs.contents import Folder, Kind, folders, is_incidental
+from cordwood.log.dirs.directory import NO_ID
 from cordwood.log.files import LOG
 from cordwood.metadata.bootstrap import BOOTSTRAP_CHECKPOINT, first_voter, format_directory
 from cordwood.metadata.image import is_reserved_directory
-from cordwood.metadata.log import COMMITTED_OFFSET, METADATA_DIRECTORY, recorded_offset
-from cordwood.metadata.reading import read_image
-from cordwood.metadata.snapshot import parse_snapshot_name
+from cordwood.metadata.storage.committed_offset import COMMITTED_OFFSET, recorded_offset
+from cordwood.metadata.storage.disk_log import METADATA_DIRECTORY
+from cordwood.metadata.storage.reading import read_image
+from cordwood.metadata.storage.snapshot import parse_snapshot_name
 from cordwood.raft.identity import Endpoint
 from cordwood.raft.voters import VoterSet
 from cordwood.runtime.disk import Disk, DiskError, Entry

@@ -7,7 +7,7 @@ from cordwood.config.broker import BrokerConfig, Settings, overlaid
 from cordwood.config.definitions.broker import BROKER
 from cordwood.config.keys import LISTENER_PREFIX
 from cordwood.config.layers import Layer
-from cordwood.config.listeners import SecurityProtocol, parse_protocol_map
+from cordwood.config.network.listeners import SecurityProtocol, parse_protocol_map
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092

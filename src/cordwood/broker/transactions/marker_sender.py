@@ -21,8 +21,8 @@ from cordwood.coordinator.transactions.shard_state import TransactionShardState
 from cordwood.coordinator.transactions.statuses import PREPARED, TransactionStatus
 from cordwood.coordinator.transactions.transaction import TopicPartition, Transaction
 from cordwood.metadata.image import NO_LEADER, MetadataImage
-from cordwood.net.backoff import Backoff
-from cordwood.net.exceptions import PeerError
+from cordwood.net.peers.backoff import Backoff
+from cordwood.net.peers.exceptions import PeerError
 from cordwood.runtime.randomness import Random
 from cordwood.shard.refusal import Refusal
 from cordwood.shard.shard import Shard

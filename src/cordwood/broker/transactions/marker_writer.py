@@ -13,8 +13,8 @@ from cordwood.broker.context import BrokerContext
 from cordwood.broker.coordination.topics import GROUP_TOPIC
 from cordwood.broker.produce.guards import TransactionGuards
 from cordwood.coordinator.transactions.transaction import EPOCH_BUMPS_SINCE
+from cordwood.log.idempotence.producers import AppendOrigin
 from cordwood.log.log import Log
-from cordwood.log.producers import AppendOrigin
 from cordwood.replica.partition import ACKS_ALL
 from cordwood.runtime.disk import DiskError
 from cordwood.shard.decision import ProducerIdAndEpoch

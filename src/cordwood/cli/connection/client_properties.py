@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from cordwood.cli.terminal.output import warn
 from cordwood.client.addresses import DEFAULT_BOOTSTRAP
-from cordwood.client.configuration import NoEffectWarning, other_clients_settings, read_settings
 from cordwood.client.errors import BadSetting
+from cordwood.client.options.configuration import NoEffectWarning, other_clients_settings, read_settings
 from cordwood.client.settings import Settings
 from cordwood.config.properties import BadProperties, parse_properties
 

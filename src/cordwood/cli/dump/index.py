@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cordwood.log.files import OFFSET_INDEX, TIME_INDEX, TXN_INDEX
-from cordwood.log.index import AbortedTxn, OffsetIndex, TimeIndex, TxnIndex
-from cordwood.runtime.read_only import ReadOnlyFile
+from cordwood.log.storage.index import AbortedTxn, OffsetIndex, TimeIndex, TxnIndex
+from cordwood.runtime.files.read_only import ReadOnlyFile
 
 
 class OffsetEntry(NamedTuple):

@@ -6,11 +6,11 @@ from typing import Any
 from cordwood.cli.connection.access import EXIT_BAD_INPUT, fail
 from cordwood.cli.terminal.consent import confirm_deletion, shortened
 from cordwood.cli.terminal.output import counted, print_facts, print_json, print_table, warn
-from cordwood.log.checkpoint import META_PROPERTIES, CorruptCheckpoint, MetaProperties
-from cordwood.log.contents import Folder, Kind, folders
+from cordwood.log.checkpoints.formats import META_PROPERTIES, CorruptCheckpoint, MetaProperties
+from cordwood.log.dirs.contents import Folder, Kind, folders
 from cordwood.log.removals import remove_partition
 from cordwood.runtime.disk import DiskError
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.wire.primitives import uuid_text
 
 # What each kind is called, and how it got there.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cordwood.runtime.read_only import CHUNK_BYTES, ReadOnlyFile
+from cordwood.runtime.files.read_only import CHUNK_BYTES, ReadOnlyFile
 from cordwood.wire.batch_header import ATTRIBUTES_POSITION, LEGACY_CHECKSUMMED_POSITION
 from cordwood.wire.checksum import crc32c
 from cordwood.wire.records import (

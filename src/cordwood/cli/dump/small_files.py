@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from cordwood.runtime.read_only import ReadOnlyFile
+from cordwood.runtime.files.read_only import ReadOnlyFile
 from cordwood.wire.checksum import crc32c
 
 Described = Iterator[dict[str, Any]]

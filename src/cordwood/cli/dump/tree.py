@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os.path import abspath, split
 from typing import Any
 
-from cordwood.log.checkpoint import (
+from cordwood.log.checkpoints.formats import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -26,7 +26,7 @@ from cordwood.log.files import (
     TXN_INDEX,
     parse_directory_name,
 )
-from cordwood.runtime.read_only import ReadOnlyFile, is_directory, list_directory
+from cordwood.runtime.files.read_only import ReadOnlyFile, is_directory, list_directory
 
 from .describe import METADATA_TOPIC
 from .index import ENTRY_READERS, dump_index, index_problems

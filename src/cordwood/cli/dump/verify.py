@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from cordwood.log.index import AbortedTxn
+from cordwood.log.storage.index import AbortedTxn
 from cordwood.wire.control import parse_end_txn_marker
 from cordwood.wire.records import InvalidRecord
 

@@ -30,7 +30,7 @@ from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.event_loop import run
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.memory import give_large_blocks_back
 from cordwood.runtime.network import Address, CannotListen, ListenProblem
 from cordwood.runtime.randomness import SeededRandom

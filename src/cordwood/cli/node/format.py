@@ -18,7 +18,7 @@ from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.quorum import parse_initial_controllers
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
-from cordwood.runtime.local_disk import LocalDisk
+from cordwood.runtime.files.local_disk import LocalDisk
 from cordwood.runtime.randomness import SeededRandom, new_uuid
 from cordwood.wire.primitives import uuid_text
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from cordwood.client.errors import ClientError
 from cordwood.client.settings import Settings
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.listener_tls import client_tls
+from cordwood.config.network.listener_tls import client_tls
 from cordwood.config.own_keys import (
     REGISTRY_ADVERTISED_URL,
     REGISTRY_CLIENT_AUTH,

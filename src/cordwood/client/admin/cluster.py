@@ -9,7 +9,7 @@ from cordwood.client.admin.results import failure
 from cordwood.client.client import Client
 from cordwood.client.cluster import Broker
 from cordwood.client.errors import BrokerError, NetworkFailed, UnsupportedByBroker
-from cordwood.net.peer_versions import PeerVersions
+from cordwood.net.peers.versions import PeerVersions
 from cordwood.runtime.network import Address
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse

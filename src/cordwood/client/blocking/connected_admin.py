@@ -5,8 +5,8 @@ from typing import Any, Unpack
 
 from cordwood.client.admin.admin import Admin
 from cordwood.client.blocking.facade import Facade
-from cordwood.client.configuration import read_settings
-from cordwood.client.keywords import AdminKeywords
+from cordwood.client.options.configuration import read_settings
+from cordwood.client.options.keywords import AdminKeywords
 from cordwood.client.settings import AdminSettings
 from cordwood.runtime.sockets import SocketNetwork
 

@@ -16,15 +16,15 @@ from cordwood.client.blocking.facade import Facade
 from cordwood.client.blocking.one_thread import OneThread
 from cordwood.client.blocking.threaded_consumer import Handed, ThreadedCore
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.configuration import read_settings, split_topics
-from cordwood.client.consumer.commits import CommitCallback
 from cordwood.client.consumer.consumer import Records
 from cordwood.client.consumer.group_metadata import GroupMetadata
-from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.offsets.commits import CommitCallback
+from cordwood.client.consumer.offsets.positions import PartitionState
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import SubscriptionPattern
-from cordwood.client.keywords import ConsumerKeywords
 from cordwood.client.offset_types import OffsetAndMetadata, OffsetAndTimestamp
+from cordwood.client.options.configuration import read_settings, split_topics
+from cordwood.client.options.keywords import ConsumerKeywords
 from cordwood.wire.record import ConsumerRecord
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from cordwood.client.blocking.facade import Facade
 from cordwood.client.blocking.portal import Portal
-from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.errors import SerializationFailed
-from cordwood.client.keywords import ProducerKeywords
+from cordwood.client.options.configuration import read_settings
+from cordwood.client.options.keywords import ProducerKeywords
 from cordwood.client.producer.batch import GivenHeaders
 from cordwood.client.producer.bulk import BulkDelivery
 from cordwood.client.producer.deliveries import Delivery, RecordMetadata
@@ -27,7 +27,7 @@ from cordwood.runtime.sockets import SocketNetwork
 from cordwood.runtime.threads import Event, Lock
 
 if TYPE_CHECKING:
-    from cordwood.client.producer.arrow_columns import Column, Rows
+    from cordwood.client.producer.input.arrow_columns import Column, Rows
 
 
 class Producer(Facade):

@@ -11,7 +11,7 @@ from cordwood.client.blocking.deserializing import DeserializingInterceptors
 from cordwood.client.blocking.portal import Portal
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
-from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.offsets.positions import PartitionState
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.runtime.network import Network

@@ -29,12 +29,12 @@ from cordwood.client.arguments import (
 )
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer import lookups
-from cordwood.client.consumer.buffers import Rendered
+from cordwood.client.consumer.fetches.buffers import Rendered
 from cordwood.client.consumer.group_metadata import GroupMetadata
 from cordwood.client.consumer.interceptors import Interceptors
-from cordwood.client.consumer.positions import PartitionState
-from cordwood.client.consumer.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
+from cordwood.client.consumer.offsets import lookups
+from cordwood.client.consumer.offsets.positions import PartitionState
+from cordwood.client.consumer.offsets.reset_strategy import TO_BEGINNING, TO_END, ResetStrategy
 from cordwood.client.consumer.running import Running
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription, SubscriptionPattern, check_listener, pattern_of
@@ -51,7 +51,7 @@ from cordwood.wire.record import ConsumerRecord
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    from cordwood.client.consumer.commits import CommitCallback
+    from cordwood.client.consumer.offsets.commits import CommitCallback
     from cordwood.wire.record_text import RecordText
 
 T = TypeVar("T")
@@ -349,7 +349,7 @@ class Consumer:
 
         Ends when nothing has come for `timeout_ms`. Deserializers and interceptors are not asked.
         """
-        from cordwood.client.consumer.arrow_batches import placed
+        from cordwood.client.consumer.fetches.arrow_batches import placed
         from cordwood.wire.arrow import require_pyarrow
 
         require_pyarrow()

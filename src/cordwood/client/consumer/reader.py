@@ -6,19 +6,19 @@ from collections.abc import Callable, Collection, Iterable
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.connection import BrokerConnections
-from cordwood.client.consumer.buffers import Buffers
-from cordwood.client.consumer.fetching import Fetching
+from cordwood.client.consumer.fetches.buffers import Buffers
+from cordwood.client.consumer.fetches.fetching import Fetching
+from cordwood.client.consumer.fetches.prefetcher import Prefetcher
 from cordwood.client.consumer.metrics import ConsumerMetrics
-from cordwood.client.consumer.position_finder import Committed, PositionFinder
-from cordwood.client.consumer.positions import UNKNOWN, Phase
-from cordwood.client.consumer.prefetcher import Prefetcher
-from cordwood.client.consumer.reset_strategy import ResetStrategy
+from cordwood.client.consumer.offsets.position_finder import Committed, PositionFinder
+from cordwood.client.consumer.offsets.positions import UNKNOWN, Phase
+from cordwood.client.consumer.offsets.reset_strategy import ResetStrategy
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.consumer.subscription import Subscription
 from cordwood.client.consumer.topic_watch import TopicWatch
 from cordwood.client.errors import TimedOut
 from cordwood.client.offset_types import OffsetAndMetadata
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random

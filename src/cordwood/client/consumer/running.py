@@ -19,7 +19,7 @@ from cordwood.runtime.network import Network
 from cordwood.runtime.randomness import Random
 
 if TYPE_CHECKING:
-    from cordwood.client.consumer.group import Group
+    from cordwood.client.consumer.participation import Participation
 
 Call = Callable[..., Awaitable[Any]]
 
@@ -63,12 +63,12 @@ class Running:
         self.is_due = False
         """True if an iteration over records has to return to `poll` before the next one: the group may have waited."""
         self._due_timer: asyncio.TimerHandle | None = None
-        self._group: Group | None = None
+        self._group: Participation | None = None
         if settings.group_id is not None:
             # Imported where it is wanted: a consumer without a group starts quicker.
-            from cordwood.client.consumer import group
+            from cordwood.client.consumer import participation
 
-            self._group = group.Group(
+            self._group = participation.Participation(
                 client,
                 settings,
                 subscription,
@@ -82,7 +82,7 @@ class Running:
             self._group.driver.changed = self._group.commits.changed = self.reader.news
 
     @property
-    def group(self) -> "Group":
+    def group(self) -> "Participation":
         if self._group is None:
             raise BadSetting("group_id is not set: there is no group to commit for")
         return self._group

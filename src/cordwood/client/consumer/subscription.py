@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.positions import PartitionState
+from cordwood.client.consumer.offsets.positions import PartitionState
 from cordwood.client.errors import BadSetting, IllegalState
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cordwood.client.cluster import Topic, TopicPartition
 from cordwood.client.errors import BadSetting, ClientError
 from cordwood.client.producer.accumulator import Accumulator
-from cordwood.client.producer.arrow_columns import Arrays, Columns
 from cordwood.client.producer.batch import ProducerBatch
 from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery, NewEvent, Outcome
+from cordwood.client.producer.input.arrow_columns import Arrays, Columns
+from cordwood.client.producer.input.partitioners import DefaultPartitioner, Partitioner
 from cordwood.client.producer.intake import Intake
-from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.runtime.clock import Clock

@@ -29,10 +29,10 @@ from cordwood.client.producer.accumulator import Accumulator
 from cordwood.client.producer.batch import GivenHeaders, Headers
 from cordwood.client.producer.buffer_pool import Reservation
 from cordwood.client.producer.deliveries import Delivery
-from cordwood.client.producer.interceptors import Interceptors, ProducerRecord
+from cordwood.client.producer.input.interceptors import Interceptors, ProducerRecord
+from cordwood.client.producer.input.partitioners import DefaultPartitioner, Partitioner
+from cordwood.client.producer.input.serialization import checked_headers, serialize, serialize_record
 from cordwood.client.producer.metrics import ProducerMetrics
-from cordwood.client.producer.partitioners import DefaultPartitioner, Partitioner
-from cordwood.client.producer.serialization import checked_headers, serialize, serialize_record
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.shortcut import Shortcut
 from cordwood.client.producer.transactions.machine import Transactions

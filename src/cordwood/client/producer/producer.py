@@ -23,11 +23,11 @@ from cordwood.client.errors import (
     SerializationFailed,
 )
 from cordwood.client.producer.accumulator import Accumulator
-from cordwood.client.producer.arrow_columns import Column, Columns, Rows
 from cordwood.client.producer.batch import GivenHeaders, RecordMetadata
 from cordwood.client.producer.bulk import BulkDelivery, arguments
 from cordwood.client.producer.deliveries import Delivery, NewEvent
 from cordwood.client.producer.engine import Engine
+from cordwood.client.producer.input.arrow_columns import Column, Columns, Rows
 from cordwood.client.producer.intake import Unsent
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transaction_calls import TransactionCalls

@@ -5,6 +5,8 @@ Consumer groups have members who speak it as well, on their way from one protoco
 
 from __future__ import annotations
 
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
+from cordwood.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from cordwood.shard.decision import Decision
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
@@ -14,14 +16,12 @@ from cordwood.wire.messages.join_group import JoinGroupResponse
 from cordwood.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-from .classic.group import ClassicGroup
 from .classic.heartbeat import heartbeat as heartbeat_in_classic
 from .classic.join import Joining, join
 from .classic.leave import leave
 from .classic.states import ClassicState
 from .classic.sync import sync
 from .consumer import classic_members
-from .consumer.group import ConsumerGroup
 from .state import GroupState
 
 

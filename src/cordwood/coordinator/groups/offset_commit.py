@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision, ProducerIdAndEpoch
 from cordwood.shard.refusal import Refusal
@@ -22,7 +23,6 @@ from cordwood.wire.messages.txn_offset_commit import (
 )
 from cordwood.wire.primitives import Uuid
 
-from .classic.group import ClassicGroup
 from .classic.sessions import renew_session_by_commit
 from .group import Group, PartitionCheck
 from .state import GroupState

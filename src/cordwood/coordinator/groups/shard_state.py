@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.metadata.delta import MetadataDelta
 from cordwood.metadata.image import MetadataImage
@@ -15,7 +16,6 @@ from cordwood.wire.messages.group_records.legacy_offset_commit import LegacyOffs
 from cordwood.wire.messages.group_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from cordwood.wire.schema import CoordinatorKey
 
-from .classic.group import ClassicGroup
 from .classic.replay import groups_loaded, replay_group
 from .consumer import replay as consumer_groups
 from .offset_expiry import schedule_expiry, topics_deleted

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from cordwood.config.alter import REPEATED, is_of_another_broker, repeated, replace_settings
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.changes import Resource
-from cordwood.config.listener_tls import check_listener_tls
+from cordwood.config.network.listener_tls import check_listener_tls
+from cordwood.config.requests.alter import REPEATED, is_of_another_broker, repeated, replace_settings
+from cordwood.config.requests.changes import Resource
 from cordwood.metadata.controller.partition_change import is_elr_enabled
 from cordwood.metadata.image import ConfigResource, MetadataImage
 from cordwood.shard.refusal import Refusal

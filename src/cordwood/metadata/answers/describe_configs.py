@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cordwood.config.broker import BrokerConfig
-from cordwood.config.describe import (
+from cordwood.config.errors import ConfigError
+from cordwood.config.requests.describe import (
     Entry,
     describe_broker,
     describe_broker_default,
@@ -20,8 +21,7 @@ from cordwood.config.describe import (
     describe_loggers,
     describe_topic,
 )
-from cordwood.config.documentation import documentation_of
-from cordwood.config.errors import ConfigError
+from cordwood.config.requests.documentation import documentation_of
 from cordwood.metadata.controller.topics import check_topic_name
 from cordwood.metadata.image import ConfigResource, MetadataImage, ResourceType
 from cordwood.net.api import RequestContext, handles

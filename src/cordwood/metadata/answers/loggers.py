@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from cordwood.config.changes import Change, Operation
-from cordwood.config.loggers import ROOT_LOGGER, check_logger_changes
+from cordwood.config.requests.changes import Change, Operation
+from cordwood.config.requests.loggers import ROOT_LOGGER, check_logger_changes
 from cordwood.shard.refusal import Refusal
 
 # log4j's levels in Python's numbers, finest first; TRACE is finer than any that Python has a name for.

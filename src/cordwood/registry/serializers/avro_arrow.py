@@ -17,7 +17,7 @@ import fastavro
 
 from cordwood.registry.schemas.avro.schema import AvroSchema
 from cordwood.registry.schemas.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
-from cordwood.runtime.byte_files import BytesIO
+from cordwood.runtime.files.byte_files import BytesIO
 
 from .codecs import compiled_avro
 from .framing import BadFrame, split_prefix

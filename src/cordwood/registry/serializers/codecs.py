@@ -16,7 +16,7 @@ from cordwood.registry.schemas.avro.schema import AvroSchema
 from cordwood.registry.schemas.json.schema import JsonSchema
 from cordwood.registry.schemas.protobuf.schema import ProtobufSchema
 from cordwood.registry.schemas.schema import Schema
-from cordwood.runtime.byte_files import BytesIO
+from cordwood.runtime.files.byte_files import BytesIO
 
 from .framing import BadFrame
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from cordwood.sim.history import History
+from cordwood.sim.histories.history import History
 
 from .agreement import offsets_keep_their_records
 from .atomicity import transactions_are_all_or_nothing

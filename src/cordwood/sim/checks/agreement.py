@@ -6,7 +6,7 @@ one the log is cut at one place: what is the same lies before what is not.
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Partition, Send
+from cordwood.sim.histories.history import History, Partition, Send
 
 from .violation import Violation
 

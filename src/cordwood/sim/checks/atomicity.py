@@ -6,8 +6,8 @@ What is prepared and in the ledger of an outside coordinator (KIP-939) is commit
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Outcome, Promise, Send
-from cordwood.sim.transaction_history import Fate, Transaction
+from cordwood.sim.histories.history import History, Outcome, Promise, Send
+from cordwood.sim.histories.transactions import Fate, Transaction
 
 from .decided import decided
 from .violation import Violation

@@ -8,8 +8,8 @@ time, until then.
 
 from collections.abc import Iterator
 
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead, Tenure
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.groups import Commit, CommitOutcome, OffsetRead, Tenure
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.partition import Partition
 
 from .violation import Violation

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from cordwood.log.files import CORRUPT, DELETE_DIRECTORY, LOG, directory_name, parse_directory_name
 from cordwood.replica.strays import MANY_STRAYS
-from cordwood.sim.damage_history import DamageHistory, Injury, Means, whole_batches
-from cordwood.sim.history import History, Partition
+from cordwood.sim.histories.damage import DamageHistory, Injury, Means, whole_batches
+from cordwood.sim.histories.history import History, Partition
 
 from .violation import Violation
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cordwood.sim.history import FinalLog, Marker
+from cordwood.sim.histories.history import FinalLog, Marker
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ With `Promise.PREFIX` that is so for what was seen since the last power loss.
 
 from collections.abc import Iterator
 
-from cordwood.sim.batches import MAX_AGE_MS
-from cordwood.sim.history import FinalLog, History, Outcome, Partition
+from cordwood.sim.clients.batches import MAX_AGE_MS
+from cordwood.sim.histories.history import FinalLog, History, Outcome, Partition
 
 from .violation import Violation
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.partition import Partition, partition_name
 
 from .decided import decided

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import FinalLog, History, Outcome, Promise
+from cordwood.sim.histories.history import FinalLog, History, Outcome, Promise
+from cordwood.sim.histories.transactions import Fate, Incarnation
 from cordwood.sim.partition import Partition, partition_name
-from cordwood.sim.transaction_history import Fate, Incarnation
 
 from .violation import Violation
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
 
 from .violation import Violation
 

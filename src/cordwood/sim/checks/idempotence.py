@@ -9,7 +9,7 @@ first batch of a producer that a broker knows nothing of may have any sequence, 
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import FinalLog, History, Partition, Promise, Read, Send
+from cordwood.sim.histories.history import FinalLog, History, Partition, Promise, Read, Send
 
 from .violation import Violation
 

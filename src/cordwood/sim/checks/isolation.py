@@ -6,8 +6,8 @@ committed, as far as a read goes: so no part of a transaction without the rest o
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Promise
-from cordwood.sim.transaction_history import Fate
+from cordwood.sim.histories.history import History, Promise
+from cordwood.sim.histories.transactions import Fate
 
 from .decided import decided
 from .violation import Violation

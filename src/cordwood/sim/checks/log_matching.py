@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History
-from cordwood.sim.quorum_history import Batch
+from cordwood.sim.histories.history import History
+from cordwood.sim.histories.quorum import Batch
 
 from .violation import Violation
 

@@ -7,8 +7,8 @@ have a partition at a time, and what the former one commits does not count.
 
 from collections.abc import Iterator
 
-from cordwood.sim.group_history import Tenure
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.groups import Tenure
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.partition import Partition
 
 from .violation import Violation

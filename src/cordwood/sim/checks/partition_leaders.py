@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Partition
+from cordwood.sim.histories.history import History, Partition
 
 from .violation import Violation
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History
+from cordwood.sim.histories.history import History
+from cordwood.sim.histories.replicas import Held
 from cordwood.sim.partition import Partition, partition_name
-from cordwood.sim.replica_history import Held
 
 from .violation import Violation
 

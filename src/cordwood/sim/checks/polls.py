@@ -6,7 +6,7 @@ Up to what a poll gives, all that the log has in the end was there to be given; 
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from cordwood.sim.history import History
+from cordwood.sim.histories.history import History
 
 from .violation import Violation
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History, Read, Send
+from cordwood.sim.histories.history import History, Read, Send
 from cordwood.wire.errors import ErrorCode
 
 from .violation import Violation

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History
-from cordwood.sim.registry_history import Registration
+from cordwood.sim.histories.history import History
+from cordwood.sim.histories.registry import Registration
 
 from .violation import Violation
 

@@ -3,7 +3,7 @@ reader that takes uncommitted records for schemas, as Confluent's registry does.
 
 from collections.abc import Iterator
 
-from cordwood.sim.history import History
+from cordwood.sim.histories.history import History
 
 from .violation import Violation
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cordwood.sim.history import History, Partition
+from cordwood.sim.histories.history import History, Partition
 
 from .violation import Violation
 

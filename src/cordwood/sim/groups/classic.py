@@ -4,7 +4,7 @@ Or, in a cooperative group (KIP-429), only those that it is not to keep: what ch
 """
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
 from cordwood.sim.partition import Partition
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest

@@ -1,7 +1,7 @@
 """A member of a group in the consumer protocol (KIP-848): one heartbeat after the other, and what their answers ask."""
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Run, by_topic
+from cordwood.sim.clients.client import Run, by_topic
 from cordwood.sim.partition import Partition
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (

@@ -1,8 +1,8 @@
 """Finding a coordinator, and what it says when it cannot be asked."""
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Client
-from cordwood.sim.routes import GROUP, TRANSACTION
+from cordwood.sim.clients.client import Client
+from cordwood.sim.clients.routes import GROUP, TRANSACTION
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.find_coordinator import FindCoordinatorRequest
 

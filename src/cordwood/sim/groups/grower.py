@@ -1,7 +1,7 @@
 """An administrator that gives topics more partitions, which their groups have to share out."""
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Client, Over
+from cordwood.sim.clients.client import Client, Over
 from cordwood.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from cordwood.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from cordwood.sim.client import Run
-from cordwood.sim.group_history import Tenure
+from cordwood.sim.clients.client import Run
+from cordwood.sim.histories.groups import Tenure
 from cordwood.sim.partition import Partition
 
 from .offsets import Position

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Sequence
 
-from cordwood.sim.client import by_topic
+from cordwood.sim.clients.client import by_topic
 from cordwood.sim.partition import Partition
 from cordwood.wire.codec import decode, encode
 from cordwood.wire.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition

@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Client, Over, Run
-from cordwood.sim.consumer import fetch_topics, note_read, partitions_of
+from cordwood.sim.clients.client import Client, Over, Run
+from cordwood.sim.clients.consumer import fetch_topics, note_read, partitions_of
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchRequest
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Client, by_topic
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
+from cordwood.sim.clients.client import Client, by_topic
+from cordwood.sim.histories.groups import Commit, CommitOutcome, OffsetRead
 from cordwood.sim.partition import Partition
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.offset_commit import (

@@ -1,7 +1,7 @@
 """An outside observer of a group, which asks now and then how far it is, and resets its offsets when it is empty."""
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Client, Over, Run
+from cordwood.sim.clients.client import Client, Over, Run
 from cordwood.wire.errors import ErrorCode
 
 from .coordinator import find_coordinator

@@ -3,8 +3,8 @@
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.sim.client import Client, Run
-from cordwood.sim.history import Partition, Promise, Read, Seen
+from cordwood.sim.clients.client import Client, Run
+from cordwood.sim.histories.history import Partition, Promise, Read, Seen
 
 from .life import LibraryClient
 from .tap import Tap

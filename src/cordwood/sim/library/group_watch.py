@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cordwood.sim.client import Client
-from cordwood.sim.group_history import Commit, CommitOutcome, OffsetRead
+from cordwood.sim.clients.client import Client
 from cordwood.sim.groups.hands import Hands
 from cordwood.sim.groups.leading import decode_assignment, may_not_know
 from cordwood.sim.groups.member import GroupPlan
 from cordwood.sim.groups.offsets import name_of, note_commit
+from cordwood.sim.histories.groups import Commit, CommitOutcome, OffsetRead
 from cordwood.sim.partition import Partition
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (

@@ -12,9 +12,9 @@ from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.runtime.network import Address, Network
 from cordwood.runtime.randomness import SeededRandom
-from cordwood.sim.client import Client, Run
+from cordwood.sim.clients.client import Client, Run
 from cordwood.sim.machine import PORT
-from cordwood.sim.process import Process
+from cordwood.sim.virtual.process import Process
 
 S = TypeVar("S", Consumer, Producer)
 

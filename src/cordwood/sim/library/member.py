@@ -14,10 +14,10 @@ from cordwood.client.errors import (
     TimedOut,
 )
 from cordwood.client.offset_types import OffsetAndMetadata
-from cordwood.sim.client import Run
-from cordwood.sim.group_history import CommitOutcome
+from cordwood.sim.clients.client import Run
 from cordwood.sim.groups.hands import Hands
 from cordwood.sim.groups.member import GroupPlan
+from cordwood.sim.histories.groups import CommitOutcome
 from cordwood.sim.partition import Partition, partition_name
 from cordwood.wire.errors import ErrorCode
 

@@ -4,9 +4,9 @@ from cordwood.client.errors import BrokerError, ClientError, Closed, NetworkFail
 from cordwood.client.producer.deliveries import Delivery
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
-from cordwood.sim.batches import MAX_AGE_MS, new_send
-from cordwood.sim.client import Run
-from cordwood.sim.history import Outcome, Promise, Send
+from cordwood.sim.clients.batches import MAX_AGE_MS, new_send
+from cordwood.sim.clients.client import Run
+from cordwood.sim.histories.history import Outcome, Promise, Send
 from cordwood.wire.errors import ErrorCode
 
 from .life import LibraryClient

@@ -15,8 +15,8 @@ from cordwood.registry.registry import RegistrySettings
 from cordwood.registry.server import RegistryServer
 from cordwood.registry.state.state import State
 from cordwood.runtime.network import Address, NetworkError
-from cordwood.sim.client import Client, Run
-from cordwood.sim.registry_history import Contents, Registration
+from cordwood.sim.clients.client import Client, Run
+from cordwood.sim.histories.registry import Contents, Registration
 
 from .life import LibraryClient
 

@@ -10,7 +10,7 @@ from typing import Any
 from cordwood.runtime.network import Address, Connection, Listener, Network, Part, Receiver, SocketOptions
 from cordwood.runtime.network import ConnectionLost as Lost
 from cordwood.runtime.tls import ClientTls, ServerTls
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
 from cordwood.wire.frames import decode_request, decode_response
 from cordwood.wire.schema import Request
 

@@ -19,11 +19,11 @@ from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
-from cordwood.sim.batches import new_send
-from cordwood.sim.group_history import Commit, CommitOutcome
-from cordwood.sim.history import Outcome, Send
+from cordwood.sim.clients.batches import new_send
+from cordwood.sim.histories.groups import Commit, CommitOutcome
+from cordwood.sim.histories.history import Outcome, Send
+from cordwood.sim.histories.transactions import Fate, Incarnation, Transaction
 from cordwood.sim.partition import Partition
-from cordwood.sim.transaction_history import Fate, Incarnation, Transaction
 from cordwood.wire.messages.end_txn import EndTxnRequest
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 from cordwood.wire.schema import Request

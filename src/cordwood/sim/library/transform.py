@@ -5,7 +5,7 @@ from cordwood.client.consumer.consumer import Consumer, Records
 from cordwood.client.errors import TimedOut, TransactionAbortable
 from cordwood.client.offset_types import OffsetAndMetadata
 from cordwood.client.producer.producer import Producer
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
 from cordwood.sim.groups.member import GroupPlan
 from cordwood.sim.partition import Partition
 

@@ -3,8 +3,8 @@
 from cordwood.client.errors import ClientError, TransactionAbortable
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
-from cordwood.sim.client import Run
-from cordwood.sim.transaction_history import Fate, Transaction
+from cordwood.sim.clients.client import Run
+from cordwood.sim.histories.transactions import Fate, Transaction
 
 from .life import LibraryClient
 from .transactor import Lost, Transactor

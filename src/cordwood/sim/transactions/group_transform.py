@@ -4,7 +4,7 @@ Nobody fences the producer of a member whose partitions are given to another. It
 in the generation any more; and what it committed before, the other waits for.
 """
 
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
 from cordwood.sim.groups.classic import ClassicMember
 from cordwood.sim.groups.consumer import ConsumerMember
 from cordwood.sim.groups.member import Fenced, GroupPlan, Member

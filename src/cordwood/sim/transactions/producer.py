@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.batches import encode, new_send
-from cordwood.sim.client import Client, Run, by_topic
-from cordwood.sim.group_history import Commit, CommitOutcome
+from cordwood.sim.clients.batches import encode, new_send
+from cordwood.sim.clients.client import Client, Run, by_topic
+from cordwood.sim.clients.producers import answers_of, note_answer, produce_request
 from cordwood.sim.groups.coordinator import TRANSACTION, UNAVAILABLE, find_coordinator
 from cordwood.sim.groups.offsets import NOBODY, Identity, Position, new_commit
-from cordwood.sim.history import Outcome, Send
+from cordwood.sim.histories.groups import Commit, CommitOutcome
+from cordwood.sim.histories.history import Outcome, Send
+from cordwood.sim.histories.transactions import Fate, Incarnation, Transaction
 from cordwood.sim.partition import Partition
-from cordwood.sim.producers import answers_of, note_answer, produce_request
-from cordwood.sim.transaction_history import Fate, Incarnation, Transaction
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic

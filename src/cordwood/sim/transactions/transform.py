@@ -5,7 +5,7 @@ and fences whoever had it before.
 """
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.client import Over, Run
+from cordwood.sim.clients.client import Over, Run
 from cordwood.sim.groups.coordinator import find_coordinator
 from cordwood.sim.groups.offsets import Position, committed_offsets
 from cordwood.sim.partition import Partition

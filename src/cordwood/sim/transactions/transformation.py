@@ -1,9 +1,9 @@
 """One step of consume, transform, produce: what was read, what comes of it, and how far it went, as one transaction."""
 
-from cordwood.sim.client import Client
-from cordwood.sim.consumer import fetch_topics, note_read, partitions_of
+from cordwood.sim.clients.client import Client
+from cordwood.sim.clients.consumer import fetch_topics, note_read, partitions_of
 from cordwood.sim.groups.offsets import NOBODY, Identity, Position
-from cordwood.sim.history import Read
+from cordwood.sim.histories.history import Read
 from cordwood.sim.partition import Partition
 from cordwood.wire.messages.fetch import FetchRequest
 

@@ -4,7 +4,7 @@ When all is written the transaction is prepared, and its outcome goes into a led
 that died then finds it open, as nothing times out, and ends it as the ledger says.
 """
 
-from cordwood.sim.transaction_history import Fate, Transaction
+from cordwood.sim.histories.transactions import Fate, Transaction
 from cordwood.wire.messages.init_producer_id import InitProducerIdRequest
 
 from .producer import Died

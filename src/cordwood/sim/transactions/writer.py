@@ -1,7 +1,7 @@
 """Writes transactions over several partitions, commits most of them, and aborts the rest."""
 
-from cordwood.sim.client import Over
-from cordwood.sim.transaction_history import Transaction
+from cordwood.sim.clients.client import Over
+from cordwood.sim.histories.transactions import Transaction
 
 from .producer import Died, Lost, TransactionalProducer
 

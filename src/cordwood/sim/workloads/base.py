@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from cordwood.sim.checks import CHECKS, Check
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
+from cordwood.sim.clients.consumer import Consumer
 from cordwood.sim.cluster import Layout
-from cordwood.sim.consumer import Consumer
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.library.consumer import LibraryConsumer
 
 # How many of the clients are the project's own library, and not such as ask by hand.

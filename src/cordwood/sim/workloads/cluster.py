@@ -7,14 +7,14 @@ from typing import Any
 
 from cordwood.runtime.network import NetworkError
 from cordwood.sim.checks import CLUSTER_CHECKS
-from cordwood.sim.client import Client, Run
-from cordwood.sim.cluster_admin import ClusterAdmin
-from cordwood.sim.history import History, Promise
+from cordwood.sim.clients.client import Client, Run
+from cordwood.sim.clients.cluster_admin import ClusterAdmin
+from cordwood.sim.clients.producers import IdempotentProducer, PlainProducer
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.library.consumer import LibraryConsumer
 from cordwood.sim.library.producer import LibraryProducer
 from cordwood.sim.library.writer import LibraryWriter
 from cordwood.sim.partition import Partition
-from cordwood.sim.producers import IdempotentProducer, PlainProducer
 from cordwood.sim.transactions.producer import Generation
 from cordwood.sim.transactions.writer import Writer
 from cordwood.wire.errors import ErrorCode

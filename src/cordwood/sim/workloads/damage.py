@@ -11,18 +11,18 @@ from typing import cast
 from cordwood.broker.start.consent import StartConsent
 from cordwood.log.files import LOG
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.admin import Admin
-from cordwood.sim.batches import encode, new_send
 from cordwood.sim.checks import DAMAGE_CHECKS
 from cordwood.sim.checks.damage import JUDGE
-from cordwood.sim.client import Client, Over, Run
-from cordwood.sim.connection import NetworkOdds
-from cordwood.sim.consumer import fetch_topics, partitions_of
-from cordwood.sim.damage_history import METADATA, Files, Injury, Means, Served
-from cordwood.sim.history import History, Outcome, Partition, Promise
-from cordwood.sim.offsets import EARLIEST, LATEST, list_offset
-from cordwood.sim.producers import IdempotentProducer, PlainProducer, answers_of, note_answer, produce_request
-from cordwood.sim.topic_admin import TopicAdmin
+from cordwood.sim.clients.admin import Admin
+from cordwood.sim.clients.batches import encode, new_send
+from cordwood.sim.clients.client import Client, Over, Run
+from cordwood.sim.clients.consumer import fetch_topics, partitions_of
+from cordwood.sim.clients.offsets import EARLIEST, LATEST, list_offset
+from cordwood.sim.clients.producers import IdempotentProducer, PlainProducer, answers_of, note_answer, produce_request
+from cordwood.sim.clients.topic_admin import TopicAdmin
+from cordwood.sim.histories.damage import METADATA, Files, Injury, Means, Served
+from cordwood.sim.histories.history import History, Outcome, Partition, Promise
+from cordwood.sim.virtual.connection import NetworkOdds
 from cordwood.wire.batch_header import batch_headers, check_crc
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

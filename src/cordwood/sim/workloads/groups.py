@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from cordwood.sim.admin import Admin
 from cordwood.sim.checks import CLUSTER_CHECKS
-from cordwood.sim.client import Run
+from cordwood.sim.clients.admin import Admin
+from cordwood.sim.clients.client import Run
+from cordwood.sim.clients.producers import PlainProducer
 from cordwood.sim.groups.classic import ClassicMember
 from cordwood.sim.groups.consumer import ConsumerMember
 from cordwood.sim.groups.grower import Grower
 from cordwood.sim.groups.member import GroupPlan, Member
 from cordwood.sim.groups.watcher import Watcher
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.library.member import LibraryMember
 from cordwood.sim.partition import Partition, partition_name
-from cordwood.sim.producers import PlainProducer
 
 from .base import LIBRARY, Workload, busy_settings
 from .stage import CLUSTER_PROMISES, Stage, cluster_layout, cluster_settings

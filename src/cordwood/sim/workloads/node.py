@@ -5,14 +5,14 @@ from collections.abc import Coroutine
 from random import Random
 from typing import Any
 
-from cordwood.sim.admin import Admin
-from cordwood.sim.client import Run
+from cordwood.sim.clients.admin import Admin
+from cordwood.sim.clients.client import Run
+from cordwood.sim.clients.producers import IdempotentProducer, PlainProducer
+from cordwood.sim.clients.topic_admin import TopicAdmin
 from cordwood.sim.faults import Faults
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.judgement import crash_and_start, read_everything
 from cordwood.sim.library.producer import LibraryProducer
-from cordwood.sim.producers import IdempotentProducer, PlainProducer
-from cordwood.sim.topic_admin import TopicAdmin
 
 from .base import LIBRARY, Workload, any_consumer, busy_settings
 

@@ -4,16 +4,16 @@ import asyncio
 from functools import partial
 from random import Random
 
-from cordwood.net.channel import Channel
+from cordwood.net.peers.channel import Channel
 from cordwood.sim.checks import QUORUM_CHECKS
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
+from cordwood.sim.clients.quorum_admin import SETTING, QuorumAdmin, VoterAdmin
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
+from cordwood.sim.histories.quorum import Batch, FinalMetadata
 from cordwood.sim.machine import PORT, Machine
-from cordwood.sim.quorum_admin import SETTING, QuorumAdmin, VoterAdmin
-from cordwood.sim.quorum_history import Batch, FinalMetadata
-from cordwood.sim.quorum_watch import QuorumWatch
+from cordwood.sim.watches.quorum_watch import QuorumWatch
 from cordwood.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.primitives import uuid_text

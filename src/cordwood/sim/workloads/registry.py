@@ -8,13 +8,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cordwood.sim.checks import REGISTRY_CHECKS
-from cordwood.sim.client import Run
+from cordwood.sim.clients.client import Run
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
-from cordwood.sim.history import History, Promise
-from cordwood.sim.partition_watch import PartitionWatch
-from cordwood.sim.quorum_watch import QuorumWatch
-from cordwood.sim.replica_watch import ReplicaWatch
+from cordwood.sim.histories.history import History, Promise
+from cordwood.sim.watches.partition_watch import PartitionWatch
+from cordwood.sim.watches.quorum_watch import QuorumWatch
+from cordwood.sim.watches.replica_watch import ReplicaWatch
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.records import decode_batch
 
@@ -22,8 +22,8 @@ from .base import Workload
 from .stage import Healing
 
 if TYPE_CHECKING:
+    from cordwood.sim.histories.registry import Contents
     from cordwood.sim.library.registry import RegistryClient, SimulatedRegistry
-    from cordwood.sim.registry_history import Contents
 
 _DURATION_S = 15.0
 _REGISTRIES = 3

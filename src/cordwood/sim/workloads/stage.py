@@ -13,18 +13,18 @@ from random import Random
 from typing import Any
 
 from cordwood.runtime.network import NetworkError
-from cordwood.sim.admin import Admin
-from cordwood.sim.client import Run
+from cordwood.sim.clients.admin import Admin
+from cordwood.sim.clients.client import Run
 from cordwood.sim.cluster import Layout
 from cordwood.sim.cluster_faults import ClusterFaults
 from cordwood.sim.faults import Faults
-from cordwood.sim.history import Promise
+from cordwood.sim.histories.history import Promise
 from cordwood.sim.judgement import crash_and_start, produces, read_everything
 from cordwood.sim.machine import Machine
 from cordwood.sim.partition import Partition, partition_name
-from cordwood.sim.partition_watch import PartitionWatch
-from cordwood.sim.quorum_watch import QuorumWatch
-from cordwood.sim.replica_watch import ReplicaWatch
+from cordwood.sim.watches.partition_watch import PartitionWatch
+from cordwood.sim.watches.quorum_watch import QuorumWatch
+from cordwood.sim.watches.replica_watch import ReplicaWatch
 from cordwood.wire.batch_header import batch_headers
 from cordwood.wire.messages.metadata import MetadataRequest
 from cordwood.wire.primitives import uuid_text

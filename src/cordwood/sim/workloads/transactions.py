@@ -5,15 +5,15 @@ from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import Any
 
-from cordwood.sim.admin import Admin
 from cordwood.sim.checks import CLUSTER_CHECKS
-from cordwood.sim.client import Run
+from cordwood.sim.clients.admin import Admin
+from cordwood.sim.clients.client import Run
+from cordwood.sim.clients.producers import PlainProducer
 from cordwood.sim.groups.member import Member
 from cordwood.sim.groups.watcher import Watcher
-from cordwood.sim.history import History, Promise
+from cordwood.sim.histories.history import History, Promise
 from cordwood.sim.library.transform import LibraryTransform
 from cordwood.sim.library.writer import LibraryPreparingWriter, LibraryWriter
-from cordwood.sim.producers import PlainProducer
 from cordwood.sim.transactions.group_transform import ClassicTransform, ConsumerTransform
 from cordwood.sim.transactions.producer import Generation
 from cordwood.sim.transactions.transform import Transform

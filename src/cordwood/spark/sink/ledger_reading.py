@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from cordwood.client.client import Client
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.aborted import Aborted
+from cordwood.client.consumer.fetches.aborted import Aborted
 from cordwood.client.errors import BadAnswer, BrokerError, TimedOut
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cordwood.client.configuration import read_settings
 from cordwood.client.errors import BadSetting
+from cordwood.client.options.configuration import read_settings
 from cordwood.client.producer.settings import ProducerSettings
 from cordwood.spark.errors import BadOption
 from cordwood.spark.options import Options

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from cordwood.client.blocking.portal import Portal
 from cordwood.client.client import Client
-from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import CannotReachCluster
+from cordwood.client.options.configuration import read_settings
 from cordwood.runtime.threads import Lock
 from cordwood.spark.source.fetch_sizes import FetchSizes
 from cordwood.spark.watched_network import network_for

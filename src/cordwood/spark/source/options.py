@@ -4,10 +4,10 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cordwood.client.configuration import read_settings
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting
 from cordwood.client.offsets import EARLIEST, LATEST
+from cordwood.client.options.configuration import read_settings
 from cordwood.spark.errors import BadOption
 from cordwood.spark.local_master import told_cores
 from cordwood.spark.options import Options

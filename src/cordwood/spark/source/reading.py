@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cordwood.client.consumer.aborted import Aborted
+from cordwood.client.consumer.fetches.aborted import Aborted
 from cordwood.spark.errors import CannotRead
 from cordwood.spark.source.link import link_to
 from cordwood.spark.source.loss import LossReport

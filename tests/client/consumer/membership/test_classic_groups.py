@@ -8,8 +8,13 @@ import pytest
 
 from cordwood.client.admin.topics import NewTopic, create_partitions, create_topics
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.assignors.assignor import Assignment, GroupTopics, RebalanceProtocol, Subscription
-from cordwood.client.consumer.assignors.stateless import Stateless
+from cordwood.client.consumer.assignors.assignor import (
+    Assignment,
+    GroupTopics,
+    RebalanceProtocol,
+    Stateless,
+    Subscription,
+)
 from cordwood.client.consumer.membership.events import Assign, Lose, Revoke
 from cordwood.client.errors import BrokerError
 from cordwood.wire.errors import ErrorCode

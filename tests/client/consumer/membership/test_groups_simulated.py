@@ -13,7 +13,7 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.membership.events import Assign
 from cordwood.client.errors import ClientError
 from cordwood.client.offset_types import OffsetAndMetadata
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from tests.client.group_members import ALL, Group, Member, play
 
 ODDS = NetworkOdds(loss=0.003, late_notice_s=1.0)

@@ -13,7 +13,7 @@ from cordwood.client.producer.settings import ProducerSettings
 from cordwood.client.producer.transactions.driver import TransactionDriver
 from cordwood.client.producer.transactions.machine import Transactions
 from cordwood.client.producer.transactions.operation import Operation
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.world import World
 from cordwood.wire.errors import ErrorCode

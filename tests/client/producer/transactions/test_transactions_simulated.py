@@ -22,7 +22,7 @@ from cordwood.client.errors import (
 )
 from cordwood.client.producer.producer import Producer
 from cordwood.client.producer.transactions.prepared import PreparedTxnState
-from cordwood.sim.connection import NetworkOdds
+from cordwood.sim.virtual.connection import NetworkOdds
 from tests.client.transacting import PARTITIONS, TOPIC, Stage, play
 
 TRANSACTIONS = 12

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cordwood.coordinator.groups.classic.group import ClassicGroup
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.groups.classic.states import ClassicState
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cordwood.coordinator.groups.classic.group import ClassicGroup
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.groups.classic.states import TRANSITIONS, ClassicState, Event
 
 

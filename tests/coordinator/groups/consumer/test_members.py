@@ -8,7 +8,7 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cordwood.coordinator.groups.consumer.group import ConsumerGroup
+from cordwood.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from tests.coordinator.consumer_stage import Owned, Stage, assigned, play

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cordwood.coordinator.groups.classic.group import ClassicGroup
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.groups.classic.join import Joining
 from cordwood.coordinator.groups.classic_requests import heartbeat, join_group, leave_group, sync_group
 from cordwood.shard.promise import Promise

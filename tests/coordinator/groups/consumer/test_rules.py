@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cordwood.coordinator.groups.consumer import records
-from cordwood.coordinator.groups.consumer.group import ConsumerGroup
+from cordwood.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from cordwood.coordinator.groups.consumer.member import Member, MemberState
 from cordwood.coordinator.groups.consumer.topics import SubscribedTopics
 from cordwood.coordinator.record import CoordinatorRecord

@@ -93,3 +93,13 @@ class Assignor(Protocol):
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
         """Called on each member after a rebalance, with its assignment."""
+
+
+class Stateless:
+    """Base of assignors without state."""
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        return None
+
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+        pass

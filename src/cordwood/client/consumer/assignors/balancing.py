@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import GroupTopics, Subscription
 from cordwood.client.consumer.assignors.moves import Moves
-from cordwood.client.consumer.assignors.near import Near
+from cordwood.client.consumer.assignors.racks import Near
 
 # Ordered, and quick to look into.
 Share = dict[TopicPartition, None]

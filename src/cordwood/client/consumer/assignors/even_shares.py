@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import GroupTopics
-from cordwood.client.consumer.assignors.near import Near
+from cordwood.client.consumer.assignors.racks import Near
 
 
 class EvenShares:

@@ -1,7 +1,7 @@
 """Tracks moves between members, so that no two partitions of a topic swap owners."""
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.assignors.java_order import first_partition
+from cordwood.client.consumer.assignors.order import first_partition
 
 Path = tuple[str, str]
 

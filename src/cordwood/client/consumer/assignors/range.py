@@ -7,11 +7,15 @@ what has a replica in its rack, within the same bounds, and topics of the same m
 from collections.abc import Callable, Mapping, Sequence
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.assignors.assignor import Assignment, GroupTopics, RebalanceProtocol, Subscription
-from cordwood.client.consumer.assignors.java_order import in_string_order
-from cordwood.client.consumer.assignors.members import in_member_order
+from cordwood.client.consumer.assignors.assignor import (
+    Assignment,
+    GroupTopics,
+    RebalanceProtocol,
+    Stateless,
+    Subscription,
+)
+from cordwood.client.consumer.assignors.order import in_member_order, in_string_order
 from cordwood.client.consumer.assignors.racks import member_racks, racks_matter
-from cordwood.client.consumer.assignors.stateless import Stateless
 
 Given = dict[str, list[TopicPartition]]
 

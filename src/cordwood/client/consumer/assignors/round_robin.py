@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 
 from cordwood.client.cluster import TopicPartition
-from cordwood.client.consumer.assignors.assignor import Assignment, GroupTopics, RebalanceProtocol, Subscription
-from cordwood.client.consumer.assignors.members import in_member_order
-from cordwood.client.consumer.assignors.stateless import Stateless
+from cordwood.client.consumer.assignors.assignor import (
+    Assignment,
+    GroupTopics,
+    RebalanceProtocol,
+    Stateless,
+    Subscription,
+)
+from cordwood.client.consumer.assignors.order import in_member_order
 
 
 class RoundRobinAssignor(Stateless):

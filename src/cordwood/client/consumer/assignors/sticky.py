@@ -15,7 +15,7 @@ from cordwood.client.consumer.assignors.assignor import (
     RebalanceProtocol,
     Subscription,
 )
-from cordwood.client.consumer.assignors.java_order import in_string_order
+from cordwood.client.consumer.assignors.order import in_string_order
 from cordwood.client.consumer.assignors.sticky_plan import MemberData, plan
 from cordwood.client.consumer.group_metadata import GroupMetadata
 

@@ -11,8 +11,8 @@ from cordwood.client.cluster import TopicPartition
 from cordwood.client.consumer.assignors.assignor import NO_GENERATION, GroupTopics, Subscription
 from cordwood.client.consumer.assignors.balancing import Balancing
 from cordwood.client.consumer.assignors.even_shares import EvenShares
-from cordwood.client.consumer.assignors.java_order import in_string_order
-from cordwood.client.consumer.assignors.near import Near
+from cordwood.client.consumer.assignors.order import in_string_order
+from cordwood.client.consumer.assignors.racks import Near
 
 Given = dict[str, list[TopicPartition]]
 

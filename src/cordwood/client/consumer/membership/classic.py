@@ -56,7 +56,7 @@ from cordwood.client.consumer.membership.liveness import Liveness
 from cordwood.client.consumer.membership.possession import Possession, Step
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BadSetting, BrokerError, ClientError, IllegalState
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

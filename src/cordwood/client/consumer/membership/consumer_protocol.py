@@ -34,7 +34,7 @@ from cordwood.client.consumer.membership.events import (
 )
 from cordwood.client.consumer.settings import ConsumerSettings
 from cordwood.client.errors import BrokerError, ClientError, UnsupportedByBroker
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.runtime.randomness import Random
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_heartbeat import (

@@ -1,7 +1,7 @@
 """When a member of a classic group owes a heartbeat, and which side is late: the coordinator or the application."""
 
 from cordwood.client.consumer.settings import ConsumerSettings
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 
 
 class Liveness:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 
 from cordwood.client.producer.transactions.requests import Ask, To
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 
 
 class Flight:

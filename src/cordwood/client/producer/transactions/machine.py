@@ -36,7 +36,7 @@ from cordwood.client.producer.transactions.operation import Operation
 from cordwood.client.producer.transactions.prepared import LeftTransaction, PreparedTxnState
 from cordwood.client.producer.transactions.requests import Ask
 from cordwood.client.producer.transactions.states import OPEN, TRANSITIONS, State
-from cordwood.net.backoff import Backoff
+from cordwood.net.peers.backoff import Backoff
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from cordwood.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest

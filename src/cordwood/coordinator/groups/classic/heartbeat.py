@@ -8,7 +8,7 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-from .group import ClassicGroup
+from .classic_group import ClassicGroup
 from .states import ClassicState
 
 

@@ -16,8 +16,8 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from cordwood.wire.primitives import MAX_STRING_BYTES
 
+from .classic_group import ClassicGroup
 from .effects import Effects
-from .group import ClassicGroup
 from .member import ClassicMember, Protocols, refused_join
 from .rebalance import complete_join_if_all_have, end_timers, joined, rebalance_or_complete_join
 from .records import group_record, new_group_record

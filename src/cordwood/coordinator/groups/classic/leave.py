@@ -10,8 +10,8 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
+from .classic_group import ClassicGroup
 from .effects import Effects
-from .group import ClassicGroup
 from .rebalance import rebalance_or_complete_join
 from .sessions import remove_member, remove_pending
 

@@ -16,8 +16,8 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from cordwood.wire.messages.sync_group import SyncGroupResponse
 
+from .classic_group import ClassicGroup
 from .effects import Effects
-from .group import ClassicGroup
 from .member import ClassicMember
 from .records import group_record
 from .states import ClassicState, Event

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-from .group import ClassicGroup
+from .classic_group import ClassicGroup
 
 # As Kafka 4.3 writes it; version 4 would only be a flexible one.
 _VALUE_VERSION = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cordwood.coordinator.groups.state import GroupState
 from cordwood.wire.messages.group_records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
+from .classic_group import ClassicGroup
 from .effects import Effects
-from .group import ClassicGroup
 from .member import ClassicMember
 from .rebalance import end_timers, prepare_rebalance
 from .sessions import begin_session, watch

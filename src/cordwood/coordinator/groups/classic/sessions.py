@@ -9,8 +9,8 @@ from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 from cordwood.wire.errors import ErrorCode
 
+from .classic_group import ClassicGroup
 from .effects import Effects
-from .group import ClassicGroup
 from .member import ClassicMember
 from .rebalance import complete_join, rebalance_or_complete_join
 from .states import ClassicState

@@ -10,8 +10,8 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+from .classic_group import ClassicGroup
 from .effects import Effects
-from .group import ClassicGroup
 from .member import ClassicMember
 from .rebalance import has_synced, prepare_rebalance
 from .records import group_record

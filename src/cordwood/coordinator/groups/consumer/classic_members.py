@@ -28,9 +28,9 @@ from cordwood.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 from cordwood.wire.primitives import uuid_text
 
 from . import records
+from .consumer_group import NO_TARGET, PROTOCOL_TYPE, ConsumerGroup
 from .consumer_protocol import owned_partitions, read_subscription, write_assignment
 from .fencing import fence
-from .group import NO_TARGET, PROTOCOL_TYPE, ConsumerGroup
 from .group_epoch import follow_subscription
 from .member import Member, MemberState
 from .membership import check_room, known_static_member, static_member_in_place_of

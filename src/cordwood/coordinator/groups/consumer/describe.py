@@ -11,7 +11,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.messages.consumer_group_describe import Assignment, DescribedGroup, TopicPartitions
 from cordwood.wire.messages.consumer_group_describe import Member as DescribedMember
 
-from .group import NO_TARGET, ConsumerGroup
+from .consumer_group import NO_TARGET, ConsumerGroup
 from .member import Member
 from .target import offered_assignors, preferred_assignor
 

@@ -11,7 +11,7 @@ from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision
 
 from . import records
-from .group import ConsumerGroup
+from .consumer_group import ConsumerGroup
 from .member import Member
 from .migration import can_downgrade, downgrade
 

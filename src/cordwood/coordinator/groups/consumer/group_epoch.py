@@ -9,7 +9,7 @@ from cordwood.coordinator.groups.state import GroupState
 from cordwood.coordinator.record import CoordinatorRecord
 
 from . import records
-from .group import ConsumerGroup
+from .consumer_group import ConsumerGroup
 from .member import Member
 from .regexes import RegexChange, follow_regex
 from .subscriptions import Subscriptions

@@ -24,8 +24,8 @@ from cordwood.wire.messages.consumer_group_heartbeat import (
 from cordwood.wire.primitives import uuid_text
 
 from . import records
+from .consumer_group import ConsumerGroup
 from .fencing import fence
-from .group import ConsumerGroup
 from .group_epoch import follow_subscription
 from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, Member, MemberState
 from .membership import check_epoch, check_released, check_room, known_static_member, static_member_in_place_of

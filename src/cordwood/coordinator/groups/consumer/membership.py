@@ -11,7 +11,7 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 
 from . import records
-from .group import NO_TARGET, ConsumerGroup
+from .consumer_group import NO_TARGET, ConsumerGroup
 from .member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, Member, OwnedTopic, owns_only
 from .timeouts import end_timers
 

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.coordinator.groups.assignors.spec import MemberPartitions
+from cordwood.coordinator.groups.classic.classic_group import ClassicGroup
 from cordwood.coordinator.groups.classic.effects import Effects
-from cordwood.coordinator.groups.classic.group import ClassicGroup
 from cordwood.coordinator.groups.classic.member import ClassicMember, Protocols, refused_join
 from cordwood.coordinator.groups.classic.rebalance import rebalance_or_complete_join
 from cordwood.coordinator.groups.classic.records import group_record
@@ -31,6 +31,7 @@ from cordwood.wire.messages.sync_group import SyncGroupResponse
 from cordwood.wire.primitives import Uuid
 
 from . import records
+from .consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from .consumer_protocol import (
     owned_partitions,
     read_assignment,
@@ -38,7 +39,6 @@ from .consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from .group import PROTOCOL_TYPE, ConsumerGroup
 from .member import Member
 
 if TYPE_CHECKING:

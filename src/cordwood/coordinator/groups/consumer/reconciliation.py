@@ -16,7 +16,7 @@ from cordwood.shard.refusal import Refusal
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 
-from .group import ConsumerGroup
+from .consumer_group import ConsumerGroup
 from .member import NO_PARTITIONS, Member, MemberState, OwnedTopic, PartitionEpochs, owns_any
 
 _NO_EPOCH = -1

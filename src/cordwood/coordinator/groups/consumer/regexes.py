@@ -16,7 +16,7 @@ from cordwood.coordinator.record import CoordinatorRecord
 from cordwood.shard.decision import Decision
 
 from . import records
-from .group import ConsumerGroup
+from .consumer_group import ConsumerGroup
 from .member import Member
 from .subscriptions import ResolvedRegex
 from .topics import version_of

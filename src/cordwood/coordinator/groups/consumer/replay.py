@@ -44,7 +44,7 @@ from cordwood.wire.messages.group_records.consumer_group_target_assignment_metad
 )
 from cordwood.wire.schema import CoordinatorKey
 
-from .group import NOT_CHECKED, ConsumerGroup
+from .consumer_group import NOT_CHECKED, ConsumerGroup
 from .member import LEAVING_EPOCH, NO_PARTITIONS, Member
 from .subscriptions import ResolvedRegex
 from .timeouts import begin_all, end_timers

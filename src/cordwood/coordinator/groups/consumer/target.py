@@ -15,7 +15,7 @@ from cordwood.wire.errors import ErrorCode
 from cordwood.wire.primitives import Uuid
 
 from . import records
-from .group import NO_TARGET, ConsumerGroup
+from .consumer_group import NO_TARGET, ConsumerGroup
 from .group_epoch import Subscription
 from .member import Member
 

@@ -12,8 +12,8 @@ from functools import partial
 from cordwood.coordinator.groups.state import GroupState
 from cordwood.shard.decision import Decision
 
+from .consumer_group import ConsumerGroup
 from .fencing import fence
-from .group import ConsumerGroup
 from .member import Member, MemberState
 
 _log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""Fetches of a consumer: planned, in sessions, buffered, and decoded when taken."""

@@ -1,0 +1,1 @@
+"""Offsets of a consumer: where it begins, where it stands, and what is committed."""

@@ -1,0 +1,1 @@
+"""Settings as applications give them: names, values, checks, and keywords for type checkers."""

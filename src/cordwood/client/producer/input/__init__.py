@@ -1,0 +1,1 @@
+"""From the application's values to bytes and partitions."""

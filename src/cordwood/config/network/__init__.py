@@ -1,0 +1,1 @@
+"""Listeners with their TLS, servers, and connections to other nodes, as configured."""

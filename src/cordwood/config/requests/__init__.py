@@ -1,0 +1,1 @@
+"""The decisions and answers of requests that describe or alter configurations."""

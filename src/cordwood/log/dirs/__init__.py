@@ -1,0 +1,1 @@
+"""Log directories (`log.dirs`): the partitions on each disk, and moves between them."""

@@ -1,0 +1,1 @@
+"""The metadata log and its snapshots on disk: written, read, and checked for damage."""

@@ -1,0 +1,1 @@
+"""Connections to other nodes: versions, reconnects with back-off, throttling, and requests in flight."""

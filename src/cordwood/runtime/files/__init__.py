@@ -1,0 +1,1 @@
+"""The real Disk, and other access to files."""

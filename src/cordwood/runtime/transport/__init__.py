@@ -1,0 +1,1 @@
+"""Connections over sockets, and TLS over connections."""

@@ -1,0 +1,1 @@
+"""Histories of a run: the input of the checks."""

@@ -1,0 +1,63 @@
+"""Observed states of the replicas of a cluster's partitions, for the checks."""
+
+from dataclasses import dataclass, field
+
+from cordwood.metadata.image import PartitionRegistration as PartitionState
+from cordwood.sim.partition import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """A broker leads a partition in an epoch, with this high watermark."""
+
+    at_s: float
+    node_id: int
+    incarnation: int
+    partition: Partition
+    epoch: int
+    high_watermark: int
+    # Those that the leader takes to be in sync, by which partition epoch.
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A replica on a broker that runs. `log` counts the logs that the broker has had of the partition, one after the
+    other."""
+
+    at_s: float
+    node_id: int
+    incarnation: int
+    partition: Partition
+    log: int
+    high_watermark: int
+    leader_epoch: int
+    is_leader: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateCommitted:
+    """A change of a partition that the controllers have committed."""
+
+    at_s: float
+    partition: Partition
+    before: PartitionState | None
+    state: PartitionState
+
+
+@dataclass(slots=True)
+class ReplicaHistory:
+    led: list[Led] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    states: list[StateCommitted] = field(default_factory=list)
+    # Records below the high watermark that two replicas in sync have differently.
+    differences: list[str] = field(default_factory=list)
+    # Replicas in sync that lack records below the high watermark.
+    shortfalls: list[str] = field(default_factory=list)
+    # Topics that may lose what is acknowledged: acks=1, or leaders that are not in sync.
+    loose: set[str] = field(default_factory=set)
+    # Brokers may lose what others count on, one at a time.
+    disks_may_go: bool = False
+    # When all is over, the offsets that the leader of each partition has below its high watermark.
+    final_offsets: dict[Partition, list[int]] = field(default_factory=dict)

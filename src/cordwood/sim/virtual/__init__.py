@@ -1,0 +1,1 @@
+"""The simulated machine: virtual time, network, disks and processes."""

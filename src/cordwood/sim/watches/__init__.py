@@ -1,0 +1,1 @@
+"""Observers that look at a cluster from outside during a run."""
