@@ -130,6 +130,10 @@ class DiskLog:
             # and a checkpoint beside it would look as if the log had been lost.
             opened._recorded = -1
             opened.record(newest.offset)
+        elif recorded is not None and recorded > log.end_offset and accept_loss:
+            # The loss was accepted: the next start must not miss it again.
+            opened._recorded = -1
+            opened.record(log.end_offset)
         opened._count_bytes()
         return opened
 

@@ -44,6 +44,8 @@ _RESTORED = 0.5
 _MAX_INJURIES = 3
 # How often it is the records that are damaged, of all files of the kind.
 _RECORDS = 0.4
+# How often a segment is removed with its indexes.
+_WHOLE_SEGMENT = 0.7
 # More than a batch has.
 _MAX_RECORDS = 100
 # Of a client that does not give up at once.
@@ -169,7 +171,8 @@ def _injure(run: Run, source: Random) -> list[Injury]:
         records = [(root, path) for root, path in found if path.endswith(LOG)]
         if found:
             root, path = source.choice(records if records and source.random() < _RECORDS else found)
-            injuries[root, path] = _hurt(run, source, root, path)
+            for injury in _hurt(run, source, root, path):
+                injuries[root, injury.path] = injury
     return list(injuries.values())
 
 
@@ -181,7 +184,8 @@ def _target(path: str) -> str | None:
     return "root" if not folder else "metadata" if folder == METADATA else "partition"
 
 
-def _hurt(run: Run, source: Random, root: str, path: str) -> Injury:
+def _hurt(run: Run, source: Random, root: str, path: str) -> list[Injury]:
+    """Damages a file; a segment may go with its indexes, which would tell that it is missing."""
     disk = run.machine.disks[root]
     data = bytearray(disk.files()[path])
     means = source.choice(list(Means)) if data else Means.REMOVE
@@ -191,9 +195,13 @@ def _hurt(run: Run, source: Random, root: str, path: str) -> Injury:
         content = bytes(data)
     elif means is Means.TRUNCATE:
         content = bytes(data[: source.randrange(len(data))])
-    disk.damage(path, content)
-    run.world.trace.note("damage", means.value, f"{root}/{path}")
-    return Injury(root, path, means)
+    segment = path.removesuffix(LOG)
+    is_whole = means is Means.REMOVE and segment != path and source.random() < _WHOLE_SEGMENT
+    paths = [other for other in disk.files() if other.startswith(f"{segment}.")] if is_whole else [path]
+    for hurt in paths:
+        disk.damage(hurt, content)
+        run.world.trace.note("damage", means.value, f"{root}/{hurt}")
+    return [Injury(root, hurt, means) for hurt in paths]
 
 
 async def _start_after_refusal(run: Run, source: Random, whole: Files) -> bool:
