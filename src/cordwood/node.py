@@ -96,6 +96,9 @@ class Halt:
             if not start.done():
                 start.cancel()
                 await asyncio.gather(start, return_exceptions=True)
+            elif not start.cancelled():
+                # It may have failed just when the caller was cancelled: nobody else looks at its outcome then.
+                start.exception()
         return await start
 
 

@@ -49,7 +49,7 @@ _OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PR
 DEFAULT_CLUSTER_DATA = "cordwood-cluster"
 _PORTS = range(1 << 16)
 _FIRST_UNPRIVILEGED_PORT = 1024
-_EVERY_ADDRESS = ("0.0.0.0", "::")
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
 
 class LogFormat(Enum):
@@ -85,6 +85,7 @@ def run_node(options: NodeOptions) -> int:
         from cordwood.cli.node.local_cluster import run_cluster
 
         return run_cluster(options)
+    _check_data(options.data)
     give_large_blocks_back()
     with data_directory(options.data, options.ephemeral) as directory:
         try:
@@ -113,6 +114,13 @@ def _check_options(options: NodeOptions) -> None:
             give_up(f"{name} {port}: a port is a number from 0, which takes a free one, to {_PORTS.stop - 1}")
     if options.data is not None and os.path.isfile(options.data):
         give_up(f"--data {options.data} is a file; data goes into a directory")
+
+
+def _check_data(data: str | None) -> None:
+    from cordwood.local.folder import ClusterFolder
+
+    if data is not None and ClusterFolder.is_at(Path(data)):
+        give_up(f"{data} holds a cluster: start it with --brokers, as it was made, or give another --data")
 
 
 def listen_hint(error: CannotListen) -> str:
@@ -156,9 +164,7 @@ def _read_config(
         layers.append(Layer("--data", {"log.dirs": directory}))
     if port is not None and _have_any(layers, "listeners"):
         raise ConfigError("--port and listeners exclude each other; give one of them")
-    if host in _EVERY_ADDRESS and not any(
-        {"listeners", "advertised.listeners"} & set(said.settings) for said in layers
-    ):
+    if host in EVERY_ADDRESS and not any({"listeners", "advertised.listeners"} & set(said.settings) for said in layers):
         shown_port = DEFAULT_PORT if port is None else port
         raise ConfigError(
             f"--host {host} listens on every address of this machine, and clients have to be told which one to connect "
