@@ -152,3 +152,28 @@ def test_one_node_does_not_take_the_folder_of_a_cluster(tmp_path: Path) -> None:
         assert single.process.wait(PATIENCE_S) == 2
         single.end()
         assert "holds a cluster: start it with --brokers" in "".join(single.errors)
+
+
+@pytest.mark.parametrize("arguments", [("--port", "0"), THREE], ids=["node", "cluster"])
+def test_a_closed_terminal_stops_nodes_and_removes_what_is_temporary(arguments: tuple[str, ...]) -> None:
+    with up(*arguments, "--ephemeral") as process:
+        data = Path(process.await_line("is ready")[0].rpartition("data in ")[2].strip())
+        assert data.is_dir()
+        assert process.end(signal.SIGHUP) == 0
+        assert not data.exists()
+        assert process.errors == [""]
+
+
+def test_a_node_that_was_told_to_ignore_hangups_goes_on() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = UpProcess("--port", "0", "--ephemeral")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    try:
+        where = bootstrap(process)
+        process.process.send_signal(signal.SIGHUP)
+        assert described(where)["clusterId"]
+        assert process.end() == 0
+    finally:
+        process.end(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Several nodes in the foreground, until SIGINT or SIGTERM: what `cordwood up --brokers 3` does."""
+"""Several nodes in the foreground, until they are asked to stop: what `cordwood up --brokers 3` does."""
 
 from __future__ import annotations
 
