@@ -24,7 +24,8 @@ from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.local_disk import LocalDisk
 from cordwood.runtime.network import Address, CannotListen
 from cordwood.runtime.randomness import SeededRandom, new_uuid
-from cordwood.runtime.sockets import listen_problem, reason_of
+from cordwood.runtime.socket_connection import reason_of
+from cordwood.runtime.sockets import listen_problem
 from cordwood.wire.primitives import uuid_text
 
 from .layout import Layout, Member, settings_of
