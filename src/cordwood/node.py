@@ -96,6 +96,9 @@ class Halt:
             if not start.done():
                 start.cancel()
                 await asyncio.gather(start, return_exceptions=True)
+            elif not start.cancelled():
+                # It may have failed just when the caller was cancelled: nobody else looks at its outcome then.
+                start.exception()
         return await start
 
 
@@ -208,7 +211,7 @@ class Node:
             )
             loader = log.newest_image()
             member = _member(
-                config, dirs, for_controllers, log, loader, network, clock, random.fork("quorum"), halt.fail
+                config, consent, dirs, for_controllers, log, loader, network, clock, random.fork("quorum"), halt.fail
             )
             node_config = NodeConfig(config, loader.image)
             loader.subscribe(node_config)
@@ -349,6 +352,7 @@ class Node:
 
 def _member(
     config: BrokerConfig,
+    consent: StartConsent,
     dirs: LogDirs,
     listening: Listening,
     log: DiskLog,
@@ -359,7 +363,7 @@ def _member(
     failed: Callable[[Exception], None],
 ) -> Member:
     """This node's member of the metadata quorum. Loads the log into `loader`, from where that is."""
-    voters = configured_voters(config, log)
+    voters = configured_voters(config, log, accept_loss=consent.accept_metadata_loss)
     replica = replica_config(config, dirs.cluster_id, dirs.metadata_id, listening.addresses, log, voters)
     peers = PeerConnections(config.node_id, replica.quorum, client_tls(config, config.quorum.listener), network, random)
     member = Member(replica, log, loader.image.covers.offset, voters, peers, clock, random, failed)

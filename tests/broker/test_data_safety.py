@@ -286,6 +286,37 @@ def test_with_consent_the_partitions_are_kept_as_strays(caplog: pytest.LogCaptur
         on_host(test)
 
 
+def test_an_accepted_loss_of_metadata_is_not_missed_again_after_a_crash() -> None:
+    async def test(host: Host) -> None:
+        # More records than a start writes.
+        await host.fill(*"abcdefgh")
+        host.flip(METADATA, 700)
+        await host.start(BOTH)
+        host.machine.kill()
+        host.machine.repair()
+        await host.start()
+        await host.stop()
+
+    on_host(test)
+
+
+def test_a_node_that_lost_its_metadata_folder_begins_anew_with_consent() -> None:
+    """With the folder goes the snapshot that names the voters."""
+
+    async def test(host: Host) -> None:
+        await host.fill("t")
+        host.remove_folder("__cluster_metadata-0")
+        assert "--accept-metadata-loss --allow-strays" in await host.refusal()
+        node = await host.start(BOTH)
+        assert len(strays(host)) == 1
+        await host.write(node, "u")
+        await host.stop()
+        node = await host.start()
+        assert end_of(node, "u") == 2
+
+    on_host(test)
+
+
 def test_a_damaged_quorum_state_is_written_anew() -> None:
     async def test(host: Host) -> None:
         await host.fill("t")

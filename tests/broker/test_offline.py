@@ -452,3 +452,26 @@ def test_logs_of_a_failing_disk_do_not_fill_the_log_file(caplog: pytest.LogCaptu
 
     with_disks(test)
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+
+
+def test_a_node_does_not_start_if_its_last_directory_fails_while_it_is_opened(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It would register without any directory, and wait until its former registration has expired."""
+
+    async def test(host: Host, node: InProcessNode) -> None:
+        await node.create("t", 2)
+        for index in range(2):
+            await send(node, index, "a")
+        await host.node.stop()
+        started = host.world.clock.monotonic()
+        host.disks = {root: disk.restart(power_lost=False) for root, disk in host.disks.items()}
+        for root in (ONE, TWO):
+            host.disks[root].fail_next("open", errno.EACCES)
+        with pytest.raises(CannotStart, match=r"/one is offline: open t-.*Permission denied; .*/two is offline"):
+            await host.start()
+        assert host.world.clock.monotonic() - started < 1.0
+        assert "the other log directories continue" in lines(caplog, "/one is offline")[0]
+        assert "the other log directories continue" not in lines(caplog, "/two is offline")[0]
+
+    with_disks(test)

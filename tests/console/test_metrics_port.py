@@ -25,7 +25,7 @@ def test_the_ready_line_says_where_the_metrics_are(tmp_path: Path) -> None:
             assert found is not None
             with urllib.request.urlopen(found[1]) as page:
                 assert page.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-                assert b"cordwood_info{" in page.read()
+                assert re.search(rb'cordwood_info{version="[^"]+",records="(compiled|pure Python)"', page.read())
         finally:
             node.send_signal(signal.SIGTERM)
         assert node.wait() == 0

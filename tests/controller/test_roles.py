@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
 
@@ -19,7 +20,7 @@ from cordwood.metadata.controller.error_response import error_response
 from cordwood.metadata.node_config import NodeConfig
 from cordwood.net.api import RequestContext
 from cordwood.net.peers.channel import Channel
-from cordwood.node import Node
+from cordwood.node import Halt, Node
 from cordwood.runtime.disk import DiskError
 from cordwood.runtime.randomness import SeededRandom
 from cordwood.sim.machine import Machine
@@ -201,3 +202,26 @@ def test_a_failed_directory_is_reported_to_a_new_controller_without_a_pause() ->
         assert away.asked_at_s[-1] - before_s < 0.001
 
     with_a_failed_directory(failures=8, test=test)
+
+
+def test_a_start_that_fails_while_it_is_called_off_leaves_no_error_unread() -> None:
+    async def main() -> None:
+        unread: list[Mapping[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unread.append(context))
+        failed = asyncio.Event()
+
+        async def starting() -> None:
+            failed.set()
+            raise DiskError("/data", "open", "file", "no space")
+
+        called_off = asyncio.create_task(Halt(asyncio.Event()).unless_failed(starting()))
+        await failed.wait()
+        called_off.cancel()
+        await asyncio.wait([called_off])
+        assert called_off.cancelled()
+        # Whatever still holds the failed start goes with it.
+        del called_off
+        gc.collect()
+        assert not unread
+
+    asyncio.run(main())

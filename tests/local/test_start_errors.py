@@ -1,5 +1,6 @@
 """Errors that keep a node of a cluster from starting."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,16 @@ def test_controllers_that_cannot_be_reached_are_named(tmp_path: Path) -> None:
     with up("--config", str(nodes.file(1))) as alone:
         (line, *_) = alone.await_line("Controllers cannot be reached", in_errors=True)
         assert "controller.quorum.voters" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_start_can_be_called_off(tmp_path: Path, number: signal.Signals) -> None:
+    nodes = ThreeNodes(tmp_path, is_static=True)
+    nodes.format(1)
+    with up("--config", str(nodes.file(1))) as alone:
+        alone.await_line("Controllers cannot be reached", in_errors=True)
+        assert alone.end(number) == 128 + number
+        assert "Traceback" not in "".join(alone.errors)
 
 
 @pytest.mark.parametrize("is_static", [True, False])

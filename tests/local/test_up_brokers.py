@@ -104,4 +104,76 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
         with up("--brokers", "3", "--port", str(port), "--data", str(tmp_path / "cluster")) as cluster:
             assert cluster.process.wait(PATIENCE_S) == 2
             cluster.end()
-            assert f"node 1: cannot listen on 127.0.0.1:{port}" in "".join(cluster.errors)
+            told = "".join(cluster.errors)
+    assert told.startswith(f"cordwood up: cannot listen on 127.0.0.1:{port}: Address already in use\nIs another node")
+    assert not (tmp_path / "cluster").exists(), "the next start may ask for other ports"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--host", "no.such.host.invalid"), "cannot listen on no.such.host.invalid:0"),
+        (("--host", "0.0.0.0"), "--host '0.0.0.0' is not for --brokers"),
+        (("--host", ""), "--host '' is not for --brokers"),
+        (("--port", "65500"), "would need ports up to 65602"),
+        (("--brokers", "101"), "more than 100 nodes of a kind"),
+    ],
+)
+def test_where_a_cluster_cannot_listen_is_said_in_a_line(arguments: tuple[str, ...], told: str) -> None:
+    with up(*THREE, "--ephemeral", *arguments) as cluster:
+        assert cluster.process.wait(PATIENCE_S) == 2
+        cluster.end()
+        assert cluster.errors[0].startswith("cordwood up: ")
+        assert told in cluster.errors[0]
+        assert "Traceback" not in "".join(cluster.errors)
+
+
+def test_a_cluster_that_is_there_keeps_its_host_and_ports(tmp_path: Path) -> None:
+    data = str(tmp_path / "cluster")
+    with up("--brokers", "1", "--port", "0", "--host", "::1", "--data", data) as cluster:
+        where = bootstrap(cluster)
+        assert where.startswith("[::1]:")
+        assert described(where)["clusterId"]
+        assert cluster.end() == 0
+    for option in (("--port", "1"), ("--host", "localhost")):
+        with up("--brokers", "1", *option, "--data", data) as other:
+            assert other.process.wait(PATIENCE_S) == 2
+            other.end()
+            assert f"holds a cluster that listens on {where} and other ports" in "".join(other.errors)
+    with up("--brokers", "1", "--data", data) as again:
+        assert bootstrap(again) == where
+        assert again.end() == 0
+
+
+def test_one_node_does_not_take_the_folder_of_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "node-1").mkdir()
+    (tmp_path / "node-1" / "server.properties").write_text("node.id=1\n")
+    with up("--data", str(tmp_path), "--port", "0") as single:
+        assert single.process.wait(PATIENCE_S) == 2
+        single.end()
+        assert "holds a cluster: start it with --brokers" in "".join(single.errors)
+
+
+@pytest.mark.parametrize("arguments", [("--port", "0"), THREE], ids=["node", "cluster"])
+def test_a_closed_terminal_stops_nodes_and_removes_what_is_temporary(arguments: tuple[str, ...]) -> None:
+    with up(*arguments, "--ephemeral") as process:
+        data = Path(process.await_line("is ready")[0].rpartition("data in ")[2].strip())
+        assert data.is_dir()
+        assert process.end(signal.SIGHUP) == 0
+        assert not data.exists()
+        assert process.errors == [""]
+
+
+def test_a_node_that_was_told_to_ignore_hangups_goes_on() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = UpProcess("--port", "0", "--ephemeral")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    try:
+        where = bootstrap(process)
+        process.process.send_signal(signal.SIGHUP)
+        assert described(where)["clusterId"]
+        assert process.end() == 0
+    finally:
+        process.end(signal.SIGKILL)

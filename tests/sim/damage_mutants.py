@@ -6,7 +6,7 @@ import pytest
 
 from cordwood.broker import role
 from cordwood.broker.start import log_dirs
-from cordwood.log import removals
+from cordwood.log import recovery, removals
 from cordwood.log.dirs import contents
 from cordwood.log.dirs.directories import LogDirectories
 from cordwood.log.storage.segment import Segment
@@ -63,6 +63,11 @@ def keep_no_metadata_that_is_cut_off(patch: Patch) -> None:
     patch.setattr(damage, "_cut", cut_only)
 
 
+def say_nothing_of_missing_segments(patch: Patch) -> None:
+    patch.setattr(recovery._Opening, "_tell_loss", lambda *_: None)
+    patch.setattr(recovery._Opening, "_look_for_losses", lambda *_: None)
+
+
 DAMAGE_MUTANTS = [
     delete_what_the_metadata_does_not_know,
     take_any_damage_for_an_unfinished_write,
@@ -70,4 +75,5 @@ DAMAGE_MUTANTS = [
     begin_anew_without_metadata,
     keep_nothing_that_is_cut_off,
     keep_no_metadata_that_is_cut_off,
+    say_nothing_of_missing_segments,
 ]

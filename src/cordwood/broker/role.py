@@ -137,6 +137,7 @@ class BrokerRole:
         broker.load(image)
         _put_strays_aside(directories, image, log, config.node_id, consent)
         directories.open()
+        events.opened()
         replicas.load(image)
         loader.subscribe(broker)
 

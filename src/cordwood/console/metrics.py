@@ -14,6 +14,7 @@ from cordwood.node import Node
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.disk import DiskError, Usage
 from cordwood.runtime.process import process_start_s, process_usage
+from cordwood.wire.records import COMPILED
 
 from .controller_metrics import ControllerMetrics
 from .exposition import Exposition, Labels
@@ -57,6 +58,7 @@ class Metrics:
             (
                 (
                     ("version", __version__),
+                    ("records", "compiled" if COMPILED else "pure Python"),
                     ("node_id", str(node.config.node_id)),
                     ("cluster_id", node.cluster_id),
                 ),

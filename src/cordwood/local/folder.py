@@ -15,14 +15,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from cordwood.broker.start.formatting import Formatting, format_node
+from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT
 from cordwood.config.broker import BrokerConfig
 from cordwood.config.layers import Layer, file_layer
 from cordwood.config.properties import parse_properties
 from cordwood.config.quorum import InitialController
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.files.local_disk import LocalDisk
-from cordwood.runtime.network import Address
+from cordwood.runtime.network import Address, CannotListen
 from cordwood.runtime.randomness import SeededRandom, new_uuid
+from cordwood.runtime.sockets import listen_problem
+from cordwood.runtime.transport.socket_connection import reason_of
 from cordwood.wire.primitives import uuid_text
 
 from .layout import Layout, Member, settings_of
@@ -37,29 +40,43 @@ class BadFolder(Exception):
 
 
 class ClusterFolder:
-    """`members` are its nodes, in the order of their ids, brokers first."""
+    """`members` are its nodes, in the order of their ids, brokers first; all listen on `host`."""
 
-    def __init__(self, root: Path, members: Sequence[Member]) -> None:
+    def __init__(self, root: Path, host: str, members: Sequence[Member]) -> None:
         self.root = root
+        self.host = host
         self.members = tuple(members)
 
     @classmethod
-    def open_or_create(cls, root: Path, layout: Layout, host: str, first_port: int) -> ClusterFolder:
-        """The cluster that is there, with its ports, or a new one; `first_port=0` takes free ones. Raises BadFolder."""
+    def open_or_create(
+        cls, root: Path, layout: Layout, host: str | None = None, first_port: int | None = None
+    ) -> ClusterFolder:
+        """The cluster that is there, with its host and ports, or a new one; `first_port=0` takes free ones. Raises
+        BadFolder, also if the cluster has another host or port than those given, and CannotListen."""
         root = root.absolute()
-        existing = sorted(root.glob(f"{_NODE}*/{SERVER_PROPERTIES}"), key=_node_id)
+        existing = _files(root)
         if existing:
-            return cls(root, _members(root, existing, layout))
+            folder = cls(root, *_read(root, existing, layout))
+            folder._check_listeners(host, first_port)
+            return folder
         held = sorted(path.name for path in root.iterdir()) if root.exists() else []
         if held:
             raise BadFolder(
                 f"{root} is not empty and holds no cluster of cordwood up --brokers (it holds {', '.join(held[:5])}). "
                 "Nothing was written. Give --data a new or an empty directory"
             )
-        members = layout.members(first_port) if first_port else layout.members_at(_free_ports(host, layout))
-        folder = cls(root, members)
+        host, first_port = host or DEFAULT_HOST, DEFAULT_PORT if first_port is None else first_port
+        members = layout.members(first_port)
+        wanted = [port for member in members for port in (member.broker_port, member.controller_port) if port]
+        ports = _bindable_ports(host, wanted if first_port else [0] * layout.ports_needed)
+        folder = cls(root, host, members if first_port else layout.members_at(ports))
         folder._create(layout, host)
         return folder
+
+    @staticmethod
+    def is_at(root: Path) -> bool:
+        """True if a cluster is in that folder."""
+        return bool(_files(root))
 
     def file(self, member: Member) -> Path:
         return self.root / f"{_NODE}{member.id}" / SERVER_PROPERTIES
@@ -74,6 +91,15 @@ class ClusterFolder:
             file_layer(file.read_text(encoding="utf-8"), str(file)),
             Layer(str(file), {"log.dirs": str(self.data(member))}),
         ]
+
+    def _check_listeners(self, host: str | None, first_port: int | None) -> None:
+        """The controllers know each other by them, so they stay what they were."""
+        first = self.members[0].broker_port
+        if host not in (None, self.host) or first_port not in (None, 0, first):
+            raise BadFolder(
+                f"{self.root} holds a cluster that listens on {Address(self.host, first)} and other ports: leave out "
+                "--host and --port, or give another --data"
+            )
 
     def _create(self, layout: Layout, host: str) -> None:
         random, now_ms = SeededRandom(), SystemClock().now_ms()
@@ -94,11 +120,18 @@ class ClusterFolder:
             self.file(member).write_text("".join(lines), encoding="utf-8")
 
 
-def _members(root: Path, files: Sequence[Path], layout: Layout) -> list[Member]:
-    members = []
+def _files(root: Path) -> list[Path]:
+    return sorted(root.glob(f"{_NODE}*/{SERVER_PROPERTIES}"), key=_node_id)
+
+
+def _read(root: Path, files: Sequence[Path], layout: Layout) -> tuple[str, list[Member]]:
+    """The host and the members."""
+    host, members = DEFAULT_HOST, []
     for file in files:
         settings = parse_properties(file.read_text(encoding="utf-8"))
-        ports = {name: int(port) for name, port in re.findall(r"(\w+)://\S*?:(\d+)(?=,|$)", settings["listeners"])}
+        endpoints = re.findall(r"(\w+)://(\S*?):(\d+)(?=,|$)", settings["listeners"])
+        ports = {name: int(port) for name, _, port in endpoints}
+        host = endpoints[0][1].strip("[]") if endpoints else host
         members.append(
             Member(
                 int(settings["node.id"]),
@@ -113,7 +146,7 @@ def _members(root: Path, files: Sequence[Path], layout: Layout) -> list[Member]:
         controllers = sum(member.is_controller and not member.is_broker for member in members)
         had = f"--brokers {brokers}" + (f" --controllers {controllers}" if controllers else "")
         raise BadFolder(f"{root} holds a cluster that was made with {had}: give the same, or another --data")
-    return members
+    return host, members
 
 
 def _node_id(file: Path) -> int:
@@ -121,11 +154,20 @@ def _node_id(file: Path) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _free_ports(host: str, layout: Layout) -> list[int]:
-    """Ports that nobody listens on now. All are held until all are known, so that none comes twice."""
+def _bindable_ports(host: str, ports: Sequence[int]) -> list[int]:
+    """These ports, or free ones in place of 0. All are held until all are known, so that none comes twice. Raises
+    CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = []
     with ExitStack() as held:
-        probes = [held.enter_context(socket.socket(family)) for _ in range(layout.ports_needed)]
-        for probe in probes:
-            probe.bind((host, 0))
-        return [probe.getsockname()[1] for probe in probes]
+        for port in ports:
+            probe = held.enter_context(socket.socket(family))
+            # As the node will, whose connections from before may not have ended entirely.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+                probe.listen(1)
+            except OSError as error:
+                raise CannotListen(host, port, reason_of(error), listen_problem(error)) from error
+            found.append(probe.getsockname()[1])
+    return found

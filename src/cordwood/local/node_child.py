@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 from cordwood.broker.start.consent import StartConsent
 from cordwood.broker.start.standalone import node_config
@@ -70,7 +70,8 @@ async def _serve(
 
     loop.add_reader(supervisor, orphaned)
     watcher = None if watch is None else await watch()
-    starting = loop.create_task(
+    node = await _start_unless(
+        stopped,
         Node.start(
             node_config(*layers),
             network=SocketNetwork(),
@@ -78,22 +79,39 @@ async def _serve(
             random=SeededRandom(),
             open_disk=LocalDisk,
             consent=consent,
-            stopped=stopped,
             measures=None if watcher is None else watcher.measures,
-        )
+        ),
     )
-    stopping = loop.create_task(stopped.wait())
-    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
-        # It waits for the other nodes, which do not come.
-        starting.cancel()
-        await asyncio.wait([starting])
-        if starting.cancelled():
-            return 0
-    node = await starting
+    if node is None:
+        return 0
     if watcher is not None:
         watcher.show(node)
     report({"bootstrap": node.bootstrap})
-    await stopping
+    await _either(stopped, node.stopped)
     await node.stop()
     return 0 if node.failure is None else 1
+
+
+async def _start_unless(asked_to_stop: asyncio.Event, starting: Coroutine[Any, Any, Node]) -> Node | None:
+    """Awaits a `Node.start`; None if the node was asked to stop meanwhile. It may wait for other nodes that do not
+    come. What it fails with by itself meanwhile is raised."""
+    loop = asyncio.get_running_loop()
+    start, stop = loop.create_task(starting), loop.create_task(asked_to_stop.wait())
+    await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not start.done():
+        start.cancel()
+        await asyncio.wait([start])
+        if start.cancelled():
+            return None
+    return await start
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
+    """Returns when one of them is set."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in (first, second)]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()

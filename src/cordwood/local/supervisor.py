@@ -43,6 +43,13 @@ class Program:
     stage: int = 0
 
 
+def stop_signals() -> list[signal.Signals]:
+    """Those that ask a node to stop. SIGHUP, which a terminal that is closed sends, is none where it is ignored, as
+    `nohup` does."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM] if is_ignored else [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
 class ChildFailed(Exception):
     """A child could not start, or ended before it was ready."""
 
@@ -81,9 +88,7 @@ class Supervisor:
     # Life
 
     def __enter__(self) -> Supervisor:
-        self._former = {
-            number: signal.signal(number, self._on_signal) for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)
-        }
+        self._former = {number: signal.signal(number, self._on_signal) for number in (signal.SIGCHLD, *stop_signals())}
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         return self
 
@@ -108,7 +113,7 @@ class Supervisor:
         return {name: child.ready for name, child in self._children.items() if child.ready is not None}
 
     def watch(self, on_readable: tuple[int, Callable[[], bool]] | None = None) -> None:
-        """Returns when SIGINT or SIGTERM came, or when the function of `on_readable` returns False, which is called
+        """Returns when one of `stop_signals` came, or when the function of `on_readable` returns False, which is called
         whenever its descriptor can be read."""
         goes_on = True
         if on_readable is not None:
@@ -170,7 +175,7 @@ class Supervisor:
         # Not in the terminal's foreground: Ctrl-C is for the supervisor.
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+        for number in self._former:
             signal.signal(number, signal.SIG_DFL)
         self._selector.close()
         others = [other.reports for other in self._children.values() if other.reports is not None]

@@ -17,13 +17,14 @@ from cordwood.wire.primitives import Uuid, uuid_text
 _FIRST_BOOTSTRAP_ID = -2
 
 
-def configured_voters(config: BrokerConfig, log: DiskLog) -> VoterSet:
+def configured_voters(config: BrokerConfig, log: DiskLog, *, accept_loss: bool = False) -> VoterSet:
     """The voters of `controller.quorum.voters`, which count as long as the log names none.
 
     A standalone node can take over the directory of a Kafka that named its voters in server.properties only, which is
-    not at hand then: a log that has records and names no voters is this node's own."""
+    not at hand then: a log that has records and names no voters is this node's own. So is an empty one, if the loss of
+    the log with the snapshot that named the voters was accepted."""
     quorum = config.quorum
-    if not quorum.is_static and log.end_offset > 0 and config.stands_alone:
+    if not quorum.is_static and config.stands_alone and (log.end_offset > 0 or accept_loss):
         return VoterSet([VoterNode(ReplicaKey(config.node_id), {})])
     addresses = {node_id: Endpoint(where.host, where.port) for node_id, where in quorum.static_voters.items()}
     return VoterSet.static(quorum.listener, addresses)

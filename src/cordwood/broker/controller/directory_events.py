@@ -74,6 +74,17 @@ class DirectoryEvents:
         self._failures = 0
         node_config.subscribe(self._cordon)
 
+    def opened(self) -> None:
+        """Raises `CannotStart` if a directory that the node cannot go on without failed while its logs were opened."""
+        failures = [
+            directory.disk.failure
+            for directory in self._directories.directories
+            if directory.is_offline and (directory.disk.root == self._metadata_root or not self._directories.online)
+        ]
+        if failures:
+            told = "; ".join(map(str, failures))
+            raise CannotStart(f"{told}. The node cannot start without its metadata log and a log directory")
+
     async def registered(self) -> None:
         """The controller knows the broker's directories. It is told first where replicas lie: those that are found
         elsewhere than the metadata says are not missing, and can be led once the broker is unfenced. Raises

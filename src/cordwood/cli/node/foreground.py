@@ -1,4 +1,4 @@
-"""A node in the foreground, until SIGINT or SIGTERM: what `cordwood up` does."""
+"""A node in the foreground, until it is asked to stop: what `cordwood up` does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -26,6 +27,7 @@ from cordwood.config.errors import BadConfiguration, ConfigError
 from cordwood.config.keys import base_of, definition_of
 from cordwood.config.layers import Layer, command_line_layer, environment_layer, file_layer
 from cordwood.config.own_keys import REGISTRY_ADVERTISED_URL, REGISTRY_KEYSTORE, REGISTRY_LISTENERS
+from cordwood.local.supervisor import stop_signals
 from cordwood.node import CannotStart, Node
 from cordwood.runtime.clock import SystemClock
 from cordwood.runtime.disk import DiskError
@@ -49,7 +51,7 @@ _OTHER_VARIABLES = ("CORDWOOD_BOOTSTRAP", "CORDWOOD_CLIENT_CONFIG", "CORDWOOD_PR
 DEFAULT_CLUSTER_DATA = "cordwood-cluster"
 _PORTS = range(1 << 16)
 _FIRST_UNPRIVILEGED_PORT = 1024
-_EVERY_ADDRESS = ("0.0.0.0", "::")
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
 
 class LogFormat(Enum):
@@ -84,9 +86,11 @@ def run_node(options: NodeOptions) -> int:
     if options.brokers is not None or options.controllers is not None:
         from cordwood.cli.node.local_cluster import run_cluster
 
-        return run_cluster(options)
+        with _ending_on_signals():
+            return run_cluster(options)
+    _check_data(options.data)
     give_large_blocks_back()
-    with data_directory(options.data, options.ephemeral) as directory:
+    with _ending_on_signals(), data_directory(options.data, options.ephemeral) as directory:
         try:
             config = _read_config(
                 options.config, options.set, options.host, options.port, directory, options.registry_url
@@ -101,6 +105,25 @@ def run_node(options: NodeOptions) -> int:
             give_up(f"{error}\n{listen_hint(error)}".strip())
 
 
+@contextmanager
+def _ending_on_signals() -> Iterator[None]:
+    """Until a node has started, and then stops cleanly: at once, as by a crash, also while it checks its logs. What is
+    temporary is removed."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        # Whatever is broken off by this is not worth a line.
+        logging.disable()
+        warnings.simplefilter("ignore")
+        raise SystemExit(128 + number)
+
+    former = {number: signal.signal(number, end) for number in stop_signals()}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
 def _check_options(options: NodeOptions) -> None:
     if options.ephemeral and options.data is not None:
         give_up("--ephemeral and --data exclude each other; give one of them")
@@ -113,6 +136,13 @@ def _check_options(options: NodeOptions) -> None:
             give_up(f"{name} {port}: a port is a number from 0, which takes a free one, to {_PORTS.stop - 1}")
     if options.data is not None and os.path.isfile(options.data):
         give_up(f"--data {options.data} is a file; data goes into a directory")
+
+
+def _check_data(data: str | None) -> None:
+    from cordwood.local.folder import ClusterFolder
+
+    if data is not None and ClusterFolder.is_at(Path(data)):
+        give_up(f"{data} holds a cluster: start it with --brokers, as it was made, or give another --data")
 
 
 def listen_hint(error: CannotListen) -> str:
@@ -156,9 +186,7 @@ def _read_config(
         layers.append(Layer("--data", {"log.dirs": directory}))
     if port is not None and _have_any(layers, "listeners"):
         raise ConfigError("--port and listeners exclude each other; give one of them")
-    if host in _EVERY_ADDRESS and not any(
-        {"listeners", "advertised.listeners"} & set(said.settings) for said in layers
-    ):
+    if host in EVERY_ADDRESS and not any({"listeners", "advertised.listeners"} & set(said.settings) for said in layers):
         shown_port = DEFAULT_PORT if port is None else port
         raise ConfigError(
             f"--host {host} listens on every address of this machine, and clients have to be told which one to connect "
@@ -256,7 +284,7 @@ async def _serve(
     gc.collect()
     gc.freeze()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, node.stopped.set)
     told = "" if metrics is None else f", metrics at {metrics.url}"
     told += "".join(f", schema registry at {registry.url}" for registry in registries)

@@ -1,4 +1,4 @@
-"""Several nodes in the foreground, until SIGINT or SIGTERM: what `cordwood up --brokers 3` does."""
+"""Several nodes in the foreground, until they are asked to stop: what `cordwood up --brokers 3` does."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from cordwood.broker.start.consent import StartConsent
-from cordwood.broker.start.standalone import DEFAULT_PORT
+from cordwood.broker.start.standalone import DEFAULT_HOST, DEFAULT_PORT
 from cordwood.cli.node.foreground import (
     DEFAULT_CLUSTER_DATA,
+    EVERY_ADDRESS,
     NodeOptions,
     announce,
     data_directory,
     give_up,
+    listen_hint,
     said_layers,
     serve_metrics,
     set_up_logging,
@@ -21,13 +23,19 @@ from cordwood.cli.node.foreground import (
 from cordwood.cli.terminal.output import print_table
 from cordwood.config.errors import ConfigError
 from cordwood.local.folder import BadFolder, ClusterFolder
-from cordwood.local.layout import Layout, Member
+from cordwood.local.layout import CONTROLLER_PORT_OFFSET, Layout, Member
 from cordwood.local.node_child import run_node
 from cordwood.local.supervisor import ChildFailed, Program, Report, Supervisor
 from cordwood.runtime.clock import SystemClock
+from cordwood.runtime.disk import DiskError
+from cordwood.runtime.network import Address, CannotListen
 from cordwood.runtime.sockets import SocketNetwork
 
 _log = logging.getLogger(__name__)
+
+# Ports for clients are below those for controllers, which begin 100 above.
+_MOST = CONTROLLER_PORT_OFFSET
+_HIGHEST_PORT = (1 << 16) - 1
 
 
 def run_cluster(options: NodeOptions) -> int:
@@ -40,11 +48,15 @@ def run_cluster(options: NodeOptions) -> int:
         give_up(str(error))
     with data_directory(options.data, options.ephemeral) as directory:
         root = Path(directory or DEFAULT_CLUSTER_DATA)
-        port = DEFAULT_PORT if options.port is None else options.port
+        host = None if options.host == DEFAULT_HOST else options.host
         try:
-            folder = ClusterFolder.open_or_create(root, layout, options.host, port)
-        except BadFolder as error:
+            folder = ClusterFolder.open_or_create(root, layout, host, options.port)
+        except (BadFolder, DiskError) as error:
             give_up(str(error))
+        except OSError as error:
+            give_up(f"{error.filename or root}: {error.strerror}")
+        except CannotListen as error:
+            give_up(f"{error}\n{listen_hint(error)}".strip())
         programs = [
             Program(_name(member), partial(_run_member, options, folder, number), stage=member.stop_stage)
             for number, member in enumerate(folder.members)
@@ -55,7 +67,7 @@ def run_cluster(options: NodeOptions) -> int:
             except ChildFailed as error:
                 give_up(str(error))
             if len(ready) == len(programs):
-                _print_ready(folder, supervisor, options.host)
+                _print_ready(folder, supervisor)
             supervisor.watch()
     return 0
 
@@ -70,7 +82,19 @@ def _layout(options: NodeOptions) -> Layout:
         give_up(
             "--brokers and --controllers: give numbers of nodes, such as --brokers 3 or --brokers 3 --controllers 3"
         )
-    return Layout(brokers, controllers)
+    if brokers > _MOST or controllers > _MOST:
+        give_up(f"--brokers and --controllers: more than {_MOST} nodes of a kind are not for one machine")
+    if options.host in EVERY_ADDRESS:
+        give_up(
+            f"--host {options.host!r} is not for --brokers: clients and the nodes themselves need an address of this "
+            "machine that they can connect to"
+        )
+    layout = Layout(brokers, controllers)
+    first = DEFAULT_PORT if options.port is None else options.port
+    highest = max(max(member.broker_port, member.controller_port) for member in layout.members(first))
+    if highest > _HIGHEST_PORT:
+        give_up(f"--port {first}: the nodes would need ports up to {highest}, and the highest is {_HIGHEST_PORT}")
+    return layout
 
 
 def _run_member(options: NodeOptions, folder: ClusterFolder, number: int, report: Report, supervisor: int) -> int:
@@ -89,8 +113,8 @@ def _name(member: Member) -> str:
     return f"node {member.id}"
 
 
-def _print_ready(folder: ClusterFolder, supervisor: Supervisor, host: str) -> None:
-    brokers = ",".join(f"{host}:{member.broker_port}" for member in folder.members if member.is_broker)
+def _print_ready(folder: ClusterFolder, supervisor: Supervisor) -> None:
+    brokers = ",".join(str(Address(folder.host, member.broker_port)) for member in folder.members if member.is_broker)
     announce(f"bootstrap {brokers}, data in {folder.root}")
     print_table(
         ("node", "roles", "clients", "controllers", "rack", "process"),
@@ -98,8 +122,8 @@ def _print_ready(folder: ClusterFolder, supervisor: Supervisor, host: str) -> No
             (
                 member.id,
                 member.roles,
-                f"{host}:{member.broker_port}" if member.is_broker else None,
-                f"{host}:{member.controller_port}" if member.is_controller else None,
+                Address(folder.host, member.broker_port) if member.is_broker else None,
+                Address(folder.host, member.controller_port) if member.is_controller else None,
                 f"rack-{member.id}" if member.is_broker else None,
                 supervisor.pid(_name(member)),
             )

@@ -1,7 +1,6 @@
 """`cordwood registry`: a schema registry on its own, against any Kafka cluster."""
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -98,6 +97,7 @@ async def _serve(
     tls: "ServerTls | None",
     forwarding_tls: "ClientTls | None",
 ) -> None:
+    from cordwood.local.supervisor import stop_signals
     from cordwood.registry.errors import UnusableTopic
     from cordwood.registry.registry import RegistrySettings
     from cordwood.registry.server import RegistryServer
@@ -126,7 +126,7 @@ async def _serve(
         fail(str(error), EXIT_FAILED)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, stopped.set)
     print(f"The schema registry is ready at {server.url}", flush=True)
     await stopped.wait()

@@ -107,9 +107,8 @@ class LogDirectories:
         if directory in self._told:
             return False
         self._told.add(directory)
-        logger.error(
-            "%s; its %d partitions are offline, the other log directories continue", error, len(directory.logs)
-        )
+        others = ", the other log directories continue" if self.online else ""
+        logger.error("%s; its %d partitions are offline%s", error, len(directory.logs), others)
         for log in directory.logs.values():
             log.release()
         directory.logs.clear()

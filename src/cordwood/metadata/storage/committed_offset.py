@@ -29,7 +29,7 @@ class CommittedOffset:
         return self._disk.exists(COMMITTED_OFFSET)
 
     def begin(self, offset: int) -> None:
-        """Writes the first one, whatever it is."""
+        """Writes the first one, or one that replaces what was recorded before, whatever it is."""
         self._recorded = -1
         self.record(offset)
 

@@ -122,6 +122,9 @@ class DiskLog:
             # From here on a torn end may be ours, whatever a clean stop has said. An empty log has no such end,
             # and a checkpoint beside it would look as if the log had been lost.
             opened.committed_offset.begin(newest.offset)
+        elif recorded is not None and recorded > log.end_offset and accept_loss:
+            # The loss was accepted: the next start must not miss it again.
+            opened.committed_offset.begin(log.end_offset)
         opened._count_bytes()
         return opened
 

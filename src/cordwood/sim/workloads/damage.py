@@ -44,6 +44,8 @@ _RESTORED = 0.5
 _MAX_INJURIES = 3
 # How often it is the records that are damaged, of all files of the kind.
 _RECORDS = 0.4
+# How often a segment is removed with its indexes.
+_WHOLE_SEGMENT = 0.7
 # More than a batch has.
 _MAX_RECORDS = 100
 # Of a client that does not give up at once.
@@ -60,12 +62,12 @@ def _settings(history: History, source: Random) -> dict[str, str]:
 
 
 async def _main(run: Run, source: Random) -> None:
-    await _fill(run, source)
+    was_stopped = await _fill(run, source)
     machine, damage = run.machine, run.history.damage
     run.world.network.odds = NetworkOdds()
     machine.repair()
     whole = _files(run)
-    damage.injuries = _injure(run, source)
+    damage.injuries = _injure(run, source, is_end_recorded=was_stopped)
     damage.before = _files(run)
     damage.warnings_before = len(run.history.warnings)
     run.is_over = False
@@ -82,9 +84,10 @@ async def _main(run: Run, source: Random) -> None:
 # Before the damage
 
 
-async def _fill(run: Run, source: Random) -> None:
-    """Some stretches of work, each of which ends in another way, and files of somebody else."""
-    machine = run.machine
+async def _fill(run: Run, source: Random) -> bool:
+    """Some stretches of work, each of which ends in another way, and files of somebody else. Returns whether the last
+    one ended with a clean stop."""
+    machine, was_stopped = run.machine, False
     admin = Admin(run, "admin")
     topics = [*_TOPICS[: source.randint(2, len(_TOPICS))], _DOOMED]
     for stretch in range(source.randint(1, 3)):
@@ -103,9 +106,10 @@ async def _fill(run: Run, source: Random) -> None:
         await asyncio.sleep(source.random() * _STRETCH_S)
         run.is_over = True
         await asyncio.gather(*clients)
-        await _end(run, source)
+        was_stopped = await _end(run, source)
         if stretch == 0:
             _add_foreign_files(run)
+    return was_stopped
 
 
 async def _move_about(admin: Admin) -> None:
@@ -121,15 +125,18 @@ async def _move_about(admin: Admin) -> None:
         return
 
 
-async def _end(run: Run, source: Random) -> None:
+async def _end(run: Run, source: Random) -> bool:
+    """Returns whether it was a clean stop."""
     machine = run.machine
     match source.randrange(4):
         case 0 | 1:
             await machine.stop()
+            return True
         case 2 if run.history.promise is Promise.DURABLE:
             machine.lose_power()
         case _:
             machine.kill()
+    return False
 
 
 async def _delete(admin: Admin, topic: str) -> None:
@@ -156,7 +163,7 @@ def _files(run: Run) -> Files:
     return {f"{root}/{path}": data for root, disk in run.machine.disks.items() for path, data in disk.files().items()}
 
 
-def _injure(run: Run, source: Random) -> list[Injury]:
+def _injure(run: Run, source: Random, *, is_end_recorded: bool) -> list[Injury]:
     injuries: dict[tuple[str, str], Injury] = {}
     for _ in range(source.choice((1, 1, 1, 2, _MAX_INJURIES))):
         (wanted,) = source.choices(list(_TARGETS), list(_TARGETS.values()))
@@ -169,7 +176,8 @@ def _injure(run: Run, source: Random) -> list[Injury]:
         records = [(root, path) for root, path in found if path.endswith(LOG)]
         if found:
             root, path = source.choice(records if records and source.random() < _RECORDS else found)
-            injuries[root, path] = _hurt(run, source, root, path)
+            for injury in _hurt(run, source, root, path, is_end_recorded=is_end_recorded):
+                injuries[root, injury.path] = injury
     return list(injuries.values())
 
 
@@ -181,7 +189,9 @@ def _target(path: str) -> str | None:
     return "root" if not folder else "metadata" if folder == METADATA else "partition"
 
 
-def _hurt(run: Run, source: Random, root: str, path: str) -> Injury:
+def _hurt(run: Run, source: Random, root: str, path: str, *, is_end_recorded: bool) -> list[Injury]:
+    """Damages a file; a segment may go with its indexes, which would tell that it is missing. That of the end of a log
+    only after a clean stop, which recorded it: no other start could know that there was more."""
     disk = run.machine.disks[root]
     data = bytearray(disk.files()[path])
     means = source.choice(list(Means)) if data else Means.REMOVE
@@ -191,9 +201,16 @@ def _hurt(run: Run, source: Random, root: str, path: str) -> Injury:
         content = bytes(data)
     elif means is Means.TRUNCATE:
         content = bytes(data[: source.randrange(len(data))])
-    disk.damage(path, content)
-    run.world.trace.note("damage", means.value, f"{root}/{path}")
-    return Injury(root, path, means)
+    paths = [path]
+    if means is Means.REMOVE and path.endswith(LOG) and source.random() < _WHOLE_SEGMENT:
+        folder = path.rpartition("/")[0]
+        newest = max(other for other in disk.files() if other.startswith(f"{folder}/") and other.endswith(LOG))
+        if is_end_recorded or path != newest:
+            paths = [other for other in disk.files() if other.startswith(f"{path.removesuffix(LOG)}.")]
+    for hurt in paths:
+        disk.damage(hurt, content)
+        run.world.trace.note("damage", means.value, f"{root}/{hurt}")
+    return [Injury(root, hurt, means) for hurt in paths]
 
 
 async def _start_after_refusal(run: Run, source: Random, whole: Files) -> bool:
