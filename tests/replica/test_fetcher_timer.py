@@ -6,6 +6,7 @@ import asyncio
 
 import uvloop
 
+from cordwood.broker.lost_leaders import LostLeaders
 from cordwood.net.connection_settings import ConnectionSettings
 from cordwood.net.peer import Peer
 from cordwood.replica.fetcher import Fetcher, FetcherSettings
@@ -32,6 +33,7 @@ def test_a_timer_that_is_over_as_soon_as_it_is_set_can_be_set_again() -> None:
             clock,
             ReplicationThrottle(clock, 1 << 40),
             lambda error: None,
+            LostLeaders(),
         )
         fetcher._wake(-1.0)
         fetcher._wake(-1.0)
