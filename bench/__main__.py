@@ -12,7 +12,16 @@ from cordwood import __version__
 from cordwood.wire.records import COMPILED
 
 # Benchmarks that parse the rest of the command line themselves.
-WITH_OPTIONS = ("clients", "command_line", "node", "spark", "transactions")
+WITH_OPTIONS = (
+    "clients",
+    "cluster_metadata",
+    "command_line",
+    "coordinator_failover",
+    "faults",
+    "node",
+    "spark",
+    "transactions",
+)
 
 
 def main() -> None:

@@ -6,8 +6,9 @@ import asyncio
 
 import uvloop
 
-from cordwood.net.peers.peer import Peer
+from cordwood.broker.lost_leaders import LostLeaders
 from cordwood.net.peers.settings import ConnectionSettings
+from cordwood.net.peers.peer import Peer
 from cordwood.replica.fetcher import Fetcher, FetcherSettings
 from cordwood.replica.throttle import ReplicationThrottle
 from cordwood.runtime.clock import SystemClock
@@ -32,6 +33,7 @@ def test_a_timer_that_is_over_as_soon_as_it_is_set_can_be_set_again() -> None:
             clock,
             ReplicationThrottle(clock, 1 << 40),
             lambda error: None,
+            LostLeaders(),
         )
         fetcher._wake(-1.0)
         fetcher._wake(-1.0)

@@ -80,6 +80,10 @@ class Node:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self.is_running else None
+
+    @property
     def has_ended_on_its_own(self) -> bool:
         return not self._was_ended and not self.is_running
 

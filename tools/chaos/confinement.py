@@ -21,13 +21,13 @@ def is_confined() -> bool:
     return os.environ.get(_MARK) == "1"
 
 
-def confine(arguments: list[str]) -> int | None:
-    """Runs this program with these arguments in namespaces of its own, and returns its exit status; None where the
-    machine does not allow it."""
+def confine(arguments: list[str], module: str = "chaos") -> int | None:
+    """Runs this program, which is `module`, with these arguments in namespaces of its own, and returns its exit status;
+    None where the machine does not allow it."""
     command = _unshare()
     if command is None:
         return None
-    process = subprocess.Popen([*command, sys.executable, "-m", "chaos", *arguments], env={**os.environ, _MARK: "1"})
+    process = subprocess.Popen([*command, sys.executable, "-m", module, *arguments], env={**os.environ, _MARK: "1"})
     # `unshare` itself does not heed it, and its end is that of all others.
     signal.signal(signal.SIGTERM, lambda *_: process.kill())
     while True:

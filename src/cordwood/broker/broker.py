@@ -36,6 +36,7 @@ from .controller.lifecycle import Lifecycle
 from .coordination.coordinators import Coordinators
 from .departures import Departures
 from .fetch.sessions import FetchSessions
+from .lost_leaders import LostLeaders
 from .produce.guards import TransactionGuards
 from .produce.partition_verifier import PartitionVerifier
 from .produce.transactional import TransactionalProduce
@@ -82,6 +83,7 @@ class Broker:
         self.random = random
         self.image = MetadataImage()
         self._departures = Departures(clock)
+        self.lost_leaders = LostLeaders()
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"), random)
         self.producer_ids = ProducerIds(self)
         guards = TransactionGuards()
@@ -147,6 +149,7 @@ class Broker:
         self.coordinators.apply(changes, delta, image)
         self.partition_verifier.apply(image)
         log_topic_news(delta.topics)
+        self.lost_leaders.apply(delta)
         applied, self._applied = self._applied, asyncio.Event()
         applied.set()
 
@@ -185,6 +188,7 @@ class Broker:
             lambda: Peer(self.network, settings, self.random),
             self.clock,
             self.follower_throttle,
+            self.lost_leaders,
         )
 
     def _configure(self, config: BrokerConfig) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from cordwood.log.dirs.directory import TopicPartition
 from cordwood.net.peers.exceptions import PeerError
@@ -57,9 +58,17 @@ class FetcherSettings:
     timeout_ms: int
 
 
+class Reachability(Protocol):
+    """Hears which leaders can be fetched from; both methods are called again and again."""
+
+    def lost(self, broker_id: int) -> None: ...
+
+    def regained(self, broker_id: int) -> None: ...
+
+
 class Fetcher:
     """Follows partitions that one broker leads. `broker_epoch` is that of this broker's registration; `disk_failed` is
-    told of a directory that cannot be written."""
+    told of a directory that cannot be written, and `reachability` of each fetch."""
 
     def __init__(
         self,
@@ -70,6 +79,7 @@ class Fetcher:
         clock: Clock,
         throttle: ReplicationThrottle,
         disk_failed: Callable[[DiskError], None],
+        reachability: Reachability,
     ) -> None:
         self.leader_id = leader_id
         self._throttle = throttle
@@ -77,6 +87,7 @@ class Fetcher:
         self._broker_epoch = broker_epoch
         self._clock = clock
         self._disk_failed = disk_failed
+        self._reachability = reachability
         self._partitions: dict[Key, Partition] = {}
         self._session = FetchSession(settings.partition_max_bytes)
         # Whose position may differ from what the session says.
@@ -176,7 +187,9 @@ class Fetcher:
             response = await peer.send(request, self._settings.timeout_ms, at_least=_REPLICA_STATE_SINCE)
         except PeerError as error:
             _log.debug("Broker %d cannot be fetched from: %s", self.leader_id, error)
+            self._reachability.lost(self.leader_id)
             return await self._pause(number, max(peer.backoff_s, _RETRY_S))
+        self._reachability.regained(self.leader_id)
         if number != self._request_number:
             # The leader takes an answer without an error for known. It is not looked at: its positions may not be ours
             # any more.

@@ -13,7 +13,7 @@ from cordwood.net.peers.peer import Peer
 from cordwood.runtime.clock import Clock
 from cordwood.runtime.network import Address
 
-from .fetcher import Fetcher, FetcherSettings
+from .fetcher import Fetcher, FetcherSettings, Reachability
 from .partition import Partition
 from .replicas import Replicas
 from .throttle import ReplicationThrottle
@@ -35,8 +35,10 @@ class Fetchers:
         new_peer: Callable[[], Peer],
         clock: Clock,
         throttle: ReplicationThrottle,
+        reachability: Reachability,
     ) -> None:
-        """`throttle` limits what is fetched of throttled replicas."""
+        """`throttle` limits what is fetched of throttled replicas. `reachability` is told which leaders can be fetched
+        from."""
         self._settings = settings
         self._count = count
         self._replicas = replicas
@@ -45,6 +47,7 @@ class Fetchers:
         self._new_peer = new_peer
         self._clock = clock
         self._throttle = throttle
+        self._reachability = reachability
         # By leader, and by number among those that follow it.
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         # The fetcher of a partition, and the partition as it was then: a topic may be deleted and made again.
@@ -101,6 +104,7 @@ class Fetchers:
                 self._clock,
                 self._throttle,
                 self._replicas.disk_failed,
+                self._reachability,
             )
             fetcher.move(self._address_of(leader_id))
         fetcher.follow(partition)

@@ -1,6 +1,7 @@
 """FindCoordinator: which broker coordinates a group, a transactional id or a share partition.
 
-The topic that a coordinator keeps its state in is created by whoever asks first, who is answered when it is there.
+The topic that a coordinator keeps its state in is created by whoever asks first, who is answered when it is there. The
+answer waits while it is being decided whether a coordinator's broker is gone (`broker/lost_leaders.py`).
 Version 1 says what kind the key is of; version 4 asks for several keys of a kind at once; version 6 knows share
 partitions, whose key is `group:topic id:partition`.
 """
@@ -11,6 +12,7 @@ import re
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.coordination.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from cordwood.metadata.image import PartitionRegistration
 from cordwood.net.api import Call, Result, handles
 from cordwood.wire.errors import ErrorCode
 from cordwood.wire.hashing import partition_for_id
@@ -29,6 +31,16 @@ def find_coordinator(broker: Broker, request: FindCoordinatorRequest, call: Call
     asks = [key for key in keys if topic is not None and _is_key(topic, key, call.version)]
     if asks and topic is not None and broker.topic_id(topic) is None:
         return _found_after_creation(broker, topic, keys, call)
+    leaders = {partition.leader for key in asks if (partition := _partition(broker, topic, key)) is not None}
+    if broker.lost_leaders.are_undecided(leaders):
+        return _found_when_decided(broker, topic, keys, call, leaders)
+    return _response(broker, topic, keys, call)
+
+
+async def _found_when_decided(
+    broker: Broker, topic: str | None, keys: list[str], call: Call, leaders: set[int]
+) -> FindCoordinatorResponse:
+    await broker.lost_leaders.until_decided(leaders)
     return _response(broker, topic, keys, call)
 
 
@@ -58,13 +70,19 @@ def _find(broker: Broker, topic: str | None, key: str, call: Call) -> Coordinato
         return _refused(key, ErrorCode.INVALID_REQUEST, f"kinds of coordinators are {', '.join(map(str, _TOPICS))}")
     if not _is_key(topic, key, call.version):
         return _refused(key, ErrorCode.INVALID_REQUEST)
-    index = partition_for_id(key, broker.coordinators.partition_count(topic))
-    partition = broker.image.topics.partition(topic, index)
+    partition = _partition(broker, topic, key)
     leader = None if partition is None else broker.image.brokers.get(partition.leader)
     endpoint = None if leader is None or leader.fenced else leader.endpoint(call.connection.listener)
     if leader is None or endpoint is None:
         return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
+
+
+def _partition(broker: Broker, topic: str | None, key: str) -> PartitionRegistration | None:
+    """Of the topic, the one that the coordinator keeps the state of `key` in."""
+    if topic is None:
+        return None
+    return broker.image.topics.partition(topic, partition_for_id(key, broker.coordinators.partition_count(topic)))
 
 
 def _is_key(topic: str, key: str, version: int) -> bool:

@@ -3,13 +3,16 @@
 A null list of topics means all (so does an empty one in version 0), an empty one none. A topic that is asked for by
 name, does not exist and may be created is created with the defaults, if `auto.create.topics.enable` is on, and answered
 as it is then (Kafka answers UNKNOWN_TOPIC_OR_PARTITION until it is there). A broker that failed a moment ago is still
-named (`departures.py`), though nothing is said to be led by it. Version 4 lets the client forbid that;
-version 10 brings topic ids, version 12 asking by them; version 13 an error for the whole (KIP-1102).
+named (`departures.py`), though nothing is said to be led by it. The answer waits while it is being decided whether a
+leader is gone (`lost_leaders.py`).
+
+Version 4 lets the client forbid creation; version 10 brings topic ids, version 12 asking by them; version 13 an error
+for the whole (KIP-1102).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.controller.topic_creation import create_missing
@@ -38,24 +41,37 @@ _NO_ID: Uuid = bytes(16)
 
 @handles(MetadataRequest)
 def metadata(broker: Broker, request: MetadataRequest, call: Call) -> Result:
-    asked = request.topics
-    if asked is None or (not asked and call.version < _NULL_MEANS_ALL_SINCE):
-        return _response(broker, request, call, [_Found(topic) for topic in broker.image.topics])
-    bad = _bad_request(asked, call.version)
-    if bad is not None:
-        return _response(broker, request, call, bad)
-    names = [topic.name for topic in asked if topic.name is not None and topic.topic_id == _NO_ID]
-    missing = [name for name in dict.fromkeys(names) if name not in broker.image.topics]
-    if missing and request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable"):
+    missing = _to_create(broker, request, call.version)
+    if missing:
         return _create_and_answer(broker, request, call, missing)
-    return _response(broker, request, call, _find_all(broker.image, asked, {}))
+    found = _find_all(broker.image, request, call.version, {})
+    if broker.lost_leaders.are_undecided(_leaders(found)):
+        return _answer_when_decided(broker, request, call, found)
+    return _response(broker, request, call, found)
+
+
+async def _answer_when_decided(
+    broker: Broker, request: MetadataRequest, call: Call, found: list[_Found]
+) -> MetadataResponse:
+    await broker.lost_leaders.until_decided(_leaders(found))
+    return _response(broker, request, call, _find_all(broker.image, request, call.version, {}))
+
+
+def _to_create(broker: Broker, request: MetadataRequest, version: int) -> list[str]:
+    asked = request.topics
+    if asked is None or not request.allow_auto_topic_creation or not broker.config.flag("auto.create.topics.enable"):
+        return []
+    if _bad_request(asked, version) is not None:
+        return []
+    names = [topic.name for topic in asked if topic.name is not None and topic.topic_id == _NO_ID]
+    return [name for name in dict.fromkeys(names) if name not in broker.image.topics]
 
 
 async def _create_and_answer(
     broker: Broker, request: MetadataRequest, call: Call, missing: list[str]
 ) -> MetadataResponse:
     errors = await create_missing(broker, missing)
-    return _response(broker, request, call, _find_all(broker.image, request.topics or [], errors))
+    return _response(broker, request, call, _find_all(broker.image, request, call.version, errors))
 
 
 # Finding the topics
@@ -84,7 +100,15 @@ def _bad_request(asked: list[MetadataRequestTopic], version: int) -> list[_Found
     return None
 
 
-def _find_all(image: MetadataImage, asked: list[MetadataRequestTopic], errors: dict[str, ErrorCode]) -> list[_Found]:
+def _find_all(
+    image: MetadataImage, request: MetadataRequest, version: int, errors: dict[str, ErrorCode]
+) -> list[_Found]:
+    asked = request.topics
+    if asked is None or (not asked and version < _NULL_MEANS_ALL_SINCE):
+        return [_Found(topic) for topic in image.topics]
+    bad = _bad_request(asked, version)
+    if bad is not None:
+        return bad
     found: dict[str | Uuid, _Found] = {}
     for topic in asked:
         if topic.topic_id != _NO_ID:
@@ -110,6 +134,13 @@ def _find_by_name(image: MetadataImage, name: str, errors: dict[str, ErrorCode])
     except Refusal as refusal:
         return _Found(None, refusal.error, name)
     return _Found(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+
+
+def _leaders(found: list[_Found]) -> Iterator[int]:
+    for each in found:
+        if each.topic is not None:
+            for partition in each.topic.partitions.values():
+                yield partition.leader
 
 
 # The answer
