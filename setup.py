@@ -33,6 +33,9 @@ WIRE = (
 # The per-record path of `Producer.send`.
 SENDING = ("deliveries", "shortcut")
 
+# Values of registered schemas to columns.
+DECODING = ("cursor", "builders", "steps", "avro_steps")
+
 # -fwrapv: integer overflow on malicious input wraps around as in Java, instead of being undefined.
 COMPILED = [
     Extension(
@@ -56,6 +59,16 @@ COMPILED = [
             + [f"src/cordwood/wire/{each}.pxd" for each in WIRE],
         )
         for module in SENDING
+    ),
+    *(
+        Extension(
+            f"cordwood.registry.columns.{module}",
+            [f"src/cordwood/registry/columns/{module}.py"],
+            depends=[f"src/cordwood/registry/columns/{each}.pxd" for each in DECODING]
+            + [f"src/cordwood/wire/{each}.pxd" for each in WIRE],
+            extra_compile_args=["-fwrapv"],
+        )
+        for module in DECODING
     ),
 ]
 

@@ -1,4 +1,5 @@
-"""Spark's own Kafka connector, with the Spark that it was made for, in an environment of its own.
+"""Spark's own Kafka connector and its Avro module, with the Spark that they were made for, in an environment of their
+own.
 
 The newest connector's jars are not always to be had, so this is the newest one whose jars are. The variable
 CORDWOOD_SPARK_CONNECTOR names the folder of the environment; else it is within this interpreter's own environment.
@@ -16,8 +17,10 @@ from pathlib import Path
 VERSION = "4.0.0"
 FOLDER_VARIABLE = "CORDWOOD_SPARK_CONNECTOR"
 _CONNECTOR = "spark-sql-kafka-0-10_2.13"
-# What the connector needs beyond what PySpark has.
-_JARS = (_CONNECTOR, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
+# For values that are Avro.
+_AVRO = "spark-avro_2.13"
+# What the two need beyond what PySpark has.
+_JARS = (_CONNECTOR, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2", _AVRO)
 _PACKAGES = (f"pyspark=={VERSION}", "pyarrow>=17", "pandas>=2.2,<3")
 _PROJECT = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -25,6 +28,9 @@ _PROJECT = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>
     <dependency>
       <groupId>org.apache.spark</groupId><artifactId>{_CONNECTOR}</artifactId><version>{VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.spark</groupId><artifactId>{_AVRO}</artifactId><version>{VERSION}</version>
     </dependency>
   </dependencies>
 </project>

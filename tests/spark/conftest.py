@@ -3,6 +3,7 @@
 import os
 
 from tests.spark.connector_fixtures import *  # noqa: F403
+from tests.spark.registry_fixtures import *  # noqa: F403
 from tests.spark.spark_fixtures import *  # noqa: F403
 
 # For all Javas of these tests, which hardly live long enough for the better compiler and collector to pay: starting a

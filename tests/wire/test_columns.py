@@ -223,7 +223,7 @@ def test_pyarrow_is_imported_only_when_used(room: Room) -> None:
 
 @given(keys=st.lists(st.none() | st.binary(max_size=20)), partitions=st.integers(1, 50))
 def test_a_column_of_keys_goes_where_each_key_goes(room: Room, keys: list[bytes | None], partitions: int) -> None:
-    column = arrow._binary_input(pa.array(keys, pa.binary()))
+    column = arrow.binary_input(pa.array(keys, pa.binary()))
     chosen = memoryview(room.column_input.key_partitions(column, partitions, 77)).cast("i").tolist()
     assert chosen == [77 if key is None else room.hashing.partition_for_key(key, partitions) for key in keys]
 

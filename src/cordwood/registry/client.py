@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from cordwood.runtime.blocking_http import Answer, Unreachable, exchange
 from cordwood.runtime.threads import Lock
+from cordwood.runtime.tls import ClientTls
 
 from .schemas.parsing import parse_schema
 from .schemas.schema import AVRO, Reference, Schema
@@ -46,15 +47,24 @@ class RegisteredSchema:
 
 class RegistryClient:
     def __init__(
-        self, url: str, *, user: str | None = None, password: str = "", timeout_s: float = 30.0, cached: int = 1_000
+        self,
+        url: str,
+        *,
+        user: str | None = None,
+        password: str = "",
+        timeout_s: float = 30.0,
+        cached: int = 1_000,
+        tls: ClientTls | None = None,
     ) -> None:
-        """`cached`: how many schemas are kept, by their ids and by their texts."""
+        """`url` may be several, separated by commas. `cached`: how many schemas are kept, by their ids and by their
+        texts. `tls` is for https; without it the system's certificates are trusted, and none is shown."""
         self._urls = [each.strip().rstrip("/") for each in url.split(",")]
         self._headers = {"accept": _CONTENT_TYPE, "content-type": _CONTENT_TYPE}
         if user is not None:
             encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
             self._headers["authorization"] = f"Basic {encoded}"
         self._timeout_s = timeout_s
+        self._tls = tls
         self._known: _Cache = _Cache(cached)
 
     def register(
@@ -98,6 +108,12 @@ class RegistryClient:
         answer = self.ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return self._registered(answer["id"], answer)
 
+    def version(self, subject: str, version: int) -> RegisteredSchema:
+        """Also one that has been deleted, as long as it is kept."""
+        path = f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"
+        answer = self.ask("GET", path)
+        return self._registered(answer["id"], answer)
+
     def by_id(self, id_: int, subject: str = "") -> RegisteredSchema:
         key = ("id", id_, subject)
         known = self._known.get(key)
@@ -126,7 +142,7 @@ class RegistryClient:
         failure: Unreachable | None = None
         for url in self._urls:
             try:
-                answer = exchange(url, method, path, self._headers, sent, self._timeout_s)
+                answer = exchange(url, method, path, self._headers, sent, self._timeout_s, self._tls)
             except Unreachable as error:
                 failure = error
                 continue

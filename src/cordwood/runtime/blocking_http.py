@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from cordwood.runtime.tls import ClientTls
+
 
 class Unreachable(Exception):
     """Nobody answers there; the text says why."""
@@ -31,10 +33,16 @@ def connect(url: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> ht
 
 
 def exchange(
-    url: str, method: str, path: str, headers: Mapping[str, str], body: bytes | None, timeout_s: float
+    url: str,
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    timeout_s: float,
+    tls: ClientTls | None = None,
 ) -> Answer:
     """On a connection of its own. Raises `Unreachable`."""
-    connection = connect(url, timeout_s)
+    connection = connect(url, timeout_s, None if tls is None else tls.context)
     try:
         return exchange_on(connection, method, path, headers, body)
     finally:

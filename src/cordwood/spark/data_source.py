@@ -1,5 +1,9 @@
 """**CordwoodDataSource**: what Spark knows as `format("cordwood")`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -12,12 +16,19 @@ from pyspark.sql.types import StructType
 from cordwood.spark.closed_pipes import silence_closed_pipes
 from cordwood.spark.errors import SparkError, told_plainly
 
+if TYPE_CHECKING:
+    from cordwood.spark.source.options import SourceOptions
+    from cordwood.spark.source.pinned_schemas import PinnedSchemas
+
 
 class CordwoodDataSource(DataSource):
     """Spark makes one for each read and write, and sends it to the processes that take part in it.
 
     What these methods need is imported when they are called: a task that reads has no use for the sink.
     """
+
+    _pins: PinnedSchemas | None = None
+    """Of a table with `registry`: what `schema` has found, which Spark sends along."""
 
     @classmethod
     def name(cls) -> str:
@@ -28,14 +39,28 @@ class CordwoodDataSource(DataSource):
         from cordwood.spark.source.table import default_schema
 
         with told_plainly():
-            return default_schema(read_options(self.options))
+            options = read_options(self.options)
+            self._pins = self._pinned(options)
+            return default_schema(options, self._pins)
+
+    def _pinned(self, options: SourceOptions) -> PinnedSchemas:
+        if options.registry is None:
+            return ()
+        if self._pins is not None:
+            return self._pins
+        from cordwood.spark.source.pinned_schemas import pin, pins_in_checkpoint
+
+        pins = pin(options.registry, options.topics)
+        checkpoint = options.registry.checkpoint
+        return pins if checkpoint is None else pins_in_checkpoint(checkpoint, pins)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from cordwood.spark.source.batch_reader import BatchReader
         from cordwood.spark.source.options import batch_options
 
         with told_plainly():
-            return BatchReader(batch_options(self.options), schema)
+            options = batch_options(self.options)
+            return BatchReader(options, schema, self._pinned(options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         from cordwood.spark.source.options import stream_options
@@ -43,7 +68,8 @@ class CordwoodDataSource(DataSource):
 
         silence_closed_pipes()
         try:
-            return stream_reader(stream_options(self.options), schema)
+            options = stream_options(self.options)
+            return stream_reader(options, schema, self._pinned(options))
         except SparkError as error:
             return RefusedStreamReader(error)
 

@@ -105,8 +105,8 @@ def record_input(
     count = _count(values, keys)
     return RecordInput(
         count,
-        None if keys is None else _binary_input(keys),
-        None if values is None else _binary_input(values),
+        None if keys is None else binary_input(keys),
+        None if values is None else binary_input(values),
         _timestamp_input(timestamps, count),
         None if headers is None else _header_input(headers),
     )
@@ -174,7 +174,8 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return combined
 
 
-def _binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
+def binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
+    """For compiled modules that read bytes or text out of an array, without copying them."""
     import pyarrow as pa
 
     array = _one_array(column)
@@ -213,8 +214,8 @@ def _header_input(headers: pa.Array | pa.ChunkedArray) -> HeaderInput:
     items = array.values
     return HeaderInput(
         _number_input(array.offsets.cast(pa.int64())),
-        _binary_input(items.field("key")),
-        _binary_input(items.field("value")),
+        binary_input(items.field("key")),
+        binary_input(items.field("value")),
     )
 
 

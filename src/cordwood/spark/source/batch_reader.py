@@ -1,7 +1,9 @@
 """A batch read: its ranges are fixed when it is planned."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -18,12 +20,15 @@ from cordwood.spark.source.options import SourceOptions
 from cordwood.spark.source.ranges import OffsetRange, ReadTask
 from cordwood.spark.source.table import Table, record_column
 
+if TYPE_CHECKING:
+    from cordwood.spark.source.pinned_schemas import PinnedSchemas
+
 
 class BatchReader(DataSourceReader):
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, pins: PinnedSchemas = ()) -> None:
         self.pushFilters = _Pushdown(self)  # type: ignore[method-assign]
         self._options = options
-        self._table = Table(options, schema)
+        self._table = Table(options, schema, pins)
         self._bounds = Bounds()
 
     def narrow(self, filters: list[Any]) -> None:

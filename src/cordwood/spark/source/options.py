@@ -14,6 +14,8 @@ from cordwood.spark.options import Options
 from cordwood.spark.source.admission import DEFAULT_MAX_TRIGGER_DELAY_MS, ReadLimits
 from cordwood.spark.source.offsets import Edge, OffsetsOption, read_edge
 from cordwood.spark.source.ranges import TaskLimits
+from cordwood.spark.source.registry_options import KNOWN as REGISTRY_OPTIONS
+from cordwood.spark.source.registry_options import MODES, RegistryOptions, registry_options
 from cordwood.spark.source.topics import TopicChoice, read_choice
 
 _log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ KNOWN = (
     "valueSchema",
     "metadataColumns",
     "mode",
+    *REGISTRY_OPTIONS,
 )
 
 # What Spark decides, or what has no meaning for it: the connector refuses these, too.
@@ -92,6 +95,8 @@ class SourceOptions:
     poll_timeout_ms: int
     commit_group: str | None
     value_format: ValueFormat
+    registry: RegistryOptions | None
+    """Types keys or values; `value_format` is bytes then."""
 
 
 def batch_options(given: Mapping[str, str]) -> SourceOptions:
@@ -124,6 +129,7 @@ def _options(options: Options, starting: OffsetsOption, ending: OffsetsOption) -
     for name, reason in _NO_EFFECT.items():
         if name in options:
             _log.warning("%s has no effect: %s", name, reason)
+    registry = registry_options(options)
     return SourceOptions(
         client=_client_settings(options),
         topics=read_choice(options),
@@ -141,7 +147,8 @@ def _options(options: Options, starting: OffsetsOption, ending: OffsetsOption) -
         read_committed=_isolation(options) == "read_committed",
         poll_timeout_ms=options.whole_number("kafkaConsumer.pollTimeoutMs", least=1) or DEFAULT_POLL_TIMEOUT_MS,
         commit_group=options.text("commitGroup"),
-        value_format=_value_format(options),
+        value_format=_value_format(options) if registry is None else ValueFormat(),
+        registry=registry,
     )
 
 
@@ -196,7 +203,7 @@ def _value_format(options: Options) -> ValueFormat:
         name=options.word("valueFormat", ("bytes", "json"), "bytes"),
         schema=options.text("valueSchema"),
         metadata_columns=columns,
-        mode=options.word("mode", ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"), "PERMISSIVE"),
+        mode=options.word("mode", MODES, MODES[0]),
     )
     if given.name == "bytes":
         for name in ("valueSchema", "metadataColumns", "mode"):

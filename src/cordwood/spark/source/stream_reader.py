@@ -3,16 +3,19 @@
 PySpark 4.2 has brought admission control and a fixed end for AvailableNow; before that a batch takes all there is.
 """
 
+from __future__ import annotations
+
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from cordwood.spark.errors import BadOption, SparkError, told_plainly
+from cordwood.client.cluster import TopicPartition
+from cordwood.spark.errors import BadOption, CannotRead, SparkError, told_plainly
 from cordwood.spark.source.link import link_to
-from cordwood.spark.source.offsets import OffsetsJson, offsets_from_json, offsets_to_json
+from cordwood.spark.source.offsets import Offsets, OffsetsJson, offsets_from_json, offsets_to_json
 from cordwood.spark.source.options import SourceOptions
 from cordwood.spark.source.ranges import ReadTask
 from cordwood.spark.source.stream_progress import StreamProgress
@@ -32,19 +35,22 @@ except ImportError:
 else:
     HAS_ADMISSION_CONTROL = True
 
+if TYPE_CHECKING:
+    from cordwood.spark.source.pinned_schemas import PinnedSchemas
+
 _log = logging.getLogger(__name__)
 
 
-def stream_reader(options: SourceOptions, schema: StructType) -> DataSourceStreamReader:
+def stream_reader(options: SourceOptions, schema: StructType, pins: PinnedSchemas = ()) -> DataSourceStreamReader:
     """Raises `BadOption`, also for what this PySpark cannot do."""
     if HAS_ADMISSION_CONTROL:
-        return LimitedStreamReader(options, schema)
+        return LimitedStreamReader(options, schema, pins)
     if options.limits.is_limited:
         raise BadOption(
             "maxOffsetsPerTrigger, minOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2 or newer: "
             "earlier versions do not tell a source where a batch starts"
         )
-    return UnlimitedStreamReader(options, schema)
+    return UnlimitedStreamReader(options, schema, pins)
 
 
 class RefusedStreamReader(DataSourceStreamReader):
@@ -77,9 +83,10 @@ class RefusedStreamReader(DataSourceStreamReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, pins: PinnedSchemas) -> None:
         self._options = options
-        self._table = Table(options, schema)
+        self._table = Table(options, schema, pins)
+        self._pins = pins
         # Made when the driver first asks for something; tasks have none.
         self._made: StreamProgress | None = None
 
@@ -96,16 +103,38 @@ class _StreamReader(DataSourceStreamReader):
 
     def initialOffset(self) -> OffsetsJson:  # noqa: N802  Spark's name
         with told_plainly():
-            return offsets_to_json(self._progress.initial())
+            return self._told(self._progress.initial())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with told_plainly():
-            ranges = self._progress.ranges(offsets_from_json(start), offsets_from_json(end))
+            ranges = self._progress.ranges(self._heard(start), self._heard(end))
             return self._options.tasks.tasks(ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
         with told_plainly():
-            self._progress.commit(offsets_from_json(end))
+            self._progress.commit(self._heard(end))
+
+    def _told(self, offsets: Offsets) -> OffsetsJson:
+        """With the schemas that the query reads by, so that they are in its checkpoint."""
+        from cordwood.spark.source.pinned_schemas import pins_to_json
+
+        return {**offsets_to_json(offsets), **pins_to_json(self._pins)} if self._pins else offsets_to_json(offsets)
+
+    def _heard(self, told: Mapping[str, Any]) -> dict[TopicPartition, int]:
+        """Raises `CannotRead` if they are of a query that reads by other schemas."""
+        if self._options.registry is None:
+            return offsets_from_json(told)
+        from cordwood.spark.source.pinned_schemas import SCHEMAS, pins_from_json
+
+        now = {pin.part: pin for pin in self._pins}
+        for before in pins_from_json(told):
+            if before.part in now and now[before.part] != before and now[before.part].given is None:
+                raise CannotRead(
+                    f"the query's checkpoint was begun with {before}, and its table has {now[before.part]}; set the "
+                    "source's option checkpointLocation to the checkpoint of the query, and it goes on with the schema "
+                    "that it has"
+                )
+        return offsets_from_json({name: partitions for name, partitions in told.items() if name != SCHEMAS})
 
     def stop(self) -> None:
         if self._made is not None:
@@ -124,7 +153,7 @@ class UnlimitedStreamReader(_StreamReader):
 
     def latestOffset(self) -> OffsetsJson:  # type: ignore[override]  # noqa: N802  Spark's name
         with told_plainly():
-            return offsets_to_json(self._progress.latest(None, is_limited=False))
+            return self._told(self._progress.latest(None, is_limited=False))
 
 
 if HAS_ADMISSION_CONTROL:
@@ -144,11 +173,11 @@ if HAS_ADMISSION_CONTROL:
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetsJson:  # noqa: N802  Spark's name
             with told_plainly():
                 is_limited = not isinstance(limit, ReadAllAvailable)
-                return offsets_to_json(self._progress.latest(offsets_from_json(start), is_limited=is_limited))
+                return self._told(self._progress.latest(self._heard(start), is_limited=is_limited))
 
         def reportLatestOffset(self) -> OffsetsJson | None:  # noqa: N802  Spark's name
             known = self._progress.known_latest
-            return offsets_to_json(known) if known is not None else None
+            return self._told(known) if known is not None else None
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
             with told_plainly():

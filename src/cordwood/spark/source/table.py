@@ -3,6 +3,9 @@
 With `valueFormat=bytes` the columns are those of Spark's Kafka connector. With `valueFormat=json` they are the fields
 of the values; a column of the record itself has an underscore before its name (`_key`, `_offset`), and
 `_corrupt_record` is the text of a value that does not parse.
+
+With `registry` the columns are the connector's, of which `key` and `value` have the types of their schemas. Beside
+them, `_corrupt_key`, `_corrupt_value` and `_corrupt_reason` tell of what could not be decoded.
 """
 
 from __future__ import annotations
@@ -32,16 +35,24 @@ from cordwood.spark.source.reading import read_range
 
 if TYPE_CHECKING:
     from cordwood.spark.source.json_columns import ParsedColumns
+    from cordwood.spark.source.pinned_schemas import PinnedSchemas
+    from cordwood.spark.source.typed_columns import TypedColumns
 
 _DEFAULT_METADATA = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_timestampType")
 
 
-def default_schema(options: SourceOptions) -> StructType | str:
-    """For queries without `.schema(...)`. Raises `BadOption`."""
+def default_schema(options: SourceOptions, pins: PinnedSchemas = ()) -> StructType | str:
+    """For queries without `.schema(...)`. `pins` are those of a table with `registry`. Raises `BadOption`."""
     if options.value_format.name == "json":
         return _json_schema(options)
-    names = [name for name in COLUMN_TYPES if name != "headers" or options.include_headers]
-    return StructType([StructField(name, COLUMN_TYPES[name]) for name in names])
+    types = {name: COLUMN_TYPES[name] for name in COLUMN_TYPES if name != "headers" or options.include_headers}
+    if options.registry is not None:
+        from cordwood.spark.source.typed_columns import corrupt_columns, typed_columns
+
+        types |= typed_columns(options.registry, pins)
+        if options.registry.mode == "PERMISSIVE":
+            types |= corrupt_columns(pins)
+    return StructType([StructField(name, types[name]) for name in types])
 
 
 def _json_schema(options: SourceOptions) -> str:
@@ -76,15 +87,34 @@ def _column_type(name: str) -> DataType:
 class Table:
     """Goes to the tasks with its reader."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        """Raises `BadOption` for a column that there is not."""
+    def __init__(self, options: SourceOptions, schema: StructType, pins: PinnedSchemas = ()) -> None:
+        """`pins` are those of a table with `registry`. Raises `BadOption` for a column that there is not."""
         self._options = options
         self._schema = schema
-        self._sources = {field.name: record_column(field.name, options.value_format) for field in schema.fields}
+        self._pins = pins
+        self._typed = self._types_of_registry()
+        self._sources = {
+            field.name: None if field.name in self._typed else record_column(field.name, options.value_format)
+            for field in schema.fields
+        }
         for field in schema.fields:
             self._check(field)
 
+    def _types_of_registry(self) -> dict[str, DataType]:
+        if self._options.registry is None:
+            return {}
+        from cordwood.spark.source.typed_columns import corrupt_columns, typed_columns
+
+        return typed_columns(self._options.registry, self._pins) | corrupt_columns(self._pins)
+
     def _check(self, field: StructField) -> None:
+        if (typed := self._typed.get(field.name)) is not None:
+            if field.dataType != typed:
+                told = " and ".join(str(pin) for pin in self._pins)
+                raise BadOption(
+                    f"column {field.name} is {typed.simpleString()} by {told}, not {field.dataType.simpleString()}"
+                )
+            return
         source = self._sources[field.name]
         if source is not None or field.name == CORRUPT_RECORD:
             expected = COLUMN_TYPES[source] if source is not None else StringType()
@@ -94,8 +124,8 @@ class Table:
                 )
         elif self._options.value_format.name == "bytes":
             raise BadOption(
-                f"a topic has no column {field.name}; it has {', '.join(COLUMN_TYPES)}, and with valueFormat=json "
-                "those of its values"
+                f"a topic has no column {field.name}; it has {', '.join(COLUMN_TYPES | self._typed)}, and with "
+                "valueFormat=json those of its values"
             )
         elif not field.nullable:
             raise BadOption(f"column {field.name} is declared as never null, but a JSON value may lack it")
@@ -114,8 +144,10 @@ class Table:
         import pyarrow as pa  # type: ignore[import-untyped]
 
         own = RecordColumns(*wanted.partition)
-        parsed = self._parsed_columns(wanted, schema)
-        for records in read_range(self._options, wanted, headers="headers" in self._sources.values()):
+        parsed = self._made_columns(wanted, schema)
+        # A header may name the schema of its record.
+        headers = bool(self._typed) or "headers" in self._sources.values()
+        for records in read_range(self._options, wanted, headers=headers):
             fields: dict[str, Any] = {}
             if parsed is not None:
                 records, fields = parsed.of(records)
@@ -125,8 +157,12 @@ class Table:
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _parsed_columns(self, wanted: OffsetRange, schema: Any) -> ParsedColumns | None:
+    def _made_columns(self, wanted: OffsetRange, schema: Any) -> ParsedColumns | TypedColumns | None:
         """None where no column is made of values."""
+        if self._options.registry is not None:
+            from cordwood.spark.source.typed_columns import TypedColumns
+
+            return TypedColumns(wanted.partition, self._options.registry, self._pins)
         from cordwood.spark.source.json_columns import ParsedColumns
 
         names = [name for name, source in self._sources.items() if source is None]
