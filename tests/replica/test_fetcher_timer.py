@@ -7,8 +7,8 @@ import asyncio
 import uvloop
 
 from cordwood.broker.lost_leaders import LostLeaders
-from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.net.peers.peer import Peer
+from cordwood.net.peers.settings import ConnectionSettings
 from cordwood.replica.fetcher import Fetcher, FetcherSettings
 from cordwood.replica.throttle import ReplicationThrottle
 from cordwood.runtime.clock import SystemClock
