@@ -105,8 +105,8 @@ def record_input(
     count = _count(values, keys)
     return RecordInput(
         count,
-        None if keys is None else _binary_input(keys),
-        None if values is None else _binary_input(values),
+        None if keys is None else binary_input(keys),
+        None if values is None else binary_input(values),
         _timestamp_input(timestamps, count),
         None if headers is None else _header_input(headers),
     )
@@ -174,7 +174,8 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return combined
 
 
-def _binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
+def binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
+    """An array of bytes or text for the compiled modules."""
     import pyarrow as pa
 
     array = _one_array(column)
@@ -186,9 +187,9 @@ def _binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
     return BinaryInput(
         len(array),
         array.offset,
-        _bytes_of(validity) if array.null_count else None,
-        _bytes_of(offsets),
-        _bytes_of(contents),
+        bytes_of(validity) if array.null_count else None,
+        bytes_of(offsets),
+        bytes_of(contents),
         wide,
     )
 
@@ -201,7 +202,7 @@ def _timestamp_input(timestamps: pa.Array | pa.ChunkedArray | int, count: int) -
     array = _one_array(timestamps)
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("ms", array.type.tz), safe=False)
-    return _number_input(array.cast(pa.int64()))
+    return number_input(array.cast(pa.int64()))
 
 
 def _header_input(headers: pa.Array | pa.ChunkedArray) -> HeaderInput:
@@ -212,23 +213,25 @@ def _header_input(headers: pa.Array | pa.ChunkedArray) -> HeaderInput:
         raise ValueError("a record without headers has an empty list, not null")
     items = array.values
     return HeaderInput(
-        _number_input(array.offsets.cast(pa.int64())),
-        _binary_input(items.field("key")),
-        _binary_input(items.field("value")),
+        number_input(array.offsets.cast(pa.int64())),
+        binary_input(items.field("key")),
+        binary_input(items.field("value")),
     )
 
 
-def _number_input(array: pa.Array) -> NumberInput:
+def number_input(array: pa.Array) -> NumberInput:
+    """An array of int64 for the compiled modules."""
     validity, numbers = array.buffers()
     return NumberInput(
         len(array),
         array.offset,
-        _bytes_of(validity) if array.null_count else None,
-        _bytes_of(numbers),
+        bytes_of(validity) if array.null_count else None,
+        bytes_of(numbers),
         NO_TIMESTAMP,
     )
 
 
-def _bytes_of(buffer: pa.Buffer | None) -> Buffer:
+def bytes_of(buffer: pa.Buffer | None) -> Buffer:
+    """An Arrow buffer as unsigned bytes."""
     # Arrow's buffers are typed as signed; an empty array may have no buffer.
     return b"" if buffer is None else memoryview(buffer).cast("B")
