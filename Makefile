@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Inputs of the installation; the compiled modules are rebuilt when their sources change.
-TYPES := $(wildcard src/cordwood/*/*.pxd)
+TYPES := $(wildcard src/cordwood/*/*.pxd src/cordwood/*/*/*.pxd)
 SOURCES := pyproject.toml setup.py constraints.txt Makefile $(TYPES) $(TYPES:.pxd=.py)
 
 # One more than there are cores: many tests mostly wait for sessions and restarts.
@@ -73,5 +73,5 @@ wheel: setup ## build a compiled and a pure wheel in dist/, and test each in an 
 
 clean: ## remove all build output
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -f src/cordwood/*/*.so src/cordwood/*/*.c
+	rm -f src/cordwood/*/*.so src/cordwood/*/*/*.so src/cordwood/*/*.c src/cordwood/*/*/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

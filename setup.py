@@ -51,6 +51,13 @@ COMPILED = [
         ["src/cordwood/log/cleaning/offset_map.py"],
         depends=["src/cordwood/log/cleaning/offset_map.pxd"],
     ),
+    Extension(
+        "cordwood.registry.rows.row_encoder",
+        ["src/cordwood/registry/rows/row_encoder.py"],
+        depends=["src/cordwood/registry/rows/row_encoder.pxd"]
+        + [f"src/cordwood/wire/{each}.pxd" for each in WIRE],
+        extra_compile_args=["-fwrapv"],
+    ),
     *(
         Extension(
             f"cordwood.client.producer.{module}",

@@ -22,6 +22,10 @@ class CannotRead(SparkError):
     """The requested data does not exist or cannot be read."""
 
 
+class CannotWrite(SparkError):
+    """The rows cannot become records; the text says which column is wrong."""
+
+
 class DataLoss(CannotRead):
     """Records that were to be read are gone."""
 

@@ -175,7 +175,7 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
-    """For compiled modules that read bytes or text out of an array, without copying them."""
+    """An array of bytes or text for the compiled modules."""
     import pyarrow as pa
 
     array = _one_array(column)
@@ -187,9 +187,9 @@ def binary_input(column: pa.Array | pa.ChunkedArray) -> BinaryInput:
     return BinaryInput(
         len(array),
         array.offset,
-        _bytes_of(validity) if array.null_count else None,
-        _bytes_of(offsets),
-        _bytes_of(contents),
+        bytes_of(validity) if array.null_count else None,
+        bytes_of(offsets),
+        bytes_of(contents),
         wide,
     )
 
@@ -202,7 +202,7 @@ def _timestamp_input(timestamps: pa.Array | pa.ChunkedArray | int, count: int) -
     array = _one_array(timestamps)
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("ms", array.type.tz), safe=False)
-    return _number_input(array.cast(pa.int64()))
+    return number_input(array.cast(pa.int64()))
 
 
 def _header_input(headers: pa.Array | pa.ChunkedArray) -> HeaderInput:
@@ -213,23 +213,25 @@ def _header_input(headers: pa.Array | pa.ChunkedArray) -> HeaderInput:
         raise ValueError("a record without headers has an empty list, not null")
     items = array.values
     return HeaderInput(
-        _number_input(array.offsets.cast(pa.int64())),
+        number_input(array.offsets.cast(pa.int64())),
         binary_input(items.field("key")),
         binary_input(items.field("value")),
     )
 
 
-def _number_input(array: pa.Array) -> NumberInput:
+def number_input(array: pa.Array) -> NumberInput:
+    """An array of int64 for the compiled modules."""
     validity, numbers = array.buffers()
     return NumberInput(
         len(array),
         array.offset,
-        _bytes_of(validity) if array.null_count else None,
-        _bytes_of(numbers),
+        bytes_of(validity) if array.null_count else None,
+        bytes_of(numbers),
         NO_TIMESTAMP,
     )
 
 
-def _bytes_of(buffer: pa.Buffer | None) -> Buffer:
+def bytes_of(buffer: pa.Buffer | None) -> Buffer:
+    """An Arrow buffer as unsigned bytes."""
     # Arrow's buffers are typed as signed; an empty array may have no buffer.
     return b"" if buffer is None else memoryview(buffer).cast("B")

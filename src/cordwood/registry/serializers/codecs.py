@@ -42,18 +42,20 @@ def compiled_avro(schema: AvroSchema) -> Any:
 
 
 def encode_json(schema: JsonSchema, value: Any) -> bytes:
-    _validator(schema)(value)
+    json_validator(schema)(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_json(schema: JsonSchema, data: bytes) -> Any:
     value = json.loads(data)
-    _validator(schema)(value)
+    json_validator(schema)(value)
     return value
 
 
 @lru_cache(_COMPILED)
-def _validator(schema: JsonSchema) -> Callable[[Any], None]:
+def json_validator(schema: JsonSchema) -> Callable[[Any], None]:
+    """Raises `jsonschema_rs.ValidationError` for a value that does not have this schema."""
+
     def retrieve(uri: str) -> Any:
         for name, document in schema.others.items():
             if uri == name or uri.endswith(f"/{name}"):

@@ -2,6 +2,7 @@
 docs/adr/0005-spark-sink.md why it is exactly once.
 
     options.py        what a write can be told; names.py  what it is called in the cluster
+    typed.py          columns with types, as a schema of the registry has them
     columns.py        rows as Spark has them, to records: which columns, of which types, to which topic
     batch.py          **BatchWriter**, stream.py  **StreamWriter**: what Spark calls, in its processes
     task.py           the rows of one task attempt, in one transaction that is left to the driver
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from cordwood.spark.sink.batch import BatchWriter
+    from cordwood.spark.sink.columns import Columns
+    from cordwood.spark.sink.options import SinkOptions
     from cordwood.spark.sink.stream import StreamWriter
 
 __all__ = ["batch_writer", "stream_writer"]
@@ -32,23 +35,36 @@ def batch_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: 
     """Raises a `SparkError` for what cannot be written, or not like this."""
     from cordwood.spark.errors import BadOption
     from cordwood.spark.sink.batch import BatchWriter
-    from cordwood.spark.sink.columns import Columns
     from cordwood.spark.sink.options import read_options
     from cordwood.spark.sink.process import check_cluster
 
     if overwrite:
         raise BadOption('a topic cannot be overwritten; use mode("append")')
     chosen = read_options(options, "a batch write")
-    columns = Columns.of(schema, chosen.topic)
+    columns = _columns(chosen, schema)
     check_cluster(chosen)
     return BatchWriter(chosen, columns)
 
 
 def stream_writer(options: "Mapping[str, str]", schema: "StructType", overwrite: bool) -> "StreamWriter":
     """`overwrite` is the output mode "complete": every batch has all rows, and they are appended as in any other."""
-    from cordwood.spark.sink.columns import Columns
     from cordwood.spark.sink.options import read_options
     from cordwood.spark.sink.stream import StreamWriter
 
     chosen = read_options(options, "a streaming write")
-    return StreamWriter(chosen, Columns.of(schema, chosen.topic))
+    return StreamWriter(chosen, _columns(chosen, schema))
+
+
+def _columns(options: "SinkOptions", schema: "StructType") -> "Columns":
+    from cordwood.spark.errors import BadOption
+    from cordwood.spark.sink.columns import Columns
+
+    if not options.typed:
+        return Columns.of(schema, options.topic)
+    try:
+        from cordwood.spark.sink.typed import typed_columns
+    except ImportError as error:
+        raise BadOption(
+            f"valueFormat and keyFormat need more packages ({error}): pip install 'cordwood[registry]'"
+        ) from None
+    return Columns.of(schema, options.topic, typed_columns(options, schema))

@@ -2,8 +2,8 @@
 
 | column    | type                                        |                                                  |
 |-----------|---------------------------------------------|--------------------------------------------------|
-| value     | string or binary                            | required                                         |
-| key       | string or binary                            | null: no key                                     |
+| value     | string or binary; any type with valueFormat | required; with valueFormat the other columns     |
+| key       | string or binary; any type with keyFormat   | null: no key                                     |
 | headers   | array<struct<key: string, value: binary>>   | null: none                                       |
 | topic     | string                                      | required, unless the option `topic` says it      |
 | partition | int                                         | null: the key decides, or without one the client |
@@ -11,21 +11,20 @@
 Others are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from cordwood.spark.errors import SparkError
+from cordwood.spark.errors import CannotWrite
+
+if TYPE_CHECKING:
+    from cordwood.spark.sink.typed import TypedColumn
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
-
-
-class CannotWrite(SparkError):
-    """The rows cannot become records; the text says which column is wrong."""
 
 
 class Records(NamedTuple):
@@ -46,11 +45,14 @@ class Columns:
     has_key: bool
     has_headers: bool
     has_partition: bool
+    typed: tuple["TypedColumn", ...] = ()
+    """Those that a schema of the registry makes bytes of."""
 
     @classmethod
-    def of(cls, schema: StructType, topic: str | None) -> "Columns":
+    def of(cls, schema: StructType, topic: str | None, typed: Sequence["TypedColumn"] = ()) -> "Columns":
         """Raises `CannotWrite`. Names are in any case, as everywhere in Spark."""
         types = {field.name.lower(): field.dataType for field in schema.fields}
+        types |= {column.column: BinaryType() for column in typed}
         if "value" not in types:
             raise CannotWrite(f"there is no column value among {_listed(schema)}; a record's value comes from it")
         if topic is None and "topic" not in types:
@@ -64,10 +66,12 @@ class Columns:
             raise CannotWrite(
                 f"the column headers is of type {types['headers'].simpleString()}; expected {HEADERS_TYPE}"
             )
-        return cls(topic, "key" in types, "headers" in types, "partition" in types)
+        return cls(topic, "key" in types, "headers" in types, "partition" in types, tuple(typed))
 
     def records(self, batch: pa.RecordBatch) -> Iterator[Records]:
         """Rows of each topic, those with a partition of their own apart."""
+        for column in self.typed:
+            batch = column.applied(batch)
         batch = batch.rename_columns([name.lower() for name in batch.schema.names])
         if self.has_headers:
             batch = _without_null_headers(batch)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cordwood.client.errors import BadSetting
 from cordwood.client.options.configuration import read_settings
@@ -14,7 +14,12 @@ from cordwood.spark.sink.names import DEFAULT_LEDGER_TOPIC
 EXACTLY_ONCE: Final = "exactly-once"
 AT_LEAST_ONCE: Final = "at-least-once"
 
-KNOWN: Final = frozenset({"topic", "guarantee", "ledgerTopic"})
+KNOWN: Final = frozenset(
+    {
+        *("topic", "guarantee", "ledgerTopic", "registry", "registryUser"),
+        *(f"{column}{what}" for column in ("key", "value") for what in ("Format", "Schema", "Subject", "RecordName")),
+    }
+)
 # Spark's own come along with those of a sink; see points.py for the last.
 _ALSO_TAKEN = frozenset({"checkpointLocation", "path", "queryName", "testing.at"})
 
@@ -36,6 +41,26 @@ _BULK: Mapping[str, object] = {
 }
 
 
+FORMATS: Final = ("avro", "json", "protobuf")
+
+
+class TypedOptions(NamedTuple):
+    """The value, or the key, as a schema of the registry has it."""
+
+    column: str
+    format: str
+    subject: str
+    schema: str | None
+    """A text, `latest`, or None: the subject's latest if the columns fit it, else one that is derived from them."""
+    record_name: str | None
+
+
+class RegistryAddress(NamedTuple):
+    url: str
+    user: str | None
+    password: str
+
+
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     """Goes with the writer to wherever Spark runs its parts, so it is plain values."""
@@ -51,6 +76,9 @@ class SinkOptions:
     """None: where brokers allow it."""
     testing_at: str | None
     """See points.py."""
+    typed: tuple[TypedOptions, ...] = ()
+    """What is written by a schema of the registry."""
+    registry: RegistryAddress | None = None
 
     def writing(self, transactional_id: str | None, *, two_phases: bool = False) -> ProducerSettings:
         """For the producer of tasks."""
@@ -88,6 +116,8 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
         transaction_timeout_ms=client.pop(_TIMEOUT, _TRANSACTION_TIMEOUT_MS),
         wants_two_phases=None if two_phases is None else str(two_phases).lower() == "true",
         testing_at=options.text("testing.at"),
+        typed=tuple(_typed(options, column) for column in ("key", "value") if f"{column}Format" in options),
+        registry=_registry(options),
     )
     # What is wrong with the client's settings is said when the write is planned, and not by its tasks.
     try:
@@ -95,6 +125,37 @@ def read_options(given: Mapping[str, str], purpose: str) -> SinkOptions:
     except BadSetting as error:
         raise BadOption(f"in the kafka. options: {error}") from None
     return chosen
+
+
+def _typed(options: Options, column: str) -> TypedOptions:
+    if "registry" not in options:
+        raise BadOption(f"{column}Format needs the option registry: the URL of a schema registry")
+    return TypedOptions(
+        column=column,
+        format=options.word(f"{column}Format", FORMATS, FORMATS[0]),
+        subject=_subject(options, column),
+        schema=options.text(f"{column}Schema"),
+        record_name=options.text(f"{column}RecordName"),
+    )
+
+
+def _subject(options: Options, column: str) -> str:
+    subject, topic = options.text(f"{column}Subject"), options.text("topic")
+    if subject is None and topic is None:
+        raise BadOption(f"{column}Format needs the option topic, or {column}Subject: a schema belongs to a subject")
+    return subject if subject is not None else f"{topic}-{column}"
+
+
+def _registry(options: Options) -> RegistryAddress | None:
+    for column in ("key", "value"):
+        for what in ("Schema", "Subject", "RecordName"):
+            if f"{column}{what}" in options and f"{column}Format" not in options:
+                raise BadOption(f"{column}{what} is for a column that is written by a schema; set {column}Format")
+    url = options.text("registry")
+    if url is None:
+        return None
+    user, _, password = (options.text("registryUser") or "").partition(":")
+    return RegistryAddress(url, user or None, password)
 
 
 _DECIDED_HERE = {

@@ -29,8 +29,8 @@ class Process:
 
     def outlet(self, options: SinkOptions, purpose: str) -> Outlet:
         """The same for the same purpose and cluster."""
-        # Which topic does not matter to connections.
-        chosen = replace(options, topic=None, testing_at=None)
+        # Topics and schemas do not matter to connections.
+        chosen = replace(options, topic=None, testing_at=None, typed=(), registry=None)
         key = purpose, *((name, str(value)) for name, value in asdict(chosen).items())
         outlet = self._outlets.get(key)
         if outlet is None:

@@ -31,6 +31,10 @@ class ProtobufSchema(Schema):
         self.references = references
         self._resolved = resolved
 
+    def __reduce__(self) -> tuple[type[ProtobufSchema], tuple[File, Sequence[Reference], Resolved]]:
+        """Descriptors cannot be pickled, and are built again."""
+        return ProtobufSchema, (self.file, self.references, self._resolved)
+
     @classmethod
     def parse(cls, text: str, references: Sequence[Reference], resolved: Resolved, *, validate: bool) -> ProtobufSchema:
         """A .proto text, or base64 of a FileDescriptorProto. Raises `InvalidSchema`."""
