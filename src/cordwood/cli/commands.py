@@ -77,4 +77,4 @@ def cordwood(
         ),
     ] = False,
 ) -> None:
-    """Options that stand before a command."""
+    """The options that stand before a command."""

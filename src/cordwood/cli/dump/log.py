@@ -1,4 +1,4 @@
-"""`cordwood log`: looking into log directories."""
+"""`cordwood log`: inspecting log directories."""
 
 from typing import Annotated
 
@@ -44,9 +44,9 @@ def log_dump(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show problems and the summary only.")] = False,
 ) -> None:
-    """Print what the files of a log directory hold. Nothing is changed or locked, also beside a running broker.
+    """Print the contents of the files of a log directory. Changes and locks nothing; safe beside a running broker.
 
-    Exit codes: 0, 1 (--verify found problems), 2 (a path cannot be read or is nothing of a log directory).
+    Exit codes: 0, 1 (--verify found problems), 2 (a path cannot be read or does not belong to a log directory).
     """
     options = DumpOptions(Selection(records, from_offset, limit), indexes, Totals() if verify else None)
     raise typer.Exit(dump(paths, options, as_json=as_json, quiet=quiet))
@@ -68,9 +68,10 @@ def log_dirs(
     ] = False,
     yes: YesDelete = False,
 ) -> None:
-    """List what lies in data directories: partitions, strays, folders that are not Cordwood's. No node is asked.
+    """List the contents of data directories: partitions, strays and folders that are not Cordwood's. Needs no running
+    node.
 
-    Nothing is changed without --remove-strays, also beside a running node, which does not use strays.
+    Without --remove-strays nothing is changed; safe beside a running node, which does not use strays.
 
     Exit codes: 0, 2 (a path is not a data directory).
     """

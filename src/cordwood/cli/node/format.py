@@ -109,7 +109,7 @@ def format_directories(
 
 
 def random_uuid(as_json: AsJson = False) -> None:
-    """Print a random id, for a new cluster or for a controller's directory."""
+    """Print a random id for a new cluster or for a controller's directory."""
     text = uuid_text(new_uuid(SeededRandom()))
     if as_json:
         print_json({"id": text})
@@ -118,7 +118,7 @@ def random_uuid(as_json: AsJson = False) -> None:
 
 
 def _say_nothing(_line: str) -> None:
-    """For output that a program reads."""
+    """Suppresses messages, for output that a program reads."""
 
 
 def _level(entry: str) -> tuple[str, int]:

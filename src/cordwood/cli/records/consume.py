@@ -1,4 +1,4 @@
-"""`cordwood consume`: topics' records, to their end or following them."""
+"""`cordwood consume`: prints records of topics, to their end or following them."""
 
 from typing import Annotated
 
@@ -100,7 +100,7 @@ def consume(
         str | None, typer.Option(metavar="USER:PASSWORD", help="For a registry with basic authentication.")
     ] = None,
 ) -> None:
-    """Print topics' records, as cat does, or as tail -f does with --follow. Ctrl-C ends it."""
+    """Print the records of topics, like cat, or like tail -f with --follow. Ctrl-C ends it."""
     consume_records(
         access,
         ConsumeOptions(

@@ -1,4 +1,4 @@
-"""`cordwood produce`: lines, or JSON, to a topic."""
+"""`cordwood produce`: writes lines, or JSON, to a topic."""
 
 from typing import Annotated
 
@@ -93,7 +93,7 @@ def produce(
         str | None, typer.Option(metavar="FILE", help="With --registry: register this schema, and use it.")
     ] = None,
 ) -> None:
-    r"""Write records to a topic, one for each line. Ends with 0 when all of them are acknowledged."""
+    r"""Write records to a topic, one per line. Exits with 0 when all of them are acknowledged."""
     produce_lines(
         access,
         ProduceOptions(

@@ -1,4 +1,4 @@
-"""`cordwood registry`: a schema registry on its own, against any Kafka cluster."""
+"""`cordwood registry`: a standalone schema registry for any Kafka cluster."""
 
 import asyncio
 import signal

@@ -201,7 +201,7 @@ def diff(
     for level in Level:
         if level is Level.NONE:
             continue
-        # The plain levels compare these two, the transitive ones the new version with all before it.
+        # The plain levels compare these two; the transitive ones compare the new version with all before it.
         others = [each.schema for each in earlier] if level.is_transitive else [before.schema]
         found = violations(level, after.schema, others)
         rows.append((level.value, "incompatible" if found else "compatible", "; ".join(found)))
@@ -250,7 +250,7 @@ def config(
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Show the configuration of a subject, or of all, and change it."""
+    """Show or change the configuration of a subject, or the global one."""
     path = "/config" if subject is None else f"/config/{quote(subject, safe='')}"
     named = {"compatibility": level, "compatibilityGroup": group, "normalize": normalize, "alias": alias}
     changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
@@ -259,7 +259,7 @@ def config(
         try:
             changes[name] = json.loads(value)
         except ValueError:
-            # A plain word.
+            # A single word is the level.
             changes[name] = value
         if not equals:
             fail(f"--set {text}: expected NAME=JSON", EXIT_BAD_INPUT)
@@ -276,7 +276,7 @@ def mode(
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Show and set the mode of a subject, or of all."""
+    """Show or set the mode of a subject, or the global one."""
     path = "/mode" if subject is None else f"/mode/{quote(subject, safe='')}"
     if to is not None:
         _run(url, user, lambda client: client.ask("PUT", path, {"mode": to}))
@@ -285,7 +285,7 @@ def mode(
 
 @app.command("export", epilog="Examples:\n\ncordwood schema export > schemas.jsonl")
 def export_schemas(url: Url = DEFAULT_URL, user: User = None) -> None:
-    """Print all versions (deleted ones, too), configurations and modes, as lines of JSON."""
+    """Print all versions (including deleted ones), configurations and modes as lines of JSON."""
     from cordwood.cli.schemas.archive import exported
 
     for line in _run(url, user, lambda client: list(exported(client))):
@@ -298,7 +298,7 @@ def import_schemas(
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
-    """Register exported versions with the ids and versions that they had, and set configurations and modes."""
+    """Register exported versions with their original ids and version numbers, and set configurations and modes."""
     from cordwood.cli.schemas.archive import imported
 
     lines = [json.loads(line) for line in _text(file).splitlines() if line.strip()]

@@ -99,7 +99,7 @@ def add(
         bool, typer.Option("--deny", help="Deny instead of allow; a denial wins over any allowance.")
     ] = False,
 ) -> None:
-    """Add ACLs: each operation for each principal on each resource. One that is there stays."""
+    """Add ACLs: each operation for each principal on each resource. Existing ones stay."""
     resources = _resources(topics, groups, ids, tokens, users, cluster)
     if not resources:
         raise typer.BadParameter(

@@ -114,10 +114,10 @@ def plan(
     rollback: Rollback = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute where replicas should be, with as few moves as possible, and show the difference. Changes nothing.
+    """Compute a placement of replicas with as few moves as possible, and show the difference. Changes nothing.
 
-    Replicas of a partition are in different racks where there are enough. Without --drain, --broker and
-    --replication-factor it evens out replicas and preferred leaders over all brokers, such as new ones.
+    Replicas of a partition are placed in different racks if there are enough. Without --drain, --broker and
+    --replication-factor it evens out replicas and preferred leaders over all brokers, for example after adding one.
     """
     has_wishes = bool(drain or brokers or replication_factor)
 
@@ -168,7 +168,7 @@ def apply(
     keep_replication_factor: KeepReplicationFactor = False,
     yes: Yes = False,
 ) -> None:
-    """Begin to move partitions as a plan says; reassign status shows how they come along."""
+    """Start the moves of a plan; reassign status shows their progress."""
     targets = _targets(moves or [], file)
     rate = given_rate(throttle)
 
@@ -208,7 +208,7 @@ app.command(
 )
 @reaching_cluster
 def status(access: Access, topics: OptionalPartitions = None, wait: Wait = False, as_json: AsJson = False) -> None:
-    """Show moves that are under way, and how much of each is copied.
+    """Show moves in progress, and how much of each is copied.
 
     With --wait it returns when they have finished, and removes the throttles that apply --throttle has set.
     """
@@ -256,8 +256,8 @@ def status(access: Access, topics: OptionalPartitions = None, wait: Wait = False
 @app.command("list", epilog="Examples:\n\ncordwood reassign list\n\ncordwood reassign list orders:0,1 --json")
 @reaching_cluster
 def list_moves(access: Access, topics: OptionalPartitions = None, as_json: AsJson = False) -> None:
-    """Show moves that are under way, without asking brokers how far they are: topic, partition, replicas, those that
-    come, those that go."""
+    """List moves in progress without asking brokers for sizes: topic, partition, replicas, those being added, those
+    being removed."""
     choices = parse_partition_choices(topics or [], "TOPIC")
 
     async def work(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
@@ -282,7 +282,7 @@ def cancel(
     everything: Annotated[bool, typer.Option("--all", "-a", help="All moves in progress.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Call off moves that are under way: the partitions stay where they were. Throttles that are left are removed."""
+    """Cancel moves in progress: the partitions stay where they were. Throttles that are left are removed."""
     if bool(topics) == everything:
         raise typer.BadParameter("name topics, or give --all", param_hint="TOPIC")
     choices = parse_partition_choices(topics or [], "TOPIC")
@@ -302,7 +302,7 @@ def cancel(
             note(f"cancelled the moves of {counted(len(partitions) - len(refused), 'partition')}")
         else:
             note("nothing is moving")
-        # Of moves that have ended without anybody waiting, too.
+        # Also of moves that ended unobserved.
         await remove_throttles(admin, {choice.topic for choice in choices} or None)
         return list(refused.values())
 
@@ -312,7 +312,7 @@ def cancel(
 def allowed_brokers(
     state: ClusterState, drained: Sequence[int], chosen: Sequence[int] | None = None
 ) -> dict[int, str | None]:
-    """Brokers that may have replicas, with their racks. Raises `Impossible`."""
+    """Returns the brokers that may have replicas, with their racks. Raises `Impossible`."""
     for broker in (*drained, *(chosen or ())):
         if broker not in state.racks and not any(broker in replicas for replicas in state.assignment.values()):
             raise Impossible(f"there is no broker {broker}: the brokers are {', '.join(map(str, sorted(state.racks)))}")
