@@ -1,7 +1,7 @@
 """The keys that Cordwood honours: the single source, from which docs/configuration.md is generated.
 
-Every key that Kafka knows is read and checked. Whoever makes a part go by a key moves it to WORKS here and runs
-tools/generate_configs.py.
+Every key that Kafka knows is parsed and validated. When a component starts to honour a key, move the key to WORKS here
+and run tools/generate_configs.py.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from cordwood.config.definitions.topic import TOPIC
 
 class Effect(Enum):
     WORKS = "works"
-    # The part that is to go by it is not built yet.
+    # The component that will honour it is not built yet.
     LATER = "not yet"
-    # There is nothing in Cordwood that it could be about.
+    # Does not apply to Cordwood.
     NEVER = "never"
-    # It promises protection that is not there: any value but Kafka's default is an error. See `protection`.
+    # Promises protection that is missing: any value but Kafka's default is an error. See `protection`.
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     effect: Effect
-    # What goes by the key, will do so, or why nothing will; of a key that is refused, what is missing.
+    # The component that honours the key, or will, or the reason why none does; for a refused key, what is missing.
     note: str
-    # Names, with `*` for any characters.
+    # Key names, with `*` as a wildcard.
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The keys of one kind of resource, and what is true of them: of the rules that match a key, the first."""
+    """The rules for the keys of one kind of resource; the first rule that matches a key applies."""
 
     title: str
     definitions: Definitions
@@ -422,10 +422,10 @@ SECTIONS = (
 
 
 def effect_on_broker(name: str) -> Rule:
-    """For a node that tells its owner which of the keys that were set do nothing."""
+    """Returns the effect of a key, so that a node can report settings without effect."""
     return BROKER_SECTION.rule_of(name)
 
 
 def has_effect_on_listener(name: str) -> bool:
-    """Returns whether an effective key can be set for one listener, with its prefix."""
+    """True if an effective key can be set for one listener, with its prefix."""
     return name.startswith("ssl.") or name == "max.connections"
