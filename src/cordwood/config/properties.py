@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 
 class BadProperties(ValueError):
-    """A `\u` without four hex digits: the only thing that Java refuses."""
+    """A `\\u` without four hex digits: the only thing that Java refuses."""
 
 
 def parse_properties(text: str) -> dict[str, str]:

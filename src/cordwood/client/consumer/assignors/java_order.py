@@ -1,6 +1,6 @@
-"""The order in which a Java leader of a group walks over its members, topics and partitions.
+"""The order in which a group leader in Java iterates over members, topics and partitions.
 
-With the same order there are the same results, so that little moves when the lead goes from one to the other.
+The same order gives the same results, so that little moves when the leader changes.
 """
 
 from collections.abc import Collection

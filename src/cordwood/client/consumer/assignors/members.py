@@ -1,4 +1,4 @@
-"""The order of a group's members: static ones by their instance ids, then the others by their member ids (KIP-345)."""
+"""Orders a group's members: static ones by instance id, then the others by member id (KIP-345)."""
 
 from collections.abc import Mapping
 

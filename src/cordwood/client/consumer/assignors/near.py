@@ -1,4 +1,4 @@
-"""Rack proximity of members and partitions, if racks matter (KIP-881)."""
+"""Rack proximity of members and partitions, used if racks matter (KIP-881)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ class Near:
         if racks:
             for partition in topics.partitions(topics.partition_counts):
                 partition_racks[partition] = topics.partition_racks.get(partition, frozenset())
-        # How many members are near, which is known even where it does not matter.
+        # Number of near members, known even if racks don't matter.
         members = list(racks.values())
         self._near_counts = {
             partition: sum(members.count(rack) for rack in racks_of) for partition, racks_of in partition_racks.items()
@@ -24,21 +24,21 @@ class Near:
         self._partition_racks = partition_racks if self.matters else {}
 
     def is_far(self, member: str, partition: TopicPartition) -> bool:
-        """A member without a rack is far from nothing."""
+        """False for a member without a rack."""
         rack = self._member_racks.get(member)
         return rack is not None and rack not in self._partition_racks.get(partition, ())
 
     def is_beside(self, member: str, partition: TopicPartition) -> bool:
-        """It has a rack, and the partition a replica there."""
+        """True if the member's rack has a replica of the partition."""
         rack = self._member_racks.get(member)
         return rack is not None and rack in self._partition_racks.get(partition, ())
 
     def hardest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """By how few members are near."""
+        """Sorts by the number of near members."""
         return sorted(partitions, key=lambda partition: self._near_counts.get(partition, 0))
 
     def next_beside(self, partition: TopicPartition, members: Sequence[str], start: int) -> int | None:
-        """The place of the first in turn, from `start` on."""
+        """Returns the index of the next near member, from `start` on."""
         for step in range(len(members)):
             place = (start + step) % len(members)
             if self.is_beside(members[place], partition):
