@@ -254,7 +254,7 @@ def test_with_consent_the_partitions_are_kept_as_strays(caplog: pytest.LogCaptur
         on_host(test)
 
 
-def test_a_damaged_quorum_state_is_written_anew() -> None:
+def test_a_damaged_quorum_state_is_rewritten() -> None:
     async def test(host: Host) -> None:
         await host.fill("t")
         path = "__cluster_metadata-0/quorum-state"

@@ -71,7 +71,7 @@ def test_controllers_that_cannot_be_reached_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_static", [True, False])
-def test_a_node_of_another_cluster_stops_and_says_what_to_change(tmp_path: Path, is_static: bool) -> None:
+def test_a_node_of_another_cluster_stops_with_advice(tmp_path: Path, is_static: bool) -> None:
     nodes = ThreeNodes(tmp_path, is_static=is_static)
     for node_id in (1, 2, 3):
         nodes.format(node_id)
