@@ -56,7 +56,7 @@ def run(
     bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Serve Spark's web page.")] = False,
     log_level: Annotated[
-        str, typer.Option(metavar="LEVEL", help="What Spark logs to the error stream: OFF, ERROR, WARN or INFO.")
+        str, typer.Option(metavar="LEVEL", help="Level of Spark's log on the error stream: OFF, ERROR, WARN or INFO.")
     ] = "OFF",
 ) -> None:
     """Run a pipeline and show its queries' progress, until they end or Ctrl-C stops them.
@@ -103,7 +103,7 @@ def run(
 
 @app.command(epilog="Examples:\n\ncordwood pipeline init\n\ncordwood pipeline init orders.py --bootstrap broker1:9092")
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = FIRST_FILE,
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Path to write to.")] = FIRST_FILE,
     bootstrap: Annotated[str, _BOOTSTRAP] = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Write a first pipeline that runs as it is."""

@@ -12,13 +12,13 @@ class Settings(ConnectionSettings):
     """Initial brokers: "host:port", several separated by commas, or a list of them. One that responds is enough to find
     all others."""
     default_api_timeout_ms: int = 60_000
-    """How long a call is retried."""
+    """Time for which a call is retried."""
     retry_backoff_ms: int = 100
     """Back-off before a request is retried; doubled with each consecutive failure."""
     retry_backoff_max_ms: int = 1_000
     """Upper limit of that back-off."""
     metadata_max_age_ms: int = 300_000
-    """How often a client looks for new brokers and partitions. Moved leaders are noticed by errors."""
+    """Interval at which a client looks for new brokers and partitions. Moved leaders are noticed by errors."""
     metadata_recovery_strategy: str = "rebootstrap"
     """rebootstrap: if no known broker answers, start again from bootstrap_servers; none: keep trying the known ones."""
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000

@@ -98,7 +98,7 @@ def add(
 @reaching_cluster
 def remove(
     access: Access,
-    node_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Of the controller.", show_default=False)],
+    node_id: Annotated[int, typer.Argument(metavar="ID", min=0, help="Id of the controller.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
     """Take a controller out of the voters; it follows as an observer until it is stopped."""

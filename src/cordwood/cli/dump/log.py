@@ -12,9 +12,7 @@ from cordwood.cli.dump.tree import DumpOptions
 from cordwood.cli.dump.verify import Totals
 from cordwood.cli.terminal.consent import YesDelete
 
-app = typer.Typer(
-    help="Look into log directories, of Cordwood or of Kafka.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Inspect log directories of Cordwood or Kafka.", no_args_is_help=True, add_completion=False)
 
 
 @app.command("dump")
@@ -37,7 +35,7 @@ def log_dump(
     ] = False,
     records: Annotated[bool, typer.Option("--records/--no-records", help="Show the records of each batch.")] = True,
     from_offset: Annotated[
-        int, typer.Option("--from", metavar="OFFSET", help="Begin with the batch that holds this offset.")
+        int, typer.Option("--from", metavar="OFFSET", help="Start with the batch that contains this offset.")
     ] = 0,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=0, help="Show at most N batches of each segment.")
@@ -63,7 +61,7 @@ def log_dirs(
         bool,
         typer.Option(
             "--remove-strays",
-            help="Permanently remove stray partitions: those that the metadata did not know and that were set aside.",
+            help="Permanently remove stray partitions: those set aside because the metadata did not know them.",
         ),
     ] = False,
     yes: YesDelete = False,

@@ -160,7 +160,7 @@ def delete(
     access: Access,
     patterns: Patterns,
     yes: YesDelete = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore those that do not exist.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore missing ones.")] = False,
 ) -> None:
     """Delete groups that have no members, with their offsets."""
 

@@ -59,7 +59,7 @@ def up(
     ] = None,
     registry_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where the registries of other nodes reach this one's.", show_default=False),
+        typer.Option(metavar="URL", help="URL at which other nodes' registries reach this one.", show_default=False),
     ] = None,
     allow_strays: Annotated[
         bool,

@@ -55,7 +55,7 @@ def consume(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep reading new records; implied by --from latest.")
     ] = False,
-    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after so many records.")] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after this many records.")] = None,
     partitions: Annotated[
         list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")
     ] = None,

@@ -93,7 +93,7 @@ def set_quotas(
 @reaching_cluster
 def unset(
     access: Access,
-    quotas: Annotated[list[str], typer.Argument(metavar="QUOTA", help="Their names.", show_default=False)],
+    quotas: Annotated[list[str], typer.Argument(metavar="QUOTA", help="Names of quotas.", show_default=False)],
     names: Names = None,
     defaults: Defaults = None,
     dry_run: DryRun = False,

@@ -28,7 +28,7 @@ class Mechanism(StrEnum):
         return ScramMechanism[self.value.replace("-", "_")]
 
 
-MechanismOption = Annotated[Mechanism, typer.Option("--mechanism", "-m", case_sensitive=False, help="Which.")]
+MechanismOption = Annotated[Mechanism, typer.Option("--mechanism", "-m", case_sensitive=False, help="SCRAM mechanism.")]
 User = Annotated[str, typer.Argument(metavar="USER", help="The user's name.", show_default=False)]
 
 

@@ -35,7 +35,7 @@ Throttle = Annotated[
     typer.Option(
         "--throttle",
         metavar="BYTES",
-        help="Limit replication of what moves to so many bytes a second and broker: 50000000, 50M. Set in the cluster, "
+        help="Limit the replication of moves, in bytes per second and broker: 50000000, 50M. Set in the cluster, "
         "and removed again at the end of --wait, or by reassign status --wait.",
     ),
 ]
@@ -55,7 +55,9 @@ FromFile = Annotated[
 Rollback = Annotated[
     Path | None,
     typer.Option(
-        "--rollback", metavar="FILE", help="Write there where the partitions are now, to move them back with apply."
+        "--rollback",
+        metavar="FILE",
+        help="Write the current placement to this file, to move partitions back with apply.",
     ),
 ]
 KeepReplicationFactor = Annotated[
@@ -103,13 +105,13 @@ def plan(
         ),
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="Change it to this.")
+        int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="The new replication factor.")
     ] = None,
     balance: Annotated[
-        bool, typer.Option("--balance", help="Also even out replicas and leaders (implied without other wishes).")
+        bool, typer.Option("--balance", help="Also even out replicas and leaders (the default without other goals).")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan there, for apply.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file, for apply.")
     ] = None,
     rollback: Rollback = None,
     as_json: AsJson = False,

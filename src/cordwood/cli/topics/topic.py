@@ -149,7 +149,7 @@ def describe(
     access: Access,
     patterns: OptionalPatterns = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="By its id, as describe shows it; may be repeated.")
+        list[str] | None, typer.Option("--id", metavar="ID", help="A topic id, as describe shows it; may be repeated.")
     ] = None,
     internal: Internal = False,
     under_replicated: Annotated[
@@ -162,11 +162,9 @@ def describe(
         ),
     ] = False,
     at_min_isr: Annotated[
-        bool, typer.Option("--at-min-isr", help="Only those that would get there with one in-sync replica less.")
+        bool, typer.Option("--at-min-isr", help="Only those that are exactly at min.insync.replicas.")
     ] = False,
-    unavailable: Annotated[
-        bool, typer.Option("--unavailable", help="Only those without a leader that is alive.")
-    ] = False,
+    unavailable: Annotated[bool, typer.Option("--unavailable", help="Only those without a live leader.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show topics with their partitions (leader, replicas, offsets) and the settings that are not defaults.
@@ -259,7 +257,7 @@ def delete(
     access: Access,
     patterns: Patterns,
     yes: YesDelete = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore those that do not exist.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore missing ones.")] = False,
 ) -> None:
     """Delete topics with all their records. Patterns do not match internal topics, which must be named."""
 

@@ -191,7 +191,8 @@ def find_hanging(
     older_than: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="Only those without a write for so long; transaction.max.timeout.ms is a good one."
+            metavar="DURATION",
+            help="Only those without a write for this long; transaction.max.timeout.ms is a good choice.",
         ),
     ] = "15m",
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""Whether each broker can take a request now, and how many are in flight."""
+"""The lanes to the brokers: their readiness for a request, and the number of requests in flight."""
 
 import asyncio
 from collections.abc import Callable

@@ -27,11 +27,11 @@ class ProducerSettings(Settings):
     batch_size: int = 16_384
     """Bytes of records that are collected per partition before they are sent."""
     linger_ms: int = 5
-    """How long a batch that is not full waits for more records."""
+    """Time that a batch that is not full waits for more records."""
     buffer_memory: int = 33_554_432
     """Bytes of queued records. When it is full, send waits."""
     max_block_ms: int = 60_000
-    """How long send waits for room and for a topic's metadata."""
+    """Time that send waits for room and for a topic's metadata."""
     max_request_size: int = 1_048_576
     """Maximum bytes of a request, and so of a record."""
     max_in_flight_requests_per_connection: int = 5
